@@ -80,7 +80,7 @@ class TransformFailed(_ConversionFailure):
 
 
 class NotCached(InformerError, KeyError):
-    """``lister[key]`` of an object that the cache doesn't hold; ``lister.get(key)`` returns ``None``.
+    """``lister[key]`` of an object that the cache lacks. ``lister.get(key)`` returns ``None``.
 
     This is a ``KeyError``, as for any mapping. It is not a ``NotFound``, which is the answer of an
     API server: the server may have the object, in a later state or outside of the cached scope.

@@ -46,7 +46,7 @@ WIDGETS = Resource("example.com", "v1", "widgets")
 
 
 class Server(Protocol):
-    """What a client has to know of a server."""
+    """The address and credentials of a server."""
 
     @property
     def url(self) -> str: ...
@@ -112,7 +112,7 @@ class AdminClient:
                 yield json.loads(line)
 
     async def succeeds(self, path: str) -> bool:
-        """Whether a GET of the path succeeds at all; a server that is down does not."""
+        """Return True if a GET of the path succeeds. It fails if the server is down."""
         try:
             await self.request("GET", path)
         except (ApiError, aiohttp.ClientError):
@@ -166,10 +166,10 @@ async def install_crd(server: Server, crd: Json) -> None:
 
 
 async def all_lists_succeed(server: Server) -> bool:
-    """Whether the definitions, and the objects of each, can be listed.
+    """Return True if the definitions, and the objects of each, can be listed.
 
-    Asking is what makes a restarted server load the objects of a definition;
-    while it does, it answers with 429 "storage is (re)initializing".
+    The list request makes a restarted server load the objects of a definition; meanwhile the server
+    answers with 429 "storage is (re)initializing".
     """
     async with AdminClient(server) as admin:
         try:

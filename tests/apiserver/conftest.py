@@ -44,10 +44,10 @@ def apiserver_binary() -> Path:
 async def data_with_widgets(
     apiserver_binary: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Data of a server that has the widgets' definition and nothing else.
+    """Return the data directory of a server that has only the widgets' definition.
 
-    A server delays creations for two seconds after it learned of a definition;
-    by starting from a copy, one test pays for that and not all of them.
+    A server delays creations for two seconds after the creation of a definition. Tests copy this
+    directory, so that only one of them has this delay.
     """
     server = ApiServerProcess(apiserver_binary, tmp_path_factory.mktemp("widgets"))
     await server.start()
@@ -62,7 +62,7 @@ async def data_with_widgets(
 async def api_server(
     apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
 ) -> AsyncIterator[ApiServerProcess]:
-    """A server of the test's own, with widgets, gone when the test is over."""
+    """Run a server with widgets for one test."""
     data = tmp_path / "apiserver"
     shutil.copytree(data_with_widgets, data, ignore=shutil.ignore_patterns("*.log"))
     server = ApiServerProcess(apiserver_binary, data)
@@ -79,6 +79,6 @@ async def api_server(
 
 @pytest.fixture
 async def admin(api_server: ApiServerProcess) -> AsyncIterator[AdminClient]:
-    """The second client, for widgets."""
+    """Return a client for widgets that is independent of the library."""
     async with AdminClient(api_server) as client:
         yield client

@@ -23,7 +23,7 @@ RETRY_PERIOD = 0.3
 
 
 def make_elector(client: Client, identity: str) -> LeaderElector:
-    """A candidate with times that a test can sit out."""
+    """Return a candidate with durations that are short enough for a test."""
     return LeaderElector(
         client.api(find_built_in("leases"), namespace="default"),
         "controller",

@@ -1,7 +1,7 @@
-"""What both servers are asked: paths and headers, by what they are for.
+"""The read requests to both servers: paths and headers, by purpose.
 
-``{before}`` is a resourceVersion, ``{token}`` the continue token of the page before: each server's
-own.
+``{before}`` is a resourceVersion, ``{token}`` the continue token of the previous page. Both differ
+between the servers.
 """
 
 from tests.apiserver.server_pair import IN_DEFAULT, WIDGETS

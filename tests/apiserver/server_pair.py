@@ -78,7 +78,7 @@ class ComparedServer:
 
     http: aiohttp.ClientSession
     variables: dict[str, str] = field(default_factory=dict[str, str])
-    """What stands for ``{name}`` in a path: versions and tokens are each server's own."""
+    """The values for ``{name}`` in a path: versions and tokens differ between the servers."""
 
     async def write(self, method: str, path: str, body: Json | None = None) -> None:
         """Write something."""
@@ -86,13 +86,13 @@ class ComparedServer:
         assert seen.status < 300, seen
 
     async def newest_version(self) -> str:
-        """The newest resourceVersion."""
+        """Return the newest resourceVersion."""
         async with self.http.get(WIDGETS) as response:
             version: str = (await response.json())["metadata"]["resourceVersion"]
             return version
 
     async def get(self, path: str, headers: Mapping[str, str]) -> NormalizedResponse:
-        """The whole answer to a GET; the token for a next page is kept as ``{token}``."""
+        """Send a GET and return the response. The token of the next page becomes ``{token}``."""
         path = path.format(**self.variables)
         async with self.http.get(path, headers=headers) as response:
             body = await response.read()
@@ -105,7 +105,7 @@ class ComparedServer:
         return _normalize_response(response, body)
 
     async def request(self, method: str, path: str, body: Json | None) -> NormalizedResponse:
-        """The answer to a write, whatever it is."""
+        """Send a write and return the response, also if it is an error."""
         headers = MERGE_PATCH if method == "PATCH" else {}
         async with self.http.request(method, path, json=body, headers=headers) as response:
             return _normalize_response(response, await response.read())
@@ -113,15 +113,16 @@ class ComparedServer:
     async def send_raw(
         self, method: str, path: str, body: str, kind: str, *, managers: bool = False
     ) -> NormalizedResponse:
-        """The answer to a write of just this; the version of an object in it is kept as
-        ``{version}``, and put into the next body that asks for it.
+        """Send a write with this body and return the response.
+
+        The resourceVersion of an object in the response replaces ``{version}`` in the next body.
 
         Args:
-            method: how.
-            path: where to.
-            body: what.
-            kind: its content type.
-            managers: whether managedFields are compared, too.
+            method: the HTTP method.
+            path: the path.
+            body: the body.
+            kind: the content type of the body.
+            managers: True if managedFields are compared as well.
         """
         data = body.replace("{version}", self.variables.get("version", "")).encode()
         headers = {"Content-Type": kind} if data else {}
@@ -153,7 +154,7 @@ def _normalize_response(
 
 
 def _normalize_indented(text: str) -> str:
-    """A text for eyes, once that it is indented as it should be was seen."""
+    """Check the indentation of a JSON text and return the text in a comparable form."""
     assert text == msgspec.json.format(text, indent=2)
     return msgspec.json.format(normalize_line(text), indent=2)
 
@@ -179,8 +180,10 @@ def _decode_token(found: re.Match[str]) -> str:
 
 
 def _sort_managers(value: Any) -> Any:
-    """Managers are sorted by times, and a second may end at any moment; the causes of a conflict
-    come in any order.
+    """Sort field managers and the causes of a conflict.
+
+    The servers sort managers by their times, which depend on when a second ends, and the causes
+    of a conflict have no order.
     """
     managers: list[Json] = value["metadata"].get("managedFields", [])
     managers.sort(key=lambda each: (each["manager"], each.get("subresource", "")))
@@ -224,14 +227,14 @@ class ServerPair:
     async def get(
         self, path: str, headers: Mapping[str, str]
     ) -> tuple[NormalizedResponse, NormalizedResponse]:
-        """What either answers."""
+        """Return the responses of both servers."""
         real, ours = await asyncio.gather(*(twin.get(path, headers) for twin in self.both))
         return real, ours
 
 
 @asynccontextmanager
 async def server_pair(server: ApiServerProcess, features: Features) -> AsyncGenerator[ServerPair]:
-    """The real server of a test, and an embedded one with the same definition."""
+    """Run an embedded server with the same definition as the real server of a test."""
     cluster = Cluster(features=features)
     cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",)))
     trusting = ssl.create_default_context(cafile=server.ca_file)
@@ -252,7 +255,7 @@ async def server_pair(server: ApiServerProcess, features: Features) -> AsyncGene
 
 
 def widget(name: str, *, labels: dict[str, str] | None = None, **spec: object) -> Json:
-    """A widget to write."""
+    """Return a widget to write."""
     metadata: Json = {"name": name, **({"labels": labels} if labels else {})}
     head = {"apiVersion": "example.com/v1", "kind": "Widget"}
     return {**head, "metadata": metadata, "spec": spec}

@@ -57,7 +57,7 @@ GADGETS = Resource("example.com", "v1", "gadgets")
 
 
 def gadget_crd() -> Json:
-    """A kind that says what is to be printed of it."""
+    """Return a definition with printer columns."""
     crd = copy.deepcopy(WIDGET_CRD)
     crd["metadata"]["name"] = "gadgets.example.com"
     crd["spec"]["names"] = {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"}

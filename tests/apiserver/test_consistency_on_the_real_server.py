@@ -31,7 +31,7 @@ def widget(name: str, **labels: str) -> Json:
 
 @asynccontextmanager
 async def reading(server: ApiServerProcess) -> AsyncGenerator[SharedInformer]:
-    """An informer of the widgets, synced."""
+    """Run an informer of the widgets until it is synced."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
         widgets = SharedInformer(client.lister_watcher(WIDGETS, namespace="web"), namespace="web")
         async with running_in_background(widgets.run()):

@@ -38,7 +38,7 @@ async def client(api_server: ApiServerProcess) -> AsyncIterator[Client]:
 
 
 async def served(client: Client, expected: Callable[[Resource | None], bool]) -> Resource | None:
-    """What is served, once that is as expected."""
+    """Wait until the server serves the resource as expected, and return the resource."""
 
     async def arrived() -> bool:
         return expected(await client.served(WIDGETS))

@@ -87,7 +87,7 @@ async def test_discovery_says_the_same_of_a_custom_resource(pair: ServerPair) ->
 
 
 async def changes(pair: ServerPair) -> None:
-    """What happens while the watches are open."""
+    """Change objects while the watches are open."""
     leave = {"metadata": {"labels": {"app": "other"}}}
     for method, path, body in (
         ("PATCH", f"{IN_DEFAULT}/b", {"spec": {"size": 5}}),
@@ -114,10 +114,10 @@ async def test_watches_are_those_of_the_real_server(pair: ServerPair) -> None:
 
 
 def without_bookmarks(seen: NormalizedResponse) -> tuple[int, Mapping[str, str | None], list[str]]:
-    """What a watch said, but for bookmarks that time alone brings.
+    """Return the lines of a watch without periodic bookmarks.
 
-    When the real server sends those, and even whether, depends on fractions of its seconds; their
-    form is compared below.
+    The times and the number of periodic bookmarks of the real server vary by fractions of a second.
+    Another test compares their form.
     """
     lines = [
         line
@@ -171,7 +171,7 @@ async def test_a_watch_list_is_compressed_in_members(pair: ServerPair) -> None:
 
 
 async def members(twin: ComparedServer, path: str) -> tuple[tuple[str, str], list[bytes]]:
-    """The gzip members of a watch, unzipped."""
+    """Return the decompressed gzip members of a watch."""
     async with twin.http.get(path, headers={"Accept-Encoding": "gzip"}) as response:
         rest, found = await response.read(), list[bytes]()
         headers = (response.headers["Content-Encoding"], response.headers["Vary"])

@@ -33,7 +33,7 @@ async def pair(api_server: ApiServerProcess) -> AsyncIterator[ServerPair]:
 async def answers(
     pair: ServerPair, changes: list[WriteRequest], *, managers: bool = False
 ) -> list[tuple[WriteRequest, NormalizedResponse, NormalizedResponse]]:
-    """What either answers."""
+    """Return the responses of both servers."""
     return [
         (
             change,

@@ -33,7 +33,7 @@ SLACK = 1.0
 
 @asynccontextmanager
 async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """A candidate in a process of its own, killed at the end."""
+    """Run a candidate in a process of its own, which is killed at the end."""
     arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdout=PIPE, cwd=ROOT
@@ -50,9 +50,9 @@ async def line(process: Process, word: str) -> str:
     """Its next line that begins so; what follows in it."""
     assert process.stdout is not None
     async with asyncio.timeout(30):
-        while said := (await process.stdout.readline()).decode():
-            if said.startswith(word):
-                return said.removeprefix(word).strip()
+        while text := (await process.stdout.readline()).decode():
+            if text.startswith(word):
+                return text.removeprefix(word).strip()
     raise AssertionError(f"it ended without saying {word!r}")
 
 
@@ -122,9 +122,9 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
             process.send_signal(signal.SIGCONT)
             steps = list[float]()
             assert process.stdout is not None
-            while (said := (await process.stdout.readline()).decode().split())[0] == "step":
-                steps.append(float(said[1]))
-            assert said == ["lost"]
+            while (words := (await process.stdout.readline()).decode().split())[0] == "step":
+                steps.append(float(words[1]))
+            assert words == ["lost"]
             assert not [step for step in steps if step > woken]
 
 

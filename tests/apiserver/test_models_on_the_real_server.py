@@ -61,8 +61,8 @@ async def test_every_shape_shows_what_the_server_has_but_for_what_does_not_fit(
         models = informers.informer(WIDGETS, model=Widget)
         apps = informers.informer(WIDGETS, convert=app_of)
         carts = informers.informer(WIDGETS, transform=carts_only)
-        told: list[Event] = []
-        carts.add_handler(told.append)
+        events: list[Event] = []
+        carts.add_handler(events.append)
         await informers.wait_synced(30)
         # As an item of a list it came without them, or in an event with them.
         assert models.lister["a"] == Widget(
@@ -81,11 +81,11 @@ async def test_every_shape_shows_what_the_server_has_but_for_what_does_not_fit(
         last = await admin.merge_patch("a", labelled("cart"), "web")
         await asyncio.gather(*(each.wait_for(last, timeout=10) for each in (models, apps, carts)))
         assert not models.health.rejections
-        await wait_until(lambda: len(told) == 3)
-        assert [(type(event), event.obj.name) for event in told] == [
+        await wait_until(lambda: len(events) == 3)
+        assert [(type(event), event.obj.name) for event in events] == [
             *((Added, "b"), (Deleted, "b"), (Added, "a")),
         ]
-        assert isinstance(told[1], Deleted)
-        assert told[1].reason == "dropped"
+        assert isinstance(events[1], Deleted)
+        assert events[1].reason == "dropped"
         for each in (models, apps, carts):
             assert await each.verify(contents=True, timeout=20)

@@ -35,7 +35,7 @@ BACKOFF = BackoffPolicy(initial=0.05, maximum=0.5)
 
 
 def colour(obj: KubeObject) -> str:
-    """An index function."""
+    """Return the value of an index."""
     name: str = obj["spec"]["colour"]
     return name
 
@@ -68,7 +68,7 @@ async def write(admin: AdminClient, names: list[str], seed: int) -> None:
 
 
 async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
-    """What a fresh list says."""
+    """Return the state of a new list."""
     found = (await admin.list("web"))["items"]
     return {
         ObjectKey(meta["namespace"], meta["name"]): (meta["uid"], meta["resourceVersion"])
@@ -127,8 +127,8 @@ async def test_a_thousand_widgets_and_a_killed_server(
         indexed = [widgets.lister.by_index("colour", name) for name in ("red", "green", "blue")]
         assert states(obj for found in indexed for obj in found) == truth
         assert [each.statistics().errors for each in widgets.registrations] == [0, 0, 0]
-    told = {event.obj.name for event in recorders[0].events if isinstance(event, Deleted)}
-    assert set(gone) <= told
+    delivered = {event.obj.name for event in recorders[0].events if isinstance(event, Deleted)}
+    assert set(gone) <= delivered
 
 
 async def test_an_expired_version_after_a_restart_leads_to_a_diff(
@@ -151,9 +151,9 @@ async def test_an_expired_version_after_a_restart_leads_to_a_diff(
         await admin.merge_patch("b", {"spec": {"size": 7}}, namespace="web")
         truth = await served(admin)
         await wait_until(lambda: states(widgets.lister) == truth, timeout=30)
-        told = [(type(event).__name__, event.obj.name) for event in recorder.events]
+        delivered = [(type(event).__name__, event.obj.name) for event in recorder.events]
     # "c" has the version that it had: nothing is told of it.
-    assert sorted(told) == [("Deleted", "a"), ("Updated", "b")]
+    assert sorted(delivered) == [("Deleted", "a"), ("Updated", "b")]
 
 
 async def test_discovery_finds_a_custom_resource_by_any_of_its_names(

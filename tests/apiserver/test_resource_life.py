@@ -43,8 +43,8 @@ class Watched:
     def __init__(self, informer: SharedInformer, problems: list[Problem]) -> None:
         self.informer = informer
         self.problems = problems
-        self.told: list[Event] = []
-        informer.add_handler(self.told.append)
+        self.events: list[Event] = []
+        informer.add_handler(self.events.append)
 
     @property
     def names(self) -> list[str]:
@@ -102,7 +102,7 @@ async def test_a_definition_that_comes_late_goes_and_comes_back(
         await remove(admin)
         await widgets.becomes("absent")
         await wait_until(lambda: widgets.names == [])
-        gone = widgets.told[-1]
+        gone = widgets.events[-1]
         assert isinstance(gone, Deleted)
         assert gone.reason in ("deleted", "resource_gone")
 
@@ -132,7 +132,7 @@ async def test_a_version_that_is_switched_off_is_followed(
         await widgets.becomes("watching")
         await wait_until(lambda: widgets.informer.lister.list()[0].api_version == "example.com/v2")
         assert widgets.names == ["moved"]
-        assert not any(isinstance(event, Deleted) for event in widgets.told)
+        assert not any(isinstance(event, Deleted) for event in widgets.events)
         await asyncio.sleep(0)
 
 

@@ -33,7 +33,7 @@ SLACK = 2.0
 
 @asynccontextmanager
 async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """The program, in a process of its own, killed at the end."""
+    """Run the program in a process of its own, which is killed at the end."""
     times = ("--lease-duration", LEASE, "--renew-deadline", 2.0, "--retry-period", RETRY)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -53,19 +53,19 @@ async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Pro
 
 async def leads(process: Process) -> None:
     """Wait until it says that it leads."""
-    said = list[str]()
+    lines = list[str]()
     assert process.stderr is not None
     async with asyncio.timeout(20):
         while line := (await process.stderr.readline()).decode():
-            said.append(line)
+            lines.append(line)
             if " leads default/sample-controller" in line:
                 return
-    raise AssertionError(f"it ended without leading: {''.join(said)}")
+    raise AssertionError(f"it ended without leading: {''.join(lines)}")
 
 
 @asynccontextmanager
 async def prepared(server: ApiServerProcess) -> AsyncGenerator[Client]:
-    """A client of a server that has what the program needs."""
+    """Return a client of a server that has the definitions that the program needs."""
     await install_leases(server)
     await install_events(server)
     for crd in yaml.safe_load_all(CRDS.read_text()):

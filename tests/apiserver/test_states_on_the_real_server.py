@@ -1,6 +1,6 @@
-"""How a whole state is read from a real API server: by WatchList and by LIST, interrupted or not.
+"""Reading of the initial list from a real API server, by WatchList and LIST, with interruptions.
 
-What an informer makes of changes is in ``test_promises_on_the_real_server``.
+``test_promises_on_the_real_server`` tests the events of changes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MANY = 1_000
 
 
 def widget(name: str, *, pad: int = 0, **spec: object) -> Json:
-    """A widget with the parts of a pod that are long: containers, conditions, and a pad."""
+    """Return a widget with the long parts of a pod: containers, conditions, and padding."""
     containers = [{"name": f"c{n}", "image": f"registry.test/shop:{n}"} for n in range(3)]
     return {
         "apiVersion": "example.com/v1",
@@ -57,7 +57,7 @@ async def create(admin: AdminClient, count: int, *, pad: int = 0) -> None:
 
 
 async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
-    """What a fresh list says."""
+    """Return the state of a new list."""
     found = (await admin.list("web"))["items"]
     return {
         ObjectKey(meta["namespace"], meta["name"]): (meta["uid"], meta["resourceVersion"])
@@ -73,7 +73,7 @@ async def reading(
     backoff: BackoffPolicy = BACKOFF,
     habits: ServerProfile | None = None,
 ) -> AsyncGenerator[tuple[SharedInformer, RecordingListerWatcher]]:
-    """An informer of the widgets, synced, and what it asks."""
+    """Run an informer of the widgets until it is synced, and yield it with its requests."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
         noted = RecordingListerWatcher(client.lister_watcher(WIDGETS, namespace="web"))
         widgets = SharedInformer(
@@ -124,19 +124,19 @@ class Forgetful(Held):
     """One that refuses its first request: the version is gone."""
 
     size: int = 0
-    asked: int = 0
+    sent: int = 0
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        self.asked += 1
-        if self.asked == 1:
+        self.sent += 1
+        if self.sent == 1:
             raise server_error(Status(410, "Expired", "too old"), phase="list")
         async with self.source.list(request) as chunks:
             yield chunks
 
 
-def asked(noted: RecordingListerWatcher) -> list[str]:
-    """The kinds of requests so far."""
+def sent(noted: RecordingListerWatcher) -> list[str]:
+    """Return the kinds of requests so far."""
     return [summarize(request).split()[0] for _, request in noted.requests]
 
 
@@ -153,7 +153,7 @@ async def test_a_thousand_widgets_are_read_either_way(
         await admin.delete("w-0008", namespace="web")
         truth = await served(admin)
         await wait_until(lambda: states(widgets.lister) == truth)
-        assert asked(noted) == (["stream"] if watch_list else ["list", "watch"])
+        assert sent(noted) == (["stream"] if watch_list else ["list", "watch"])
         assert widgets.health.error is None
 
 
@@ -167,7 +167,7 @@ async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: Admin
         async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
             assert states(widgets.lister) == truth
-            assert asked(noted)[:10] == ["list"] * 2 + ["page"] * 8
+            assert sent(noted)[:10] == ["list"] * 2 + ["page"] * 8
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
@@ -188,7 +188,7 @@ async def test_a_version_that_has_expired_leads_to_a_state_of_the_same_kind(
         await api_server.restart()
         await wait_until(lambda: states(widgets.lister) == truth, timeout=40)
         await wait_until(lambda: check_event_order(recorder.events) == truth)
-        assert ("stream" if watch_list else "whole") in asked(noted)[before:]
+        assert ("stream" if watch_list else "whole") in sent(noted)[before:]
         assert widgets.health.rewinds == 0
 
 
@@ -222,9 +222,9 @@ async def test_a_server_killed_in_the_middle_of_a_state_leaves_nothing_of_it(
 async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
-    """What happens elsewhere moves its version, though it hears nothing of it.
+    """Changes in other namespaces advance the version of the informer through bookmarks.
 
-    The first one may come at any time; the second one tells how far they are apart.
+    The first bookmark may come at any time. The interval is measured up to the second one.
     """
     await create(admin, 3)
     habits = ServerProfile()
@@ -239,7 +239,7 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
         assert habits.bookmark_interval == pytest.approx(60.0, abs=5.0)
         assert widgets.health.fresh is not None
         assert widgets.health.fresh < 5.0
-        assert (asked(noted), widgets.health.error) == (["stream"], None)
+        assert (sent(noted), widgets.health.error) == (["stream"], None)
 
 
 async def test_a_server_that_stands_still_is_noticed_by_its_silence(
@@ -259,5 +259,5 @@ async def test_a_server_that_stands_still_is_noticed_by_its_silence(
         await admin.merge_patch("w-0001", {"spec": {"size": 7}}, namespace="web")
         truth = await served(admin)
         await wait_until(lambda: states(widgets.lister) == truth, timeout=15)
-        assert asked(noted) == ["stream", "probe", "watch"]
+        assert sent(noted) == ["stream", "probe", "watch"]
         assert len(widgets.lister) == 3

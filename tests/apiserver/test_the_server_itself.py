@@ -1,7 +1,7 @@
-"""What the other tests in this folder take for granted about their server.
+"""The properties of the server on which the other tests in this folder depend.
 
-They exist so that a failure here says "the server", and a failure elsewhere
-says "the library".  Nothing of the library is used.
+A failure here is a fault of the server, a failure in another module is a fault of the library.
+These tests don't use the library.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def widget(name: str, **spec: object) -> Json:
 
 
 async def first_events(admin: AdminClient, count: int, **query: str) -> list[Json]:
-    """The first events of a watch in all namespaces."""
+    """Return the first events of a watch in all namespaces."""
     events: list[Json] = []
     async with asyncio.timeout(20), aclosing(admin.watch(**query)) as watch:
         async for event in watch:

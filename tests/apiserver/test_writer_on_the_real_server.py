@@ -92,8 +92,8 @@ async def test_a_status_is_written_through_its_subresource(
     gizmos = client.api(GIZMOS, namespace="default")
     made = await gizmos.create({"metadata": {"generateName": "g-"}, "status": {"x": 1}})
     assert "status" not in made
-    told = await gizmos.update_status({**made.to_dict(), "status": {"x": 2}})
-    assert (told["status"], told["metadata"]["generation"]) == ({"x": 2}, 1)
+    updated = await gizmos.update_status({**made.to_dict(), "status": {"x": 2}})
+    assert (updated["status"], updated["metadata"]["generation"]) == ({"x": 2}, 1)
     await widgets.create({"metadata": {"name": "a"}})
     with pytest.raises(NotFound, match="A CustomResourceDefinition must declare it"):
         await widgets.update_status(await widgets.get("a"))

@@ -1,7 +1,7 @@
-"""What is written to both servers, by what it is for: the write side of ``questions``.
+"""The write requests to both servers, by purpose.
 
-Each series goes to objects of its own, in the order in which it stands here. ``{version}`` is the
-resourceVersion in the answer before: each server's own.
+Each series is sent to objects of its own, in the order of this module. ``{version}`` is the
+resourceVersion in the previous response of the same server.
 """
 
 from copy import deepcopy

@@ -27,7 +27,7 @@ class AuthenticatingServer:
         self.accepted = set(known)
         """The headers and names in certificates, joined by a space, that are let in."""
         self.identities: list[str] = []
-        """Who has asked, in order."""
+        """The authenticated users of the requests, in order."""
         self.continue_watches = asyncio.Event()
         """Lets the watches go on, and end."""
 

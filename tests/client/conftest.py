@@ -37,7 +37,7 @@ class Certificates:
         return self.authority.cert_pem.bytes()
 
     def write_authority(self, folder: Path) -> Path:
-        """The authority's certificate in a file, ``ca.crt``."""
+        """Write the authority's certificate to the file ``ca.crt``."""
         path = folder / "ca.crt"
         path.write_bytes(self.authority_pem)
         return path

@@ -37,28 +37,28 @@ class ConfiguredCredentials:
     server: str = "https://127.0.0.1"
     plugin: FakePlugin | None = None
     secrets: set[str] = field(default_factory=set[str])
-    """What must never be told."""
+    """The secrets, which no message may contain."""
 
     def certificate(self, turn: int) -> tuple[bytes, bytes]:
-        """The chain and the key of this turn."""
+        """Return the certificate chain and the key of this turn."""
         leaf = self.leaves[turn]
         key = leaf.private_key_pem.bytes()
         self.secrets |= set(key.decode().splitlines()[1:-1])
         return b"".join(blob.bytes() for blob in leaf.cert_chain_pems), key
 
     def token(self, turn: int) -> str:
-        """The token of this turn."""
+        """Return the token of this turn."""
         self.secrets |= {TOKENS[turn], base64.b64encode(f"me:{TOKENS[turn]}".encode()).decode()}
         return TOKENS[turn]
 
     def put(self, name: str, content: bytes | str) -> None:
-        """A file, replaced in one step as a kubelet does."""
+        """Replace a file in one step, as a kubelet does."""
         fresh = self.folder / f"{name}.new"
         fresh.write_bytes(content if isinstance(content, bytes) else content.encode())
         fresh.replace(self.folder / name)
 
     def write(self, user: Mapping[str, Any]) -> None:
-        """The kubeconfig, with this user."""
+        """Write the kubeconfig with this user."""
         cluster = {"server": self.server, "certificate-authority": "ca.crt"}
         if not (self.folder / "ca.crt").exists():
             self.certificates.write_authority(self.folder)
@@ -66,7 +66,7 @@ class ConfiguredCredentials:
         (self.folder / "config.new").replace(self.folder / "config")
 
     def source(self) -> Kubeconfig:
-        """What finds it."""
+        """Return a credential source for the kubeconfig."""
         if (self.folder / "config").exists():
             return Kubeconfig(self.folder / "config")
         self.certificates.write_authority(self.folder)

@@ -18,11 +18,11 @@ EMPTY = b'{"kind":"APIGroupDiscoveryList","items":[]}'
 VERSIONS = b'{"kind":"APIVersions","versions":["v1"]}'
 PLAIN_404 = Status(404, "", read_recording("53-cr-list-after-crd-is-deleted").body.decode().strip())
 INGRESS_404 = Status(404, "", "default backend - 404")
-"""What an ingress answers that knows no such path."""
+"""The response of an ingress to an unknown path."""
 
 
 class DocumentServer:
-    """What a server has: bodies by path, or how it refuses. Anything else gets a plain 404."""
+    """A server with a body or an error per path. Any other path gets a plain 404."""
 
     def __init__(self, served: Mapping[str, bytes | int | FetchError]) -> None:
         self.served = dict(served)
@@ -43,12 +43,12 @@ class DocumentServer:
 
 
 def group_document(name: str, *versions: str) -> bytes:
-    """The document of a group, its preferred version first."""
+    """Return the document of a group, its preferred version first."""
     return b'{"kind":"APIGroup",' + msgspec.json.encode(_group(name, *versions))[1:]
 
 
 def group_list_document(*names: tuple[str, ...]) -> bytes:
-    """The legacy list of groups."""
+    """Return the legacy list of groups."""
     listed = [_group(*each) for each in names]
     return msgspec.json.encode({"kind": "APIGroupList", "groups": listed})
 
@@ -58,7 +58,7 @@ def _group(name: str, *versions: str) -> dict[str, object]:
 
 
 def resource_list_document(*plurals: str) -> bytes:
-    """The document of a group version, with resources of these names."""
+    """Return the document of a group version with resources of these names."""
     listed = [
         {
             "name": each,
@@ -74,7 +74,7 @@ def resource_list_document(*plurals: str) -> bytes:
 
 
 def aggregated_document(group: str, **versions: tuple[str, ...]) -> bytes:
-    """The aggregated document of one group; a version of no resources is stale."""
+    """Return the aggregated document of one group; a version without resources is stale."""
     described = [
         {
             "version": version,
@@ -90,12 +90,12 @@ def aggregated_document(group: str, **versions: tuple[str, ...]) -> bytes:
 
 
 def modern_server() -> DocumentServer:
-    """A server of today, of two documents."""
+    """Return a current server, which has two documents."""
     return DocumentServer({"/api": EMPTY, "/apis": GROUPS})
 
 
 def legacy_server(**more: bytes | int) -> DocumentServer:
-    """A server from before aggregated discovery."""
+    """Return a server without aggregated discovery."""
     served: dict[str, bytes | int] = {
         "/api": VERSIONS,
         "/api/v1": CORE,
@@ -109,7 +109,7 @@ def legacy_server(**more: bytes | int) -> DocumentServer:
 
 
 def standalone_server() -> DocumentServer:
-    """An apiextensions-apiserver on its own: groups, and no list of them."""
+    """Return a standalone apiextensions-apiserver, which does not list its groups."""
     return DocumentServer(
         {
             "/apis/example.com": group_document("example.com", "v1"),

@@ -26,20 +26,20 @@ CANARY = "canary-88b0"
 
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(2020, 4, 1, tzinfo=dt.UTC)
-"""When certificates that have expired were valid."""
+"""The validity of the expired certificates."""
 
 UNKNOWN_HOST = "no-such-host.invalid"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureSetup:
-    """Where a mistake is made."""
+    """The resources from which a failure is built."""
 
     folder: Path
     certificates: Certificates
 
     def kubeconfig(self, server: str, **more: Any) -> str:
-        """A kubeconfig file for a server, whose authority is the certificates'."""
+        """Write a kubeconfig for a server that trusts the authority of the certificates."""
         trust = encode_base64(self.certificates.authority_pem)
         cluster: Mapping[str, Any] = {"server": server, "certificate-authority-data": trust}
         return str(
@@ -51,7 +51,7 @@ class FailureSetup:
 
 @dataclass(frozen=True, slots=True)
 class FailureContext:
-    """What there is then, and what a text may name of it."""
+    """The kubeconfig and address of a failure, which its message may name."""
 
     file: str
     address: str = ""
@@ -60,7 +60,7 @@ class FailureContext:
 
 @asynccontextmanager
 async def working_server(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """A server that works, and its kubeconfig."""
+    """Run a working server and write its kubeconfig."""
     async with ApiServer(token=CANARY) as server:
         yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
 
@@ -127,7 +127,7 @@ def wrong_server_name(stage: FailureSetup) -> AbstractAsyncContextManager[Failur
 async def mutual_tls_server(
     stage: FailureSetup, user: trustme.LeafCert | None
 ) -> AsyncGenerator[FailureContext]:
-    """A server that wants a client certificate of its authority; the kubeconfig has ``user``."""
+    """Run a server that requires a client certificate; the kubeconfig contains ``user``."""
     tls = stage.certificates.server_context()
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_verify_locations(cadata=stage.certificates.authority_pem.decode())
@@ -188,8 +188,8 @@ async def http_to_https(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        said = b"Client sent an HTTP request to an HTTPS server.\n"
-        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" + said)
+        text = b"Client sent an HTTP request to an HTTPS server.\n"
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\n" + text)
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
@@ -207,12 +207,12 @@ async def wrong_token(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 @asynccontextmanager
 async def forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
     """Somebody is logged in, and may not do this (recording 25 with another user)."""
-    said = (
+    text = (
         'pods is forbidden: User "system:serviceaccount:web:shop" cannot list resource "pods" '
         'in API group "" in the namespace "web"'
     )
     async with ApiServer(token=CANARY) as server:
-        server.faults.status(403, reason="Forbidden", message=said, resource="pods")
+        server.faults.status(403, reason="Forbidden", message=text, resource="pods")
         yield FailureContext(stage.kubeconfig(server.url), server.url.removeprefix("http://"))
 
 

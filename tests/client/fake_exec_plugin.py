@@ -34,13 +34,13 @@ class FakePlugin:
         self.write_script(f"cat {self._output}")
 
     def write_script(self, then: str) -> None:
-        """What it does after counting, in the words of a shell."""
-        told = f'printf %s "$KUBERNETES_EXEC_INFO" > {self._exec_info}'
-        self.path.write_text(f"#!/bin/sh\necho >> {self._runs}\n{told}\n{then}\n")
+        """Write the shell commands that follow the counting of a run."""
+        save_info = f'printf %s "$KUBERNETES_EXEC_INFO" > {self._exec_info}'
+        self.path.write_text(f"#!/bin/sh\necho >> {self._runs}\n{save_info}\n{then}\n")
         self.path.chmod(0o755)
 
     def set_status(self, **status: Any) -> None:
-        """What it yields from now on, for example ``token="abc"``."""
+        """Set the status that the plugin prints, for example ``token="abc"``."""
         document = {"apiVersion": self.version, "kind": "ExecCredential", "status": status}
         fresh = self._output.with_suffix(".new")
         fresh.write_text(json.dumps(document))
@@ -48,21 +48,21 @@ class FakePlugin:
 
     @property
     def runs(self) -> int:
-        """How often it was run."""
+        """The number of runs."""
         return len(self._runs.read_text())
 
     @property
     def last_exec_info(self) -> Any:
-        """What it was told, the last time."""
+        """The ``ExecCredential`` that the last run received."""
         return json.loads(self._exec_info.read_text())
 
     def user(self, **more: Any) -> dict[str, Mapping[str, Any]]:
-        """A user of a kubeconfig that has it."""
+        """Return a kubeconfig's user with this plugin."""
         return {"exec": {"apiVersion": self.version, "command": str(self.path), **more}}
 
 
 def in_seconds(seconds: float) -> str:
-    """A time from now, as Go writes it."""
+    """Return a time relative to now, as Go formats it."""
     moment = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 

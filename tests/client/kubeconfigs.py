@@ -28,7 +28,7 @@ def make_kubeconfig(
     user: Mapping[str, Any] | None = None,
     name: str = "main",
 ) -> dict[str, Any]:
-    """A kubeconfig with one context."""
+    """Return a kubeconfig with one context."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -56,7 +56,7 @@ async def load_error(source: Kubeconfig) -> str:
 
 
 def error_chain_text(error: BaseException | None) -> str:
-    """The text and repr of an error and of all that it came from."""
+    """Return the text and repr of an error and of its causes."""
     if error is None:
         return ""
     return f"{error} {error!r}\n" + error_chain_text(error.__cause__ or error.__context__)

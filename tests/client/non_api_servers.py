@@ -1,4 +1,4 @@
-"""What a kubeconfig may point to that is no API server: web sites, login pages, nothing at all."""
+"""Servers that are not API servers: web sites, login pages, or no server at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_PEM = "canary-88b0, and no certificate"
 
 @asynccontextmanager
 async def non_api_server(stage: FailureSetup, handler: Handler) -> AsyncGenerator[FailureContext]:
-    """A kubeconfig for a server that answers so."""
+    """Run a server with this handler and write its kubeconfig."""
     async with http_server(handler) as server:
         yield FailureContext(stage.kubeconfig(server), server.removeprefix("http://"))
 
@@ -49,7 +49,7 @@ def go_service(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContex
 
 
 def login_page(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
-    """It answers 200 to whatever is asked."""
+    """Run a server that answers every request with 200 and a login page."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text="<html>Who are you?</html>", content_type="text/html")
@@ -72,7 +72,7 @@ def unrelated_json(stage: FailureSetup) -> AbstractAsyncContextManager[FailureCo
 
 
 def html_list(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
-    """A proxy whose session has ended in the meantime."""
+    """Run a proxy whose session has expired meanwhile."""
     documents: Mapping[str, bytes] = {"/api": VERSIONS, "/api/v1": CORE}
 
     async def answer(request: web.Request) -> web.Response:
@@ -120,9 +120,9 @@ async def invalid_pem(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
         "server": "https://10.0.0.1",
         "certificate-authority-data": encode_base64(NO_PEM.encode()),
     }
-    said = ""
+    message = ""
     try:
         ssl.create_default_context(cadata=NO_PEM)
     except ssl.SSLError as error:
-        said = str(error.reason or error.strerror)
-    yield FailureContext(kubeconfig_for(stage, **settings), said)
+        message = str(error.reason or error.strerror)
+    yield FailureContext(kubeconfig_for(stage, **settings), message)

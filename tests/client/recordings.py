@@ -1,4 +1,4 @@
-"""What a real API server answered, without the framing of HTTP."""
+"""Recorded responses of a real API server, without the framing of HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Recording:
 
 
 def read_recording(name: str) -> Recording:
-    """The answer in ``NAME.response.http``."""
+    """Read the response in ``NAME.response.http``."""
     head, _, body = (FOLDER / f"{name}.response.http").read_bytes().partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)

@@ -22,7 +22,7 @@ ConnectionHandler: TypeAlias = Callable[
 async def http_server(
     handler: Handler, *, tls: ssl.SSLContext | None = None
 ) -> AsyncGenerator[str]:
-    """An HTTP server that gives every request to ``handler``; its URL."""
+    """Run an HTTP server that passes every request to ``handler``, and yield its URL."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
     # A handler ends when its client hangs up, as kube-apiserver's do.
@@ -47,7 +47,7 @@ def _expect_failed_handshakes(loop: asyncio.AbstractEventLoop, context: dict[str
 async def tcp_server(
     handler: ConnectionHandler, *, tls: ssl.SSLContext | None = None
 ) -> AsyncGenerator[str]:
-    """A TCP server that gives every connection to ``talk``; its address."""
+    """Run a TCP server that passes every connection to ``talk``, and yield its address."""
     talks: set[asyncio.Task[None]] = set()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,7 +74,7 @@ async def tcp_server(
 
 
 async def free_address() -> str:
-    """An address on which nobody listens."""
+    """Return an address on which no server listens."""
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
@@ -83,14 +83,14 @@ async def free_address() -> str:
 
 
 def replay_response(recording: Recording) -> web.Response:
-    """What was recorded, as an answer."""
+    """Return a recording as a response."""
     return web.Response(
         status=recording.status, headers=dict(recording.headers), body=recording.body
     )
 
 
 async def start_response(request: web.Request, *chunks: bytes) -> web.StreamResponse:
-    """A started answer with these chunks sent; it goes on until the handler returns."""
+    """Start a response and send these chunks. The response ends when the handler returns."""
     response = web.StreamResponse()
     await response.prepare(request)
     for chunk in chunks:

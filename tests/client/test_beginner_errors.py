@@ -1,4 +1,4 @@
-"""What the library says of a beginner's mistakes: a typed exception, and all that helps."""
+"""The library's errors for common mistakes: a typed exception with a helpful message."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_beginners_mistake_is_explained(
     error = caught.value
     assert str(error) == mistake.expected_text(situation)
     assert type(error) is mistake.error
-    assert not any(CANARY in said for said in error_texts(error))
+    assert not any(CANARY in text for text in error_texts(error))
 
 
 async def test_a_host_that_does_not_answer_is_explained(

@@ -41,7 +41,7 @@ PODS = find_built_in("pods")
 
 
 class ListerWatcher(Protocol):
-    """What the runtime asks of a client."""
+    """The part of a client that the runtime uses."""
 
     @property
     def resource(self) -> Resource: ...
@@ -227,10 +227,10 @@ async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
             )
         )
         async with reader.list(ListRequest("0", 500)) as body:
-            asked = b"".join([chunk async for chunk in body]).decode()
+            sent = b"".join([chunk async for chunk in body]).decode()
 
     assert reader.resource is PODS
-    assert asked == (
+    assert sent == (
         "/api/v1/namespaces/web/pods?limit=500&resourceVersion=0"
         "&labelSelector=app%3Dshop&fieldSelector=spec.nodeName%3Dnode-1"
     )
@@ -242,9 +242,9 @@ async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
         Client(server) as client,
         client.lister_watcher(PODS).watch(WatchRequest("41", 300)) as body,
     ):
-        asked = b"".join([chunk async for chunk in body])
+        sent = b"".join([chunk async for chunk in body])
 
-    assert asked == (
+    assert sent == (
         b"/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=41&timeoutSeconds=300"
     )
 
@@ -397,10 +397,10 @@ async def test_an_answer_that_drips_is_given_up() -> None:
 
 
 async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> None:
-    asked: list[str] = []
+    sent: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        sent.append(request.path)
         return web.Response(status=404, text="404 page not found\n")
 
     widgets = Resource("example.com", "v1", "widgets", "Widget")
@@ -410,7 +410,7 @@ async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> Non
         found = await asyncio.gather(*(reader.discover() for reader in readers))
 
     assert found == [None] * 200
-    assert asked == ["/apis/example.com/v1", "/apis", "/apis/example.com"]
+    assert sent == ["/apis/example.com/v1", "/apis", "/apis/example.com"]
 
 
 async def test_looking_whether_a_resource_is_served_waits_for_its_turn() -> None:

@@ -30,7 +30,7 @@ def http(body: bytes, head: str = "200 OK") -> bytes:
 
 
 def echoing(answer: Callable[[str], bytes]) -> ConnectionHandler:
-    """A server whose answers are made of the credential that it was sent."""
+    """Return a handler whose responses contain the credentials of the request."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
@@ -41,20 +41,20 @@ def echoing(answer: Callable[[str], bytes]) -> ConnectionHandler:
     return talk
 
 
-def told(error: BaseException) -> str:
+def check_no_secret(error: BaseException) -> str:
     """All that can be read of an error, which must hold neither a secret nor what steers a
     terminal.
     """
-    said = "\n".join(error_texts(error))
+    output = "\n".join(error_texts(error))
     if isinstance(error, ServerError):
-        said += repr(error.status)
-    assert CANARY not in said
-    assert CANARY.lower() not in said.lower()
-    assert CANARY[:8] not in said, "nor the most of it"
+        output += repr(error.status)
+    assert CANARY not in output
+    assert CANARY.lower() not in output.lower()
+    assert CANARY[:8] not in output, "nor the most of it"
     assert "\x1b" not in str(error)
     assert "\n" not in str(error)
     assert len(str(error)) < MAX_TEXT_LENGTH + 300
-    return said
+    return output
 
 
 # -- inside an answer --------------------------------------------------------------------------
@@ -65,12 +65,12 @@ def status(**more: Any) -> dict[str, Any]:
 
 
 def cut(sent: str) -> str:
-    """A message whose end is cut off in the middle of what was sent."""
+    """Return a message that is cut off in the middle of a credential."""
     return sent.rjust(MAX_TEXT_LENGTH + 3, "x")
 
 
-def event(kind: str, told: object) -> bytes:
-    return http(json.dumps({"type": kind, "object": told}).encode() + b"\n")
+def event(kind: str, obj: object) -> bytes:
+    return http(json.dumps({"type": kind, "object": obj}).encode() + b"\n")
 
 
 EVENTS: dict[str, Callable[[str], bytes]] = {
@@ -105,7 +105,7 @@ async def test_no_secret_of_a_stream_is_told(place: str) -> None:
         with pytest.raises(FetchError) as caught:
             await watch(client)
 
-    told(caught.value)
+    check_no_secret(caught.value)
 
 
 # -- refusals ----------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ async def test_no_secret_of_a_refusal_is_told(place: str) -> None:
         with pytest.raises(FetchError) as caught:
             await client.get_raw("/version")
 
-    told(caught.value)
+    check_no_secret(caught.value)
 
 
 PHRASES: dict[str, Callable[[str], bytes]] = {
@@ -162,7 +162,7 @@ async def test_no_secret_of_a_proxys_refusal_is_told(place: str) -> None:
         with pytest.raises(FetchError) as caught:
             await read(transport)
 
-    assert "10.0.0.1" in told(caught.value)
+    assert "10.0.0.1" in check_no_secret(caught.value)
 
 
 # -- what is written ---------------------------------------------------------------------------
@@ -173,7 +173,7 @@ PASSWORD = "wRiTTenC4nary8z"
 
 
 def repeating(answer: Callable[[str, str], bytes]) -> ConnectionHandler:
-    """A server whose answers are made of the credential and of the body that it was sent."""
+    """Return a handler whose responses contain the credentials and the body of the request."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
@@ -234,9 +234,9 @@ async def test_no_secret_that_is_written_is_told(
         with pytest.raises(FetchError) as caught:
             await writes[verb]()
 
-    said = told(caught.value) + caplog.text
-    assert PASSWORD[:8].lower() not in said.lower()
-    assert CANARY not in said
+    output = check_no_secret(caught.value) + caplog.text
+    assert PASSWORD[:8].lower() not in output.lower()
+    assert CANARY not in output
     assert caught.value.phase == "write"
 
 
@@ -276,5 +276,5 @@ async def test_no_secret_of_a_document_is_told(place: str) -> None:
         with pytest.raises(InformerError) as served:
             await client.served(PODS)
 
-    told(found.value)
-    told(served.value)
+    check_no_secret(found.value)
+    check_no_secret(served.value)

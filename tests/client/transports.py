@@ -79,7 +79,7 @@ def system_sockets() -> list[list[str]]:
 
 
 def is_established(here: int, there: int) -> bool:
-    """Whether a socket of this port is connected to that port."""
+    """Return True if a socket of one port is connected to another port."""
     return any(
         line[1].endswith(f":{here:04X}") and line[2].endswith(f":{there:04X}") and line[3] == "01"
         for line in system_sockets()
@@ -95,12 +95,12 @@ async def wait_closed(reader: asyncio.StreamReader) -> None:
 
 
 def error_texts(error: BaseException | None) -> list[str]:
-    """The text and the repr of an exception and of all that it came from."""
-    said: list[str] = []
+    """Return the text and the repr of an exception and of its causes."""
+    message: list[str] = []
     while error is not None:
-        said += [str(error), repr(error), repr(vars(error))]
+        message += [str(error), repr(error), repr(vars(error))]
         error = error.__cause__ or error.__context__
-    return said
+    return message
 
 
 async def pong(request: web.Request) -> web.Response:

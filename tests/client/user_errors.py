@@ -69,14 +69,14 @@ class UserError:
     setup: Setup
     error: type[InformerError]
     code: int
-    """What the command line exits with; 0 if it goes on trying."""
+    """The command line's exit code; 0 if the command continues and retries."""
     text: str
     resource: str = "pods"
     context: str | None = None
     fields: str = ""
 
     def expected_text(self, situation: FailureContext, *, verb: str = "list") -> str:
-        """What is to be said, if ``verb`` is what was asked for."""
+        """Return the expected message for a request with this verb."""
         return self.text.format(file=situation.file, address=situation.address, verb=verb)
 
     def __str__(self) -> str:

@@ -22,12 +22,12 @@ from aioinformer import (
 
 
 def version_number(obj: KubeObject) -> int:
-    """A resourceVersion as a number; both servers of these tests count."""
+    """Return the resourceVersion as a number. Both servers of these tests use numbers."""
     return int(obj.resource_version)
 
 
 def states(objects: Iterable[KubeObject]) -> dict[ObjectKey, tuple[str, str]]:
-    """What is held: uid and resourceVersion by key."""
+    """Return the uid and resourceVersion of objects by key."""
     return {obj.key: (obj.uid, obj.resource_version) for obj in objects}
 
 

@@ -48,7 +48,7 @@ def reply(*parts: bytes | float, error: FetchError | None = None) -> Reply:
 
 
 def initial_events_end(version: int) -> bytes:
-    """The bookmark behind the initial state of a WatchList."""
+    """Return the bookmark at the end of the initial list of a WatchList."""
     annotations = '{"k8s.io/initial-events-end":"true"}'
     metadata = f'{{"resourceVersion":"{version}","annotations":{annotations}}}'
     return f'{{"type":"BOOKMARK","object":{{"metadata":{metadata}}}}}\n'.encode()
@@ -121,7 +121,7 @@ class RecordingListerWatcher:
 
     source: ListerWatcher
     requests: list[tuple[float, Request]] = field(default_factory=list[tuple[float, Request]])
-    """When, and what."""
+    """The requests with their times."""
 
     @property
     def resource(self) -> Resource:
@@ -170,7 +170,7 @@ class InformerHarness:
 
     @property
     def request_summaries(self) -> list[str]:
-        """What was asked so far, in short."""
+        """Return the requests so far in a short form."""
         return [summarize(request) for _, request in self.recorder.requests]
 
     @property
@@ -190,7 +190,7 @@ class InformerHarness:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """The informer, at work."""
+        """Run the informer."""
         async with running_in_background(self.informer.run()):
             yield
 

@@ -17,9 +17,9 @@ class PodWorkload:
         self._random = random.Random(seed)
         self._names = names
         self.current_state: dict[ObjectKey, tuple[str, str]] = {}
-        """What there is: uid and resourceVersion by key."""
+        """The existing objects: uid and resourceVersion by key."""
         self.states_by_version: dict[str, dict[ObjectKey, tuple[str, str]]] = {}
-        """What there was, by the cluster's resourceVersion."""
+        """The existing objects at each of the cluster's resourceVersions."""
         self._record_state()
 
     def apply_changes(self, times: int = 1) -> None:

@@ -39,7 +39,7 @@ class RawResponse:
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a chunked body."""
+    """Return a chunk of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -49,7 +49,7 @@ LAST_CHUNK = chunk(b"")
 def ok_response(
     *pieces: bytes | asyncio.Event, ending: Ending = "end", encoding: str = "identity"
 ) -> RawResponse:
-    """A 200 whose body comes in these chunks; ended, unless it is to end otherwise."""
+    """Return a 200 response with these chunks and this ending."""
     head = (
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
         f"Content-Encoding: {encoding}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -59,13 +59,13 @@ def ok_response(
 
 
 def error_response(code: int, *headers: str) -> RawResponse:
-    """An answer with a code and nothing else."""
+    """Return a response with a status code and no body."""
     lines = [f"HTTP/1.1 {code} No", "Content-Length: 0", *headers, "", ""]
     return RawResponse(["\r\n".join(lines).encode()])
 
 
 def gzip_member(data: bytes) -> bytes:
-    """A gzip member as Go writes one for each flush: synced, then finished."""
+    """Return a gzip member as Go writes it for each flush: synced, then finished."""
     packer = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     return packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH) + packer.flush()
 
@@ -130,7 +130,7 @@ class RawServerInformer:
 
     @property
     def request_summaries(self) -> list[str]:
-        """What was asked, in short: ``list 0``, ``stream``, ``watch 10``, ``probe``."""
+        """Return the requests in a short form: ``list 0``, ``stream``, ``watch 10``, ``probe``."""
         return [_summarize(target) for target in self.server.request_targets]
 
     @property
@@ -151,7 +151,7 @@ def _summarize(target: str) -> str:
 async def running_raw_server(
     *responses: RawResponse, token: str | None = None
 ) -> AsyncGenerator[RawServerInformer]:
-    """An informer of a raw server that gives these answers."""
+    """Run an informer of a raw server with these responses."""
     server = RawServer(deque(responses))
     async with (
         tcp_server(server.handle_connection) as address,

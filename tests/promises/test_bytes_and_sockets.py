@@ -30,7 +30,7 @@ from tests.runtime.informers import cluster_with_pods, label_pod
 from tests.runtime.scripted_source import added, body, event_line, list_response, modified
 
 STRANGE = "a\u0085b\u2028c\u2029d\x0b\x0ce\u00e9\U0001f600"
-"""What ends a line for Unicode, and for no API server; and what takes several bytes."""
+"""Unicode's line separators, which don't end a line of an API server, and multi-byte characters."""
 LARGE = 6_000_000
 """Bytes of JSON: a server writes six of them for each of three characters."""
 

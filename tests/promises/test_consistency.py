@@ -28,7 +28,7 @@ WRITES = 25
 
 
 async def count_up(server: ApiServer, pods: SharedInformer, name: str) -> None:
-    """A controller that goes by its cache: each step depends on having seen the one before."""
+    """Run a controller that reads its cache: each step requires the result of the previous one."""
     cluster = server.cluster
     await pods.wait_for(cluster.create("pods", {"metadata": {"name": name}}), timeout=10)
     for number in range(WRITES):

@@ -61,7 +61,7 @@ class Feed:
         return cls({f"web-{number}": 1 for number in range(count)})
 
     def say(self, kind: str, *names: str) -> None:
-        """These were ADDED, MODIFIED or DELETED."""
+        """Send an ADDED, MODIFIED or DELETED event for each name."""
         lines: list[str] = []
         for name in names:
             self.version += 1
@@ -73,7 +73,7 @@ class Feed:
         self._lines.put_nowait("".join(lines).encode())
 
     def expire(self) -> None:
-        """The watch is told that it is too old: what has changed is found by a list."""
+        """Send a 410 to the watch, so that a list finds the changes."""
         self._lines.put_nowait(
             b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n'
         )
@@ -110,7 +110,7 @@ async def informing(feed: Feed) -> AsyncGenerator[SharedInformer]:
 
 
 async def for_ever(event: Event) -> None:
-    """A handler that never returns."""
+    """Wait for ever, as a handler."""
     del event
     await asyncio.get_running_loop().create_future()
 
@@ -124,25 +124,25 @@ def test_5_whoever_joins_late_is_told_each_object_once_with_no_gap(seed: int) ->
 
     async def main() -> None:
         chance, feed = Random(seed), Feed.of(30)
-        heard: list[list[Event]] = []
+        received: list[list[Event]] = []
         async with informing(feed) as informer:
             for step in range(60):
                 _change(feed, chance)
                 if step % 15 == 7:
                     feed.expire()
                 if step % 3 == 0:
-                    heard.append(_join(informer, chance))
+                    received.append(_join(informer, chance))
                 if step % 10 == 9:
                     chance.choice(informer.registrations).remove()
-                    heard.pop(0)
+                    received.pop(0)
                 await asyncio.sleep(chance.choice([0, 0.001, 0.1]))
             await asyncio.sleep(60)
             cached = states(informer.lister)
             assert {key.name: int(rv) for key, (_, rv) in cached.items()} == feed.objects
             assert all(each.synced for each in informer.registrations)
-        alive = [events for events in heard if check_event_order(events) == cached]
-        assert len(alive) >= len(heard) - 6, "but for those that were removed"
-        for events in heard:
+        alive = [events for events in received if check_event_order(events) == cached]
+        assert len(alive) >= len(received) - 6, "but for those that were removed"
+        for events in received:
             initial = [e.obj.key for e in events if isinstance(e, Added) and e.initial]
             assert len(initial) == len(set(initial))
 
@@ -159,15 +159,15 @@ def _change(feed: Feed, chance: Random) -> None:
 
 
 def _join(informer: SharedInformer, chance: Random) -> list[Event]:
-    heard: list[Event] = []
+    received: list[Event] = []
     delay = chance.choice([0, 0.001, 0.01])
 
-    async def hear(event: Event) -> None:
-        heard.append(event)
+    async def receive(event: Event) -> None:
+        received.append(event)
         await asyncio.sleep(delay)
 
-    informer.add_handler(hear, limit=chance.choice([1, 8, 1024]))
-    return heard
+    informer.add_handler(receive, limit=chance.choice([1, 8, 1024]))
+    return received
 
 
 # -- 7 ----------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_7_a_slow_or_raising_listener_delays_nobody(caplog: pytest.LogCaptureFix
 
 def test_7_only_a_listener_that_blocks_delays_the_others_and_is_named() -> None:
     async def main() -> None:
-        feed, free, heard = Feed.of(1), asyncio.Event(), list[Event]()
+        feed, free, received = Feed.of(1), asyncio.Event(), list[Event]()
 
         async def blocking(event: Event) -> None:
             del event
@@ -221,16 +221,16 @@ def test_7_only_a_listener_that_blocks_delays_the_others_and_is_named() -> None:
 
         async with informing(feed) as informer:
             informer.add_handler(blocking, limit=2, overflow="block")
-            informer.add_handler(heard.append)
+            informer.add_handler(received.append)
             for _ in range(10):
                 feed.say("MODIFIED", "web-0")
             await asyncio.sleep(60)
-            assert len(heard) < 10
+            assert len(received) < 10
             (name,) = informer.health.blocked_by
             assert "blocking of pods" in name
             free.set()
             await asyncio.sleep(1)
-            assert (len(heard), informer.health.blocked_by) == (11, ())
+            assert (len(received), informer.health.blocked_by) == (11, ())
 
     in_virtual_time(main())
 
@@ -284,10 +284,10 @@ def test_8_who_wakes_up_late_hears_what_matters() -> None:
     """Per key: the first old state and the last new one, or that it is gone."""
 
     async def main() -> tuple[list[Event], dict[ObjectKey, tuple[str, str]]]:
-        feed, wake, heard = Feed.of(3), asyncio.Event(), list[Event]()
+        feed, wake, received = Feed.of(3), asyncio.Event(), list[Event]()
 
         async def sleeper(event: Event) -> None:
-            heard.append(event)
+            received.append(event)
             await wake.wait()
 
         async with informing(feed) as informer:
@@ -305,13 +305,13 @@ def test_8_who_wakes_up_late_hears_what_matters() -> None:
             await asyncio.sleep(1)
             wake.set()
             await asyncio.sleep(1)
-            return heard, states(informer.lister)
+            return received, states(informer.lister)
 
-    heard, cached = in_virtual_time(main())
+    received, cached = in_virtual_time(main())
 
-    assert check_event_order(heard) == cached
-    told = [(type(event), event.obj.name) for event in heard[3:]]
-    assert told == [
+    assert check_event_order(received) == cached
+    delivered = [(type(event), event.obj.name) for event in received[3:]]
+    assert delivered == [
         (Updated, "web-0"),  # what it slept at
         (Updated, "web-0"),
         (Updated, "web-1"),
@@ -323,10 +323,10 @@ def test_8_a_listener_that_may_not_be_slow_is_ended_and_nobody_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
-        feed, heard = Feed.of(1), list[Event]()
+        feed, received = Feed.of(1), list[Event]()
         async with informing(feed) as informer:
             strict = informer.add_handler(for_ever, limit=5, overflow="error")
-            informer.add_handler(heard.append)
+            informer.add_handler(received.append)
             async with informer.events(limit=5, overflow="error") as events:
                 await yield_to_loop()
                 for _ in range(10):
@@ -336,7 +336,7 @@ def test_8_a_listener_that_may_not_be_slow_is_ended_and_nobody_else(
                     await anext(events)
             assert strict.closed
             assert strict.statistics().pending == 0
-            assert len(heard) == 11
+            assert len(received) == 11
             assert informer.health.blocked_by == ()
 
     in_virtual_time(main())
@@ -352,12 +352,12 @@ def test_8_a_listener_that_may_not_be_slow_is_ended_and_nobody_else(
 def test_8_those_who_come_and_go_leave_nothing_behind(cycles: int) -> None:
     """At most 100 at a time, with ten events for each."""
     alive, objects = 100, 5
-    heard = 0
+    received = 0
 
-    def hear(event: Event) -> None:
-        nonlocal heard
+    def receive(event: Event) -> None:
+        nonlocal received
         del event
-        heard += 1
+        received += 1
 
     async def main() -> int:
         feed = Feed.of(objects)
@@ -366,7 +366,7 @@ def test_8_those_who_come_and_go_leave_nothing_behind(cycles: int) -> None:
 
             async def come_and_go(times: int) -> None:
                 for _ in range(times // alive):
-                    registrations = [informer.add_handler(hear) for _ in range(alive)]
+                    registrations = [informer.add_handler(receive) for _ in range(alive)]
                     feed.say("MODIFIED", *(f"web-{n}" for n in range(objects)))
                     await asyncio.sleep(0.1)
                     for registration in registrations:
@@ -392,7 +392,7 @@ def test_8_those_who_come_and_go_leave_nothing_behind(cycles: int) -> None:
 
     grown = in_virtual_time(main())
 
-    assert heard == 10 * cycles
+    assert received == 10 * cycles
     assert grown < 1024 * 1024
 
 

@@ -1,8 +1,8 @@
-"""What follows each way in which a request can fail: client-go's table, with our deviations.
+"""The reaction to each failure of a request: client-go's table, with our deviations.
 
-One test a row, in simulated time, with an informer at the end of a scripted line: what is asked
-next and after which wait, and what a program is told meanwhile. Nothing here may touch the cache.
-Where a row differs from client-go, the id says how.
+There is one test for each row, in simulated time, with an informer on a scripted server. The test
+checks the next request, the wait before it, and the reported problem. No failure may change the
+cache. The id of a row names the difference from client-go, if there is one.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ LONG = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where an informer stands when the failure comes."""
+    """The state of an informer at the time of the failure."""
 
     answers: tuple[Answer, ...]
-    """What it was answered before."""
+    """The responses before the failure."""
     watch_lists: bool = False
     problems: int = 0
-    """What it was told before."""
+    """The problems that were reported before the failure."""
     cached: tuple[str, ...] = ("a",)
     """Names of what it holds."""
 
@@ -104,7 +104,7 @@ AT_ONCE = (0.0, 0.0)
 ONE_STEP = (0.8, 1.6)
 TWO_STEPS = (1.6, 3.2)
 AS_ASKED = (25.0, 25.0)
-"""What the server's Retry-After says, no less and no more."""
+"""The wait equals the ``Retry-After`` of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Row:
 
     @property
     def expected(self) -> bool:
-        """Whether a server that has no WatchLists may always end them so: no reason to warn."""
+        """True if a server without WatchLists always answers so, and no warning is logged."""
         first = self.start.watch_lists and not self.start.answers
         return first and self.cause in ("bad_request", "error_event", "watchlist_timeout")
 
@@ -560,7 +560,7 @@ def test_10_every_abnormal_end_is_told_everywhere_and_what_follows_is_the_table_
 
 
 def _is_told(scene: InformerHarness, row: Row) -> None:
-    """Hook and health say the same of it, and the cache is as it was."""
+    """Check that hook and health report the same problem, and that the cache is unchanged."""
     problem, health = scene.problems[-1][1], scene.informer.health
     assert (problem.cause, type(problem.error)) == (row.cause, row.error)
     assert problem.phase == scene.recorder.requests[len(row.start.answers)][1].verb

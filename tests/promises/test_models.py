@@ -50,8 +50,8 @@ def version_of(obj: KubeObject) -> str:
     return obj.resource_version
 
 
-class Heard:
-    """What a listener was told last of each object."""
+class LastEvents:
+    """The last event of each object that was delivered to a listener."""
 
     def __init__(self) -> None:
         self.last: dict[ObjectKey, object] = {}
@@ -84,10 +84,10 @@ async def shake(server: ApiServer, round_: int) -> None:
     await asyncio.sleep(0.02)
 
 
-def heard_by(informer: SharedInformer[Any]) -> Heard:
-    heard = Heard()
-    informer.add_handler(heard)
-    return heard
+def received_by(informer: SharedInformer[Any]) -> LastEvents:
+    received = LastEvents()
+    informer.add_handler(received)
+    return received
 
 
 @pytest.mark.parametrize("watch_list", [True, False])
@@ -102,7 +102,7 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
         models = informers.informer("pods", model=Pod)
         versions = informers.informer("pods", convert=version_of)
         cut = informers.informer("pods", transform=without_big_ones)
-        heard = {each: heard_by(each) for each in (models, versions, cut)}
+        received = {each: received_by(each) for each in (models, versions, cut)}
         await informers.wait_synced(timeout=10)
         for round_ in range(1, ROUNDS):
             await shake(server, round_)
@@ -123,7 +123,7 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
                 assert models.lister[key].metadata.labels == obj.labels
             assert versions.lister[key] == obj.resource_version
             assert (cut.lister.get(key) is None) == (key in dropped)
-        for informer, listener in heard.items():
+        for informer, listener in received.items():
             keys = informer.lister.keys()
             shown = {key: informer.lister[key] for key in keys}
             await wait_until(lambda: listener.last == shown)  # noqa: B023 - called before the next turn

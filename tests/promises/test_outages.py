@@ -1,6 +1,6 @@
-"""What several failures in a row lead to, and what silence does; in simulated time.
+"""The reaction to several failures in a row and to idle connections, in simulated time.
 
-``test_error_table`` has each failure alone. The clusters in memory send bookmarks as real ones do.
+``test_error_table`` tests each failure alone. The clusters in memory send bookmarks like real ones.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def is_initial(request: Request) -> bool:
 
 
 def lists_only(then: Answer) -> Callable[[Request], Answer]:
-    """A server without WatchLists, whose watches are all the same."""
+    """Return a server without WatchLists whose watches all get the same response."""
 
     def answer(request: Request) -> Answer:
         if is_initial(request):
@@ -74,7 +74,7 @@ def lists_only(then: Answer) -> Callable[[Request], Answer]:
 
 
 async def waits(scene: InformerHarness, count: int) -> list[float]:
-    """The waits after so many failures."""
+    """Return the waits after so many failures."""
     await scene.wait_for_problem(count)
     return [problem.retry_in or 0.0 for _, problem in scene.problems[:count]]
 
@@ -160,9 +160,9 @@ def test_a_server_without_watch_lists_is_asked_for_one_each_half_hour_at_most() 
             await asyncio.sleep(3_700.0)
         return scene.request_summaries
 
-    asked = run_simulated(story)
-    assert asked[:5] == ["stream newest", "list 0", "watch 10", "whole 10", "watch 10"]
-    assert sum(request.startswith("stream") for request in asked) == 3
+    sent = run_simulated(story)
+    assert sent[:5] == ["stream newest", "list 0", "watch 10", "whole 10", "watch 10"]
+    assert sum(request.startswith("stream") for request in sent) == 3
 
 
 def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
@@ -303,7 +303,7 @@ def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_o
 async def of_cluster(
     cluster: Cluster, faults: Faults, *, liveness: LivenessPolicy | None = None
 ) -> AsyncGenerator[InformerHarness]:
-    """An informer of a cluster, at work and synced."""
+    """Run an informer of a cluster until it is synced."""
     source = ClusterSource(cluster, faults)
     scene = InformerHarness(source.lister_watcher(PODS), liveness=liveness)
     async with scene.running():
@@ -424,8 +424,10 @@ def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> N
             (pod,) = (pod for pod in scene.informer.lister.list() if pod.name == "a")
             assert (pod.resource_version, pod.labels["value"]) == (str(twice), "second life")
             truth = json.loads(cluster.list("pods"))["items"]
-            told = {item["metadata"]["name"]: item["metadata"] for item in truth}
-            assert scene.cached_versions == {name: told[name]["resourceVersion"] for name in told}
+            metadata = {item["metadata"]["name"]: item["metadata"] for item in truth}
+            assert scene.cached_versions == {
+                name: metadata[name]["resourceVersion"] for name in metadata
+            }
             rewinds = [each for _, each in scene.problems if each.phase == "rewind"]
             assert [type(each.error) for each in rewinds] == [ServerRewound]
 
@@ -447,9 +449,9 @@ def test_a_sync_that_takes_too_long_says_what_the_server_said() -> None:
                 await scene.informer.wait_synced(20.0)
             return str(caught.value)
 
-    said = run_simulated(story)
-    assert "pods is forbidden: User x" in said
-    assert "next attempt in" in said
+    text = run_simulated(story)
+    assert "pods is forbidden: User x" in text
+    assert "next attempt in" in text
 
 
 def test_a_chosen_error_is_fatal_and_any_other_is_not() -> None:
@@ -465,7 +467,7 @@ def test_a_chosen_error_is_fatal_and_any_other_is_not() -> None:
         assert [type(each.error) for _, each in scene.problems] == [Forbidden, Unauthorized]
         return scene.request_summaries, scene.informer
 
-    asked, informer = run_simulated(story)
-    assert asked == ["stream newest"] * 2
+    sent, informer = run_simulated(story)
+    assert sent == ["stream newest"] * 2
     assert informer.health.state == "failed"
     assert isinstance(informer.health.error, Unauthorized)

@@ -1,6 +1,6 @@
-"""Polite: what five hundred informers of one client ask of a server that comes back.
+"""The requests of five hundred informers of one client to a server that comes back.
 
-In simulated time, over a cluster in memory that goes through the same ``RequestScheduler`` as a client.
+The time is simulated. The cluster in memory uses the same ``RequestScheduler`` as a client.
 ``pytest -s`` prints the worst seconds.
 """
 
@@ -33,7 +33,7 @@ LOOK = 0.02
 
 @dataclass(slots=True)
 class Counter:
-    """How many requests reached a server, or its closed door, by when."""
+    """A count of the requests to a server, including rejected connections, over time."""
 
     fault: Fault
     """Concerns every request, and delays it as a network would."""
@@ -55,16 +55,16 @@ class Counter:
             yield seen[first][0], total - seen[first][1]
 
     def worst(self, since: float) -> int:
-        """The most in any second after some moment."""
+        """Return the maximum number of requests in any second after a time."""
         return max(count for _, count in self.windows(since))
 
     def between(self, start: float, end: float) -> int:
-        """How many in that time."""
+        """Return the number of requests in an interval."""
         totals = [total for at, total in self.seen if start <= at <= end]
         return totals[-1] - totals[0]
 
     def next_request(self, since: float) -> float:
-        """When the first one after some moment came."""
+        """Return the time of the first request after a time."""
         later = [each for each in self.seen if each[0] >= since]
         return next(at for at, total in later if total > later[0][1])
 
@@ -86,19 +86,19 @@ class Scene:
             self.cluster.create("pods", pod, namespace=f"n{number}")
 
     async def hang_up(self) -> None:
-        """What is open breaks."""
+        """Break all open connections."""
         with self.faults.reset():
             await asyncio.sleep(LOOK)
 
     async def fail(self, lasting: float) -> None:
-        """What is open breaks, and nothing more is let in for so long."""
+        """Break all open connections, and reject new ones for some seconds."""
         with self.faults.refuse():
             await self.hang_up()
             await asyncio.sleep(lasting)
 
     @asynccontextmanager
     async def started(self) -> AsyncGenerator[None]:
-        """The informers, at work."""
+        """Run the informers."""
         source = ClusterSource(self.cluster, self.faults, traffic=self.traffic)
         counting = asyncio.create_task(self.counter.run())
         try:
@@ -213,7 +213,7 @@ class Absent(Scene):
             self.install()
 
     def install(self) -> None:
-        """The resource is served, and has one object in each namespace."""
+        """Add the resource with one object in each namespace."""
         self.cluster.add_resource(WIDGETS)
         for number in range(READERS):
             widget = {"metadata": {"name": "first", "namespace": f"n{number}"}}
@@ -282,11 +282,11 @@ def test_one_retry_after_holds_all_informers_back() -> None:
         scene.counter,
         {"all watches broke": (down, down + 40.0)},
     )
-    told = scene.counter.next_request(down)
+    first_request = scene.counter.next_request(down)
     # What was on its way when the answer came may still arrive.
-    assert 1 <= scene.counter.between(down, told + 0.1) <= Limits().burst
-    assert scene.counter.between(told + 0.1, told + 9.9) == 0
-    assert scene.counter.worst(told) <= MOST
+    assert 1 <= scene.counter.between(down, first_request + 0.1) <= Limits().burst
+    assert scene.counter.between(first_request + 0.1, first_request + 9.9) == 0
+    assert scene.counter.worst(first_request) <= MOST
 
 
 # -- lists -------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_eight_initial_states_are_read_at_a_time() -> None:
 
 
 def test_without_the_limits_they_would_storm() -> None:
-    """What the others are held against: each informer polite for itself, as its backoff is."""
+    """The other tests compare with this case: each informer has only its own backoff."""
 
     async def story() -> tuple[Scene, float]:
         scene = Scene(Limits(lists=INFORMERS, restarts=1e6, burst=INFORMERS))

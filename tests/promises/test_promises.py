@@ -1,4 +1,4 @@
-"""What the library promises, clause by clause, over HTTP against the embedded server."""
+"""The guarantees of the library, one by one, over HTTP against the embedded server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.promises.pod_workload import PodWorkload
 
 
 def node(obj: KubeObject) -> str:
-    """An index function."""
+    """Return the value of an index."""
     name: str = obj["spec"]["nodeName"]
     return name
 
@@ -46,7 +46,7 @@ def _is_current(recorder: RecordingHandler, churn: PodWorkload) -> Callable[[], 
 
 
 def converged(informer: SharedInformer, churn: PodWorkload) -> Callable[[], bool]:
-    """Whether the cache holds what the server does."""
+    """Return True if the cache has the same content as the server."""
     return lambda: states(informer.lister.unsynced.list()) == churn.current_state
 
 
@@ -124,10 +124,10 @@ async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client:
         churn.apply_changes(500)
         await wait_until(converged(pods, churn))
         await wait_until(lambda: check_event_order(recorder.events) == churn.current_state)
-    told = [version_number(event.obj) for event in recorder.events]
+    delivered = [version_number(event.obj) for event in recorder.events]
     # One watch, no relist: everything was told, in the order of the server's changes.
-    assert told == sorted(told)
-    assert len(told) >= 400
+    assert delivered == sorted(delivered)
+    assert len(delivered) >= 400
 
 
 async def test_3_the_cache_is_always_a_true_past_state_and_leads(
@@ -250,7 +250,7 @@ async def test_5_a_late_listener_is_told_each_object_once(
 
 
 async def _read(pods: SharedInformer, churn: PodWorkload, stop: asyncio.Event) -> list[Event]:
-    """What a stream says up to the moment when it has said everything."""
+    """Return the events of a stream until it has delivered all changes."""
     events: list[Event] = []
     async with pods.events() as stream:
         async for event in stream:
@@ -277,12 +277,12 @@ async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
             cluster.delete("pods", "pod-4", namespace="web")
             again = cluster.get("pods", "pod-3", namespace="web")["metadata"]["uid"]
             await wait_until(lambda: "pod-4" not in pods.lister)
-            told = [await anext(stream) for _ in range(9)]
-    assert all(isinstance(event, Added) for event in told)
-    assert [event.obj.name for event in told].count("pod-3") == 1
-    assert told[-1] == Added(told[-1].obj, initial=False)
-    assert told[-1].obj.uid == again
-    assert "pod-4" not in {event.obj.name for event in told}
+            delivered = [await anext(stream) for _ in range(9)]
+    assert all(isinstance(event, Added) for event in delivered)
+    assert [event.obj.name for event in delivered].count("pod-3") == 1
+    assert delivered[-1] == Added(delivered[-1].obj, initial=False)
+    assert delivered[-1].obj.uid == again
+    assert "pod-4" not in {event.obj.name for event in delivered}
 
 
 async def test_6_synced_is_a_latch_of_the_first_full_state(
@@ -309,17 +309,17 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
         server.cluster.create("pods", {"metadata": {"name": name}}, namespace="web")
     async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        told: list[str] = []
+        delivered: list[str] = []
         last = asyncio.Event()
 
         async def slow(event: Event) -> None:
-            told.append(event.obj.name)
-            if len(told) == 3:
+            delivered.append(event.obj.name)
+            if len(delivered) == 3:
                 await last.wait()
 
         registration = pods.add_handler(slow)
         await informers.wait_synced(10)
-        await wait_until(lambda: len(told) == 3)
+        await wait_until(lambda: len(delivered) == 3)
         with pytest.raises(SyncTimeout, match="slow"):
             await registration.wait_synced(0.01)
         last.set()
@@ -385,7 +385,7 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    said: list[str] = []
+    output: list[str] = []
     async with (
         ApiServer(token="another") as server,
         Client(server.url, token=TOKEN) as client,
@@ -394,17 +394,17 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
         pods = informers.informer("pods")
         with pytest.raises(SyncTimeout) as failure:
             await informers.wait_synced(0.2)
-        said += [str(failure.value), repr(failure.value), repr(pods), repr(client)]
-        said += [str(pods.health), repr(pods.health), repr(informers)]
+        output += [str(failure.value), repr(failure.value), repr(pods), repr(client)]
+        output += [str(pods.health), repr(pods.health), repr(informers)]
         assert isinstance(pods.health.error, Unauthorized)
         assert "Unauthorized" in str(failure.value)
         await server.stop()
         await wait_until(lambda: not isinstance(pods.health.error, Unauthorized))
-        said += [repr(pods.health), repr(pods.health.error)]
-    said += [record.getMessage() for record in caplog.records]
-    said += [str(record.exc_text) for record in caplog.records]
-    assert not [text for text in said if TOKEN in text]
-    assert any("Unauthorized" in text for text in said)
+        output += [repr(pods.health), repr(pods.health.error)]
+    output += [record.getMessage() for record in caplog.records]
+    output += [str(record.exc_text) for record in caplog.records]
+    assert not [text for text in output if TOKEN in text]
+    assert any("Unauthorized" in text for text in output)
 
 
 async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(

@@ -1,8 +1,8 @@
-"""What one informer asks of a server that fails for ten minutes, however it fails.
+"""The requests of one informer to a server that fails for ten minutes, for each kind of failure.
 
-At most five requests that follow a failure in the first ten seconds, and three in any minute
-after the first two. ``pytest -s`` prints the table. Simulated time; ``test_politeness`` has what
-many informers ask together.
+The informer may send at most five requests after a failure in the first ten seconds, and three in
+any minute after the first two. ``pytest -s`` prints the table. The time is simulated;
+``test_politeness`` tests the requests of many informers together.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def always(answer: Answer) -> Answers:
 
 
 def streams(answer: Answer) -> Answers:
-    """What a stream is answered, initial state or not, where lists are served."""
+    """Return a server that answers watches and WatchLists with ``answer``, and serves lists."""
     return lambda request: answer if isinstance(request, WatchRequest) else LISTED
 
 
 def watches(answer: Answer) -> Answers:
-    """What a watch is answered where the state can be read, in either way."""
+    """Return a server that answers watches with ``answer``, and serves WatchLists and lists."""
 
     def answers(request: Request) -> Answer:
         if not isinstance(request, WatchRequest):
@@ -85,28 +85,28 @@ def watches(answer: Answer) -> Answers:
 
 
 def unmarked(request: Request) -> Answer:
-    """A server that takes a WatchList for a watch from nowhere, and then refuses lists."""
+    """Answer as a server that treats a WatchList like a plain watch, and then rejects lists."""
     if isinstance(request, WatchRequest) and request.initial:
         return reply(added("a", 3), ENDLESS_PAUSE)
     return error_response(500, "InternalError")
 
 
 def unserved(request: Request) -> Answer:
-    """A server without WatchLists, whose lists fail."""
+    """Answer as a server without WatchLists whose lists fail."""
     if isinstance(request, WatchRequest):
         return error_response(422, "Invalid")
     return error_response(503, "ServiceUnavailable")
 
 
 def expiring(request: Request) -> Answer:
-    """A server that lists, and forgets at once what it listed."""
+    """Answer as a server that lists, and whose listed version expires at once."""
     if isinstance(request, WatchRequest):
         return reply(error_event(410, "Expired"))
     return LISTED
 
 
 def between_pages(request: Request) -> Answer:
-    """A server whose continue tokens never work."""
+    """Answer as a server whose continue tokens never work."""
     if isinstance(request, WatchRequest):
         return error_response(422, "Invalid")
     if request.continue_token:
@@ -161,7 +161,7 @@ MANNERS: dict[str, Answers] = {
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was asked after a failure."""
+    """The requests after a failure."""
 
     total: int
     """Requests, all in all."""
@@ -216,7 +216,7 @@ def from_the_start(answers: Answers) -> InformerHarness:
 
 
 def later(answers: Answers) -> InformerHarness:
-    """A server that is sound first: its first watch lives a while, and is then cut."""
+    """Return an informer of a server whose first watch works for a while and is then cut."""
     sound = iter([reply(added("a", 3), initial_events_end(10), QUIET, error=LOST)])
     return InformerHarness(
         FunctionListerWatcher(lambda request: next(sound, None) or answers(request))
@@ -256,12 +256,12 @@ DISCOVERY: dict[str, tuple[Resource | FetchError | None, ...]] = {
     "says now this, now that": (None, PODS),
     "names another version each time": (PODS_V2, PODS),
 }
-"""What discovery says, in turn, of a resource whose lists and watches all get a 404."""
+"""The results of discovery, in turn, for a resource whose lists and watches all get a 404."""
 
 
 @dataclass(slots=True, eq=False)
 class Located:
-    """A ``ListerWatcher`` that can look whether its resource is served; it is ``SupportsDiscovery``."""
+    """A ``ListerWatcher`` that can check if its resource is served (``SupportsDiscovery``)."""
 
     says: Iterator[Resource | FetchError | None]
     noted: RecordingListerWatcher

@@ -43,15 +43,15 @@ def status(code: int, reason: str, message: str = "", **details: Any) -> web.Res
 
 
 @dataclass
-class Ears:
+class Recorder:
     """A server that notes what it is sent, and answers the same to everything."""
 
     answer: web.Response | None = None
-    heard: list[web.Request] = field(default_factory=list[web.Request])
+    received: list[web.Request] = field(default_factory=list[web.Request])
     bodies: list[bytes] = field(default_factory=list[bytes])
 
-    async def hear(self, request: web.Request) -> web.Response:
-        self.heard.append(request)
+    async def receive(self, request: web.Request) -> web.Response:
+        self.received.append(request)
         self.bodies.append(await request.read())
         code = 201 if request.method == "POST" else 200
         return self.answer or web.json_response(STORED, status=code)
@@ -67,22 +67,22 @@ async def writing(server: str, **options: Any) -> AsyncGenerator[ResourceWriter]
 
 
 async def test_a_write_has_its_method_its_type_and_its_body() -> None:
-    ears = Ears()
-    async with http_server(ears.hear) as server, writing(server) as pods:
+    recorder = Recorder()
+    async with http_server(recorder.receive) as server, writing(server) as pods:
         await pods.create(WEB_0)
         await pods.apply(WEB_0, manager="me", force=True)
         await pods.delete("web-0", uid="u")
         await pods.get("web-0")
-    created, applied, deleted, read = ears.heard
+    created, applied, deleted, read = recorder.received
     assert (created.method, created.path) == ("POST", "/api/v1/namespaces/web/pods")
     assert created.headers["Content-Type"] == "application/json"
     assert created.headers["Accept"] == "application/json"
-    assert json.loads(ears.bodies[0])["spec"] == {"nodeName": "n"}
+    assert json.loads(recorder.bodies[0])["spec"] == {"nodeName": "n"}
     assert dict(applied.query) == {"fieldManager": "me", "force": "true"}
     assert applied.headers["Content-Type"] == "application/apply-patch+yaml"
-    assert json.loads(ears.bodies[2])["preconditions"] == {"uid": "u"}
+    assert json.loads(recorder.bodies[2])["preconditions"] == {"uid": "u"}
     assert (deleted.method, read.method) == ("DELETE", "GET")
-    assert (ears.bodies[3], "Content-Type" in read.headers) == (b"", False)
+    assert (recorder.bodies[3], "Content-Type" in read.headers) == (b"", False)
 
 
 async def test_a_whole_life_against_a_server() -> None:
@@ -95,8 +95,8 @@ async def test_a_whole_life_against_a_server() -> None:
         changed = await pods.update({**made.to_dict(), "spec": {"nodeName": "m"}})
         with pytest.raises(Conflict, match="retry_on_conflict"):
             await pods.update(made)
-        told = await pods.update_status({**changed.to_dict(), "status": {"phase": "Running"}})
-        assert told["status"]["phase"] == "Running"
+        updated = await pods.update_status({**changed.to_dict(), "status": {"phase": "Running"}})
+        assert updated["status"]["phase"] == "Running"
         patched = await pods.patch("web-0", [{"op": "add", "path": "/spec/x", "value": 1}])
         assert patched["spec"] == {"nodeName": "m", "x": 1}
         applied = await pods.apply({"metadata": {"name": "web-0"}, "spec": {"y": 1}}, manager="me")
@@ -119,10 +119,10 @@ async def test_what_a_finalizer_holds_comes_back_from_a_deletion() -> None:
 
 async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
     """Nothing was done by a server that doesn't know who asks."""
-    heard: list[tuple[str, bytes]] = []
+    received: list[tuple[str, bytes]] = []
 
-    async def hear(request: web.Request) -> web.Response:
-        heard.append((request.headers["Authorization"], await request.read()))
+    async def receive(request: web.Request) -> web.Response:
+        received.append((request.headers["Authorization"], await request.read()))
         known = request.headers["Authorization"] == "Bearer new"
         return web.json_response(STORED) if known else status(401, "Unauthorized")
 
@@ -134,11 +134,11 @@ async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
 
     call = ApiRequest("write", "/api/v1/pods", method="POST", body=b"{}", content_type="x/y")
     async with (
-        http_server(hear) as server,
+        http_server(receive) as server,
         running_transport(server, authorization=Renewed()) as transport,
     ):
         assert json.loads(await read(transport, call)) == STORED
-    assert heard == [("Bearer old", b"{}"), ("Bearer new", b"{}")]
+    assert received == [("Bearer old", b"{}"), ("Bearer new", b"{}")]
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete"])
@@ -213,7 +213,7 @@ async def test_an_answer_without_end_is_given_up() -> None:
 
 async def test_an_answer_that_is_no_object_is_an_error_of_the_write() -> None:
     for answer in (web.Response(text="<html>", content_type="text/html"), web.Response(status=204)):
-        async with http_server(Ears(answer).hear) as server, writing(server) as pods:
+        async with http_server(Recorder(answer).receive) as server, writing(server) as pods:
             with pytest.raises(ProtocolError) as caught:
                 await pods.create(WEB_0)
         assert caught.value.phase == "write"
@@ -233,8 +233,8 @@ async def test_writes_do_not_wait_behind_lists() -> None:
         return web.json_response(STORED)
 
     async def lists(client: Client) -> None:
-        asked = (client.get_raw("/api/v1/pods") for _ in range(MAX_CONCURRENT_REQUESTS + 1))
-        await asyncio.gather(*asked)
+        sent = (client.get_raw("/api/v1/pods") for _ in range(MAX_CONCURRENT_REQUESTS + 1))
+        await asyncio.gather(*sent)
 
     async with http_server(answer) as server, Client(server) as client:
         listing = asyncio.create_task(lists(client))
@@ -265,8 +265,8 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
 
 
 async def test_a_forbidden_write_says_what_to_allow() -> None:
-    ears = Ears(status(403, "Forbidden", 'pods is forbidden: User "jane" cannot patch'))
-    async with http_server(ears.hear) as server, writing(server) as pods:
+    recorder = Recorder(status(403, "Forbidden", 'pods is forbidden: User "jane" cannot patch'))
+    async with http_server(recorder.receive) as server, writing(server) as pods:
         with pytest.raises(Forbidden) as caught:
             await pods.patch("web-0", {}, subresource="status")
     command = "kubectl auth can-i patch pods/web-0 -n web --subresource=status --as=jane"
@@ -275,8 +275,8 @@ async def test_a_forbidden_write_says_what_to_allow() -> None:
 
 async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
     causes = [{"field": "spec.size", "message": "must be positive", "reason": "FieldValueInvalid"}]
-    ears = Ears(status(422, "Invalid", "Pod is invalid", causes=causes))
-    async with http_server(ears.hear) as server, writing(server) as pods:
+    recorder = Recorder(status(422, "Invalid", "Pod is invalid", causes=causes))
+    async with http_server(recorder.receive) as server, writing(server) as pods:
         with pytest.raises(Invalid, match=r"Pod is invalid; spec\.size: must be positive"):
             await pods.create(WEB_0)
 

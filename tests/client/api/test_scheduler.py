@@ -1,4 +1,4 @@
-"""Who waits for what, in simulated time, and what becomes of those who are cancelled."""
+"""The order of waiting requests and the effect of cancellations, in simulated time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def now() -> float:
 
 
 async def send(lane: ReflectorLane, request: AnyRequest, *, lasting: float = 0.0) -> float:
-    """A request that succeeds; when it was sent."""
+    """Send a request that succeeds and return the time of sending."""
     async with lane.acquire(request):
         sent = now()
         lane.record_response()
@@ -57,7 +57,7 @@ async def send(lane: ReflectorLane, request: AnyRequest, *, lasting: float = 0.0
 
 
 async def fail(traffic: RequestScheduler, error: FetchError, request: AnyRequest = FIRST) -> float:
-    """A request that ends so; when it was sent."""
+    """Send a request that fails with this error and return the time of sending."""
     sent: list[float] = []
 
     async def attempt() -> None:

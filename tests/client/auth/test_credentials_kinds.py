@@ -85,7 +85,7 @@ async def connected(
 async def guarded(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> AsyncGenerator[tuple[AuthenticatingServer, Transport]]:
-    """A server that knows the first turn, and a client configured for it."""
+    """Run a server that accepts the credentials of the first turn, and a client for it."""
     guard = AuthenticatingServer()
     async with http_server(
         guard.handle, tls=client_certificate_context(it.certificates)
@@ -182,13 +182,13 @@ async def test_nothing_of_it_is_ever_told(
         errors += await broken(it, transport)
     errors.append(await unreachable(it))
 
-    said = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
+    message = "\n".join([caplog.text, *shown, *(line for e in errors for line in error_texts(e))])
     assert len(it.secrets) >= 2
-    assert [secret for secret in it.secrets if secret in said] == []
+    assert [secret for secret in it.secrets if secret in message] == []
 
 
 async def broken(it: ConfiguredCredentials, transport: Transport) -> list[InformerError]:
-    """What is said when the files, and the plugin, hold nothing usable any more."""
+    """Return the messages after the files and the plugin have become unusable."""
     for path in it.folder.iterdir():
         if path.suffix != ".runs" and path.name != "plugin":
             path.write_text(f"a: [{TOKENS[0]}\n{TOKENS[1]}: *x")
@@ -203,7 +203,7 @@ async def broken(it: ConfiguredCredentials, transport: Transport) -> list[Inform
 
 
 async def unreachable(it: ConfiguredCredentials) -> FetchError:
-    """What is said of a server that isn't there."""
+    """Return the messages about a server that does not listen."""
     for name in ("config", "ca.crt"):
         (it.folder / name).unlink(missing_ok=True)
     it.plugin = None

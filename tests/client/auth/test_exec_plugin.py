@@ -134,19 +134,19 @@ async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_pat
     (tmp_path / "login").write_text("#!/bin/sh")
     section = {"apiVersion": V1, "command": str(tmp_path / "login")}
 
-    told = await failure(ExecPlugin(parse_exec_section(section, {}), "here"))
+    message = await failure(ExecPlugin(parse_exec_section(section, {}), "here"))
 
-    assert told.endswith("can't be run: Permission denied: is the file executable (chmod +x)?")
+    assert message.endswith("can't be run: Permission denied: is the file executable (chmod +x)?")
 
 
 async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("echo first >&2; echo run: aws sso login >&2; exit 3")
 
-    said = await failure(made(fake))
+    text = await failure(made(fake))
 
-    assert said.endswith("failed with code 3: run: aws sso login")
-    assert "first" not in said
+    assert text.endswith("failed with code 3: run: aws sso login")
+    assert "first" not in text
 
 
 @pytest.mark.parametrize(
@@ -165,12 +165,12 @@ async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complai
     fake.write_script(f"echo '{complaint}' >&2; exit 1")
     variables = [{"name": "WORD", "value": "hunter2"}]
 
-    said = await failure(
+    text = await failure(
         made(fake, args=["--client-secret", "swordfish", "--k=tr0ub4dor"], env=variables)
     )
 
-    assert "[credential]" in said
-    assert not any(word in said for word in ("hunter2", "swordfish", "tr0ub4dor", CANARY))
+    assert "[credential]" in text
+    assert not any(word in text for word in ("hunter2", "swordfish", "tr0ub4dor", CANARY))
 
 
 async def test_a_plugin_killed_by_a_signal_says_so(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("printed", "said"),
+    ("printed", "text"),
     [
         (CANARY, "printed no ExecCredential"),
         (f'["{CANARY}"]', "printed no ExecCredential"),
@@ -200,20 +200,20 @@ async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
     ids=["no JSON", "a list", "deep", "another version", "no status"],
 )
 async def test_a_plugin_that_prints_something_else_says_so(
-    tmp_path: Path, printed: str, said: str
+    tmp_path: Path, printed: str, text: str
 ) -> None:
     fake = FakePlugin(tmp_path)
     (tmp_path / "printed").write_text(printed)
     fake.write_script(f"cat {tmp_path / 'printed'}")
 
-    told = await failure(made(fake))
+    message = await failure(made(fake))
 
-    assert said in told
-    assert told.endswith(f"; {CHECK}")
+    assert text in message
+    assert message.endswith(f"; {CHECK}")
 
 
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("status", "text"),
     [
         ({}, "neither a token nor a certificate"),
         ({"clientCertificateData": CANARY}, "a certificate without its key"),
@@ -223,12 +223,12 @@ async def test_a_plugin_that_prints_something_else_says_so(
     ],
 )
 async def test_a_plugin_that_yields_nothing_usable_says_so(
-    tmp_path: Path, status: Mapping[str, str], said: str
+    tmp_path: Path, status: Mapping[str, str], text: str
 ) -> None:
     fake = FakePlugin(tmp_path)
     fake.set_status(**status)
 
-    assert said in await failure(made(fake))
+    assert text in await failure(made(fake))
 
 
 async def test_a_plugin_that_prints_without_end_says_so(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("section", "said"),
+    ("section", "text"),
     [
         ({"apiVersion": V1}, "names no command"),
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
@@ -258,8 +258,8 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
         ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
     ],
 )
-def test_a_section_that_is_wrong_says_what_is(section: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said) as caught:
+def test_a_section_that_is_wrong_says_what_is(section: Mapping[str, Any], text: str) -> None:
+    with pytest.raises(ConfigurationError, match=text) as caught:
         parse_exec_section(section, {})
     assert CANARY not in error_chain_text(caught.value)
 
@@ -288,9 +288,9 @@ def test_no_repr_shows_a_secret() -> None:
 async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, behind: str) -> None:
     section = {"apiVersion": V1, "command": f"{tmp_path}/nothing{behind}"}
 
-    said = await failure(ExecPlugin(parse_exec_section(section, NOTHING), "here"))
+    text = await failure(ExecPlugin(parse_exec_section(section, NOTHING), "here"))
 
-    assert said.startswith(f"here: the exec plugin '{tmp_path}/nothing' can't be run: No such file")
+    assert text.startswith(f"here: the exec plugin '{tmp_path}/nothing' can't be run: No such file")
     with pytest.raises(ConfigurationError) as caught:
         parse_exec_section({**section, "apiVersion": "v0"}, NOTHING)
     assert CANARY not in error_chain_text(caught.value)
@@ -300,6 +300,6 @@ async def test_a_password_that_a_program_tells_is_hidden(tmp_path: Path) -> None
     fake = FakePlugin(tmp_path)
     fake.write_script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
 
-    said = await failure(made(fake))
+    text = await failure(made(fake))
 
-    assert "failed with code 1: login failed: the password is [credential]" in said
+    assert "failed with code 1: login failed: the password is [credential]" in text

@@ -47,7 +47,7 @@ async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs, and is no zombie that nobody has buried."""
+    """Return True if a process runs and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -55,12 +55,12 @@ def alive(pid: int) -> bool:
 
 
 def written(path: Path) -> str:
-    """What a program has written about itself by now."""
+    """Return the text that a program has written to a file so far."""
     return path.read_text() if path.exists() else ""
 
 
 async def pid_in(path: Path) -> int:
-    """The number of a process, when it is written."""
+    """Wait for the process id in a file and return it."""
     while not (line := written(path)).endswith("\n"):  # noqa: ASYNC110  # a file has no event
         await asyncio.sleep(0.001)
     return int(line)

@@ -1,4 +1,4 @@
-"""Who a kubeconfig's user acts as, in the headers of every request."""
+"""Impersonation by a kubeconfig's user, in the headers of every request."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ HEADERS = [
 ]
 
 
-class Ears:
+class Recorder:
     """A server that notes the headers which say whom a request is from."""
 
     def __init__(self) -> None:
-        self.heard: list[list[tuple[str, str]]] = []
+        self.received: list[list[tuple[str, str]]] = []
 
     async def answer(self, request: web.Request) -> web.Response:
         sent = request.headers.items()
-        self.heard.append([each for each in sent if each[0].lower().startswith("impersonate-")])
+        self.received.append([each for each in sent if each[0].lower().startswith("impersonate-")])
         return web.Response(text="pong")
 
 
@@ -59,34 +59,34 @@ def test_headers_follow_from_what_a_user_says() -> None:
 
 
 async def test_every_request_is_asked_in_the_name_of_whom_the_user_acts_as(tmp_path: Path) -> None:
-    ears = Ears()
-    async with http_server(ears.answer) as server:
+    recorder = Recorder()
+    async with http_server(recorder.answer) as server:
         path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
         async with Client.connect(kubeconfig=path) as client:
             await client.get_raw("/version")
             await client.get_raw("/version")
 
-    assert [sorted(each) for each in ears.heard] == [sorted(HEADERS)] * 2
+    assert [sorted(each) for each in recorder.received] == [sorted(HEADERS)] * 2
 
 
 async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
-    ears, own = Ears(), {"impersonate-user": "joe"}
-    async with http_server(ears.answer) as server:
+    recorder, own = Recorder(), {"impersonate-user": "joe"}
+    async with http_server(recorder.answer) as server:
         path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
         async with Client.connect(kubeconfig=path, headers=own) as client:
             await client.get_raw("/version")
 
-    assert ears.heard == [[("impersonate-user", "joe")]]
+    assert recorder.received == [[("impersonate-user", "joe")]]
 
 
 @pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])
 async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={key: ACTING[key]}))
 
-    said = await load_error(Kubeconfig(path, environment=NO_POD))
+    message = await load_error(Kubeconfig(path, environment=NO_POD))
 
-    assert f"{path}: context 'main': its user impersonates groups" in said
-    assert "set `as:`" in said
+    assert f"{path}: context 'main': its user impersonates groups" in message
+    assert "set `as:`" in message
 
 
 @pytest.mark.parametrize(

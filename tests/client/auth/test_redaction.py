@@ -1,4 +1,4 @@
-"""What was sent in a header is hidden from what is told."""
+"""Redaction of the values of headers."""
 
 from __future__ import annotations
 
@@ -83,9 +83,11 @@ def test_the_last_word_of_a_value_is_hidden_alone() -> None:
 
 
 def test_a_short_value_is_hidden_where_it_is_a_word() -> None:
-    mask = Redactor([("X-Debug", "1")])
+    redactor = Redactor([("X-Debug", "1")])
 
-    assert mask.redact_complete("X-Debug: 1, of 112 in v1") == f"X-Debug: {REDACTED}, of 112 in v1"
+    assert (
+        redactor.redact_complete("X-Debug: 1, of 112 in v1") == f"X-Debug: {REDACTED}, of 112 in v1"
+    )
 
 
 @pytest.mark.parametrize("name", ["Accept", "Accept-Encoding", "User-Agent", "HOST"])
@@ -94,8 +96,8 @@ def test_headers_that_say_nothing_of_who_asks_are_shown(name: str) -> None:
 
 
 def test_a_mask_of_nothing_hides_nothing() -> None:
-    for mask in (Redactor([]), Redactor([("X-Api-Key", "")])):
-        assert mask.redact_complete("a text") == mask.redact_prefix("a text") == "a text"
+    for redactor in (Redactor([]), Redactor([("X-Api-Key", "")])):
+        assert redactor.redact_complete("a text") == redactor.redact_prefix("a text") == "a text"
 
 
 def test_of_two_values_that_overlap_the_longer_is_hidden() -> None:
@@ -106,22 +108,22 @@ def test_of_two_values_that_overlap_the_longer_is_hidden() -> None:
 def test_a_text_that_breaks_off_in_a_value_ends_before_it(secret: str, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, len(secret) - 1))
 
-    told = Redactor([("X-Api-Key", secret)]).redact_prefix("\n \n" + secret[:size])
+    redacted = Redactor([("X-Api-Key", secret)]).redact_prefix("\n \n" + secret[:size])
 
-    assert "\n \n".startswith(told)
+    assert "\n \n".startswith(redacted)
 
 
 def test_half_a_character_at_the_end_does_not_hide_that_a_value_broke_off() -> None:
-    mask = Redactor([("X-Api-Key", "canaryé")])
+    redactor = Redactor([("X-Api-Key", "canaryé")])
 
-    assert mask.redact_prefix("sent: canaryé"[:-1] + "\ufffd") == "sent: "
+    assert redactor.redact_prefix("sent: canaryé"[:-1] + "\ufffd") == "sent: "
 
 
 def test_a_status_is_hidden_in_all_its_texts() -> None:
     sent = {"x": ["canary", {"canary": "a canary"}], "n": 5}
-    mask = Redactor([("X-Api-Key", "canary")])
+    redactor = Redactor([("X-Api-Key", "canary")])
 
-    masked = mask.redact_status(Status(403, "canary", "the canary", sent, 3.0, "token"))
+    masked = redactor.redact_status(Status(403, "canary", "the canary", sent, 3.0, "token"))
 
     details = {"x": [REDACTED, {REDACTED: f"a {REDACTED}"}], "n": 5}
     assert masked == Status(403, REDACTED, f"the {REDACTED}", details, 3.0, "token")
@@ -149,11 +151,11 @@ def test_a_repr_shows_no_secret() -> None:
 
 
 def test_a_text_that_was_cut_off_ends_before_half_a_secret() -> None:
-    mask = Redactor([("X-Api-Key", "canary")])
+    redactor = Redactor([("X-Api-Key", "canary")])
 
-    assert mask.redact("the canary is a cana...") == f"the {REDACTED} is a ..."
-    assert mask.redact("the canary is a cana") == f"the {REDACTED} is a cana"
-    assert mask.redact_status(Status(500, "", "a cana...")).message == "a ..."
+    assert redactor.redact("the canary is a cana...") == f"the {REDACTED} is a ..."
+    assert redactor.redact("the canary is a cana") == f"the {REDACTED} is a cana"
+    assert redactor.redact_status(Status(500, "", "a cana...")).message == "a ..."
 
 
 def test_a_secret_is_hidden_in_a_text_that_was_put_on_one_line() -> None:

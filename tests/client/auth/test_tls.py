@@ -31,7 +31,7 @@ def pair_of(leaf: trustme.LeafCert) -> CertificatePair:
 
 
 class Files:
-    """What there is to be read, and how often it was."""
+    """A source of certificates that counts its reads."""
 
     def __init__(self, authority: bytes, pair: CertificatePair | None = None) -> None:
         self.authority = authority

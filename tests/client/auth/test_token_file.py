@@ -61,7 +61,7 @@ async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "text"),
     [
         (None, "No such file or directory"),
         (b" \n", "it is empty"),
@@ -71,7 +71,7 @@ async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
     ids=["missing", "empty", "two lines", "no text"],
 )
 async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_in_it(
-    path: Path, content: bytes | None, said: str
+    path: Path, content: bytes | None, text: str
 ) -> None:
     if content is not None:
         put(path, content)
@@ -79,7 +79,7 @@ async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_
     with pytest.raises(FetchError) as caught:
         await TokenFile(path, "here")()
 
-    assert str(caught.value) == f"here: the token file {path} can't be used: {said}"
+    assert str(caught.value) == f"here: the token file {path} can't be used: {text}"
     assert caught.value.phase == "credentials"
     assert CANARY not in error_chain_text(caught.value)
 

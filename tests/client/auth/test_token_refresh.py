@@ -1,4 +1,4 @@
-"""When a source of credentials is asked again; in virtual time."""
+"""The calls of a token source, in virtual time."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ async def test_a_grant_is_renewed_in_the_background_before_it_ends() -> None:
     assert await authorization.header() == "Bearer 1"
     assert source.runs == 1
     await asyncio.sleep(2)
-    asked = asyncio.get_running_loop().time()
+    requests = asyncio.get_running_loop().time()
     assert await authorization.header() == "Bearer 1"
-    assert asyncio.get_running_loop().time() == asked  # nobody waited for the five seconds
+    assert asyncio.get_running_loop().time() == requests  # nobody waited for the five seconds
     await asyncio.sleep(6)
     assert await authorization.header() == "Bearer 2"
 

@@ -1,4 +1,4 @@
-"""What a name means, and what is said of one that isn't there."""
+"""The lookup of names, and the errors for unknown names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def resource(plural: str, group: str, version: str = "v1", *short_names: str) ->
 
 
 def similar(catalogue: Catalogue, name: str) -> tuple[tuple[str, ...], int]:
-    """The names like this one, and the steps that it took to find them."""
+    """Return the similar names, and the number of steps of the search."""
     steps = catalogue.find_similar(name)
     for number in count():
         try:
@@ -225,11 +225,11 @@ def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
 
 
 def test_a_server_that_is_known_is_named() -> None:
-    said = str(
+    text = str(
         catalogue().make_lookup_error("x", location="https://10.0.0.1 (config: context 'main')")
     )
 
-    assert said.startswith(
+    assert text.startswith(
         "the server https://10.0.0.1 (config: context 'main') has no resource called 'x'; "
     )
 

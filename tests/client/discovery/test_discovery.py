@@ -1,4 +1,4 @@
-"""How long an answer holds, and who shares it."""
+"""The lifetime of a discovery result, and its sharing by concurrent callers."""
 
 from __future__ import annotations
 
@@ -237,10 +237,10 @@ async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> 
     widgets = await discovery.find("widgets.example.com")
     assert await discovery.served(widgets) == widgets
     documents.served.clear()
-    asked = len(documents.requested_paths)
+    requests = len(documents.requested_paths)
 
     assert await discovery.served(widgets) == widgets
-    assert len(documents.requested_paths) == asked
+    assert len(documents.requested_paths) == requests
     await asyncio.sleep(ANSWER_LIFETIME)
     assert await discovery.served(widgets) is None
     assert await discovery.served(Resource("example.com", "v1", "gadgets", "Gadget")) is None

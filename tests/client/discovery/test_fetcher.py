@@ -1,4 +1,4 @@
-"""Which documents are asked for, and what a part that doesn't come may hide."""
+"""The requested documents, and the effect of a missing document."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ async def test_a_group_that_does_not_answer_is_noted() -> None:
 
 
 def served(**documents: bytes | int | FetchError) -> DocumentServer:
-    """A server of today whose only group of note is ``example.com``."""
+    """Return a current server with the group ``example.com``."""
     return DocumentServer({"/api": EMPTY, "/apis": EMPTY, **documents})
 
 
@@ -338,7 +338,7 @@ async def test_an_aggregated_api_that_is_down_elsewhere_does_not_matter() -> Non
 
 
 def long_list(groups: int) -> bytes:
-    """An aggregated document of many groups with ten resources each."""
+    """Return an aggregated document of many groups with ten resources each."""
 
     def described(name: str) -> dict[str, object]:
         found = [{"resource": f"{name}{n}", "responseKind": {"kind": "T"}} for n in range(10)]
@@ -350,7 +350,7 @@ def long_list(groups: int) -> bytes:
 
 
 async def turns_while_reading(groups: int) -> int:
-    """How often the loop turns while a document of so many groups is read."""
+    """Count the iterations of the loop while a document of so many groups is parsed."""
     document, turns = long_list(groups), 0
     assert (len(document) > MAX_INLINE_BYTES) is (groups > 5)
 

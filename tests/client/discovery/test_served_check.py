@@ -1,4 +1,4 @@
-"""Whether a resource is served: asked once for all who want to know at the same time."""
+"""The check if a resource is served: concurrent callers share one request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Server:
 
     def __init__(self, answer: Resource | FetchError | None = None) -> None:
         self.answer = answer
-        self.asked: list[Resource] = []
+        self.requests: list[Resource] = []
 
     async def __call__(self, resource: Resource) -> Resource | None:
-        self.asked.append(resource)
+        self.requests.append(resource)
         await asyncio.sleep(1.0)
         if isinstance(self.answer, FetchError):
             raise self.answer
@@ -40,7 +40,7 @@ async def test_two_hundred_who_ask_at_once_are_one_question() -> None:
     answers = await asyncio.gather(*(lookups(WIDGETS) for _ in range(200)))
 
     assert answers == [None] * 200
-    assert server.asked == [WIDGETS]
+    assert server.requests == [WIDGETS]
 
 
 @in_virtual_time
@@ -54,7 +54,7 @@ async def test_an_answer_is_told_again_for_a_moment_and_then_asked_for_afresh() 
     assert await lookups(WIDGETS) is None
     await asyncio.sleep(0.1)
     assert await lookups(WIDGETS) == WIDGETS
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
     assert ANSWER_LIFETIME < CONFIRMATION_INTERVAL, "else one answer would confirm itself"
 
 
@@ -65,7 +65,7 @@ async def test_resources_and_versions_are_asked_for_apart() -> None:
 
     await asyncio.gather(lookups(WIDGETS), lookups(GADGETS), lookups(NEWER))
 
-    assert server.asked == [WIDGETS, GADGETS, NEWER]
+    assert server.requests == [WIDGETS, GADGETS, NEWER]
 
 
 @in_virtual_time
@@ -79,7 +79,7 @@ async def test_a_failure_is_shared_and_each_gets_an_exception_of_its_own() -> No
     assert isinstance(other, Forbidden)
     assert one is not other
     assert one.phase == "discovery"
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     server.answer = WIDGETS
     await asyncio.sleep(ANSWER_LIFETIME)
     assert await lookups(WIDGETS) == WIDGETS
@@ -98,7 +98,7 @@ async def test_one_who_is_cancelled_leaves_the_question_to_the_next() -> None:
     assert await second == WIDGETS
     with pytest.raises(asyncio.CancelledError):
         await first
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 @in_virtual_time

@@ -17,7 +17,7 @@ from tests.client.virtual_time import in_virtual_time
 
 
 def body() -> aiohttp.StreamReader:
-    """An open one, of which nothing has come yet."""
+    """Return an open body without data."""
     loop = asyncio.get_running_loop()
     protocol = BaseProtocol(loop)
     protocol.connection_made(asyncio.Transport())

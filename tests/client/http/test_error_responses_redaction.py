@@ -1,4 +1,4 @@
-"""What is written to a Secret, and is not told."""
+"""Redaction of the values that are written to a Secret."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def test_of_a_secret_only_the_fields_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "sentence",
     [
         'admission webhook "no.example.com" denied the request',
         "ValidatingAdmissionPolicy 'no' with binding 'x' denied request",
     ],
 )
 @pytest.mark.parametrize("code", [403, 409, 500])
-def test_who_denied_it_is_told_and_not_what_they_said(code: int, said: str) -> None:
-    status = Status(code, "Forbidden", f"{said}: hunter2\nis weak", {"causes": ["hunter2"]})
+def test_who_denied_it_is_told_and_not_what_they_said(code: int, sentence: str) -> None:
+    status = Status(code, "Forbidden", f"{sentence}: hunter2\nis weak", {"causes": ["hunter2"]})
     masked = redact_secret_values(status, SECRET)
-    assert masked.message == f"{said}; the reason may quote the Secret and is not shown"
+    assert masked.message == f"{sentence}; the reason may quote the Secret and is not shown"
     assert "hunter2" not in repr(masked)
     assert redact_secret_values(status, POD) is status
 
@@ -68,10 +68,10 @@ def test_who_denied_it_is_told_and_not_what_they_said(code: int, said: str) -> N
     ids=["stringData", "data", "operation", "operation-on-all"],
 )
 def test_values_are_hidden_in_every_form_that_they_may_come_back_in(body: object) -> None:
-    mask = Redactor(secret_values(sent(body)))
-    for told in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
-        assert "hunter2" not in mask.redact_complete(f"it is weak: {told}")
-        assert base64.b64encode(b"hunter2 and").decode()[:12] not in mask.redact_complete(told)
+    redactor = Redactor(secret_values(sent(body)))
+    for value in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
+        assert "hunter2" not in redactor.redact_complete(f"it is weak: {value}")
+        assert base64.b64encode(b"hunter2 and").decode()[:12] not in redactor.redact_complete(value)
 
 
 def test_what_is_no_secret_is_told() -> None:

@@ -50,18 +50,20 @@ async def test_what_a_request_needs_is_not_overwritten() -> None:
 
 @pytest.mark.parametrize("returned", [{"X-Key": f"{CANARY}\r\nX-Evil: 1"}, None, {"X-Key": 1}])
 async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned: object) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def ask(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         return web.Response()
 
     def headers() -> Mapping[str, str]:
         return returned  # type: ignore[return-value]  # what a program without types may do
 
     async with http_server(ask) as server, Client(server, headers=headers) as client:
-        with pytest.raises(FetchError, match=r"headers= failed with \w+Error; nothing was") as told:
+        with pytest.raises(
+            FetchError, match=r"headers= failed with \w+Error; nothing was"
+        ) as caught:
             await client.get_raw("/")
 
-    assert (asked, told.value.phase) == ([], "credentials")
-    assert CANARY not in str(told.value)
+    assert (requests, caught.value.phase) == ([], "credentials")
+    assert CANARY not in str(caught.value)

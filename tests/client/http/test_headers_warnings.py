@@ -1,4 +1,4 @@
-"""What a server warns of, beside its answers."""
+"""The log of a server's warnings."""
 
 from __future__ import annotations
 
@@ -19,45 +19,47 @@ def headers(*warnings: str) -> CIMultiDictProxy[str]:
     return CIMultiDictProxy(CIMultiDict([("Warning", each) for each in warnings]))
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
 def test_warnings_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
-    cautions = ServerWarnings()
+    server_warnings = ServerWarnings()
     for _ in range(3):
-        cautions.log(headers('299 - "unknown field \\"spec.x\\""', '299 - "old"'), Redactor(()))
-    assert told(caplog) == [
+        server_warnings.log(
+            headers('299 - "unknown field \\"spec.x\\""', '299 - "old"'), Redactor(())
+        )
+    assert messages(caplog) == [
         'the server warns: unknown field "spec.x"',
         "the server warns: old",
     ]
-    assert repr(cautions) == "<ServerWarnings, 2 logged>"
+    assert repr(server_warnings) == "<ServerWarnings, 2 logged>"
 
 
 def test_several_may_share_a_header_and_others_are_not_for_us(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ServerWarnings().log(headers('299 - "a, b", 299 x "c"', '110 - "stale"', "299"), Redactor(()))
-    assert told(caplog) == ["the server warns: a, b", "the server warns: c"]
+    assert messages(caplog) == ["the server warns: a, b", "the server warns: c"]
 
 
 def test_nothing_secret_and_nothing_for_terminals_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    mask = Redactor([("Authorization", "Bearer hunter2hunter2")])
-    ServerWarnings().log(headers('299 - "you sent hunter2hunter2 \x1b[31m"'), mask)
-    (line,) = told(caplog)
+    redactor = Redactor([("Authorization", "Bearer hunter2hunter2")])
+    ServerWarnings().log(headers('299 - "you sent hunter2hunter2 \x1b[31m"'), redactor)
+    (line,) = messages(caplog)
     assert "hunter2" not in line
     assert "\x1b" not in line
 
 
 def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    cautions = ServerWarnings()
+    server_warnings = ServerWarnings()
     for n in range(MAX_REMEMBERED + 1):
-        cautions.log(headers(f'299 - "{n}"'), Redactor(()))
-    cautions.log(headers('299 - "0"'), Redactor(()))
+        server_warnings.log(headers(f'299 - "{n}"'), Redactor(()))
+    server_warnings.log(headers('299 - "0"'), Redactor(()))
     assert len(caplog.records) == MAX_REMEMBERED + 2
-    assert repr(cautions) == f"<ServerWarnings, {MAX_REMEMBERED} logged>"
+    assert repr(server_warnings) == f"<ServerWarnings, {MAX_REMEMBERED} logged>"
 
 
 async def test_a_field_that_a_server_drops_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -68,4 +70,4 @@ async def test_a_field_that_a_server_drops_is_logged(caplog: pytest.LogCaptureFi
         pods = client.api(find_built_in("pods"), namespace="web")
         for _ in range(2):
             await pods.create({"metadata": {"name": "a"}})
-    assert told(caplog) == ["the server warns: unknown field"]
+    assert messages(caplog) == ["the server warns: unknown field"]

@@ -1,4 +1,4 @@
-"""What is advised. The common mistakes are in ``test_beginners_errors``, made for real."""
+"""The hints. ``test_beginner_errors`` produces the common failures with real servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to do about a write that was refused."""
+"""The hints for rejected writes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ FOO = "/apis/example.com/v1/namespaces/web/foos/a"
     ],
 )
 def test_who_may_not_write_is_told_how_to_check(path: str, method: Method, command: str) -> None:
-    said = hint_for_write_error(Status(403, "Forbidden"), path, method)
-    assert f"`kubectl auth can-i {command}`" in said
+    text = hint_for_write_error(Status(403, "Forbidden"), path, method)
+    assert f"`kubectl auth can-i {command}`" in text
 
 
 def test_names_are_quoted_for_a_shell() -> None:
     path = "/api/v1/namespaces/web/pods/$(rm)"
-    said = hint_for_write_error(Status(403, "Forbidden"), path, "PUT", "a b")
-    assert "'pods/$(rm)' -n web --as='a b'" in said
+    text = hint_for_write_error(Status(403, "Forbidden"), path, "PUT", "a b")
+    assert "'pods/$(rm)' -n web --as='a b'" in text
 
 
 @pytest.mark.parametrize(
-    ("status", "path", "said"),
+    ("status", "path", "text"),
     [
         (Status(404, "NotFound", details={"kind": "namespaces", "name": "web"}), POD, "namespace"),
         (Status(404, "NotFound", details={"name": "a"}), f"{FOO}/status", "'status'? A Custom"),
@@ -58,8 +58,8 @@ def test_names_are_quoted_for_a_shell() -> None:
         ),
     ],
 )
-def test_what_can_be_done_is_said(status: Status, path: str, said: str) -> None:
-    assert said in hint_for_write_error(status, path, "PUT")
+def test_what_can_be_done_is_said(status: Status, path: str, text: str) -> None:
+    assert text in hint_for_write_error(status, path, "PUT")
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_causes_that_the_sentence_has_are_not_told_again_and_few_of_the_others()
     causes: list[dict[str, Any]] = [{"field": "a", "message": "bad"}]
     causes += [{"field": f"f{n}", "message": f"m{n}"} for n in range(8)]
     status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})
-    said = hint_for_write_error(status, POD, "PUT")
-    assert said == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"
+    text = hint_for_write_error(status, POD, "PUT")
+    assert text == "f0: m0, f1: m1, f2: m2, f3: m3, f4: m4, and 3 more"

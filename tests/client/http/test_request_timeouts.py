@@ -1,4 +1,4 @@
-"""How long to wait for what: only numbers that end."""
+"""Time limits must be finite."""
 
 from __future__ import annotations
 

@@ -97,22 +97,27 @@ async def test_the_exception_of_the_reader_passes_through() -> None:
 async def test_a_cancellation_at_any_point_leaves_no_socket_and_no_task(
     call: ApiRequest, after: str
 ) -> None:
-    said = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
-    said = {"nothing": b"", "half a head": said[:10], "a head": said[:45], "a chunk": said}[after]
-    asked, hung_up = asyncio.Event(), asyncio.Event()
+    message = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n"
+    message = {
+        "nothing": b"",
+        "half a head": message[:10],
+        "a head": message[:45],
+        "a chunk": message,
+    }[after]
+    requests, hung_up = asyncio.Event(), asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(said)
+        writer.write(message)
         await writer.drain()
-        asked.set()
+        requests.set()
         await wait_closed(reader)
         hung_up.set()
 
     async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
         before = asyncio.all_tasks()
         reading = asyncio.create_task(read(transport, call))
-        await asked.wait()
+        await requests.wait()
         await asyncio.sleep(0.005)
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -191,24 +196,24 @@ class Slow:
     """A source of tokens that takes its time."""
 
     def __init__(self) -> None:
-        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self.requests, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def header(self, *, refused: str | None = None) -> str:
-        self.asked.set()
+        self.requests.set()
         await self.go_on.wait()
         return "Bearer late"
 
     async def aclose(self) -> None:
-        """It goes on: not every source can be hurried."""
+        """Continue the refresh, because not every source can be cancelled."""
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
 async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: ApiRequest) -> None:
     """New connections would be opened, which nobody closes any more."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         return web.Response(text="all")
 
     token = Slow()
@@ -217,13 +222,13 @@ async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: ApiRe
         running_transport(server, authorization=token) as transport,
     ):
         waiting = asyncio.create_task(read(transport, call))
-        await token.asked.wait()
+        await token.requests.wait()
         await transport.close()
         token.go_on.set()
         with pytest.raises(NotRunning, match="closed before the request was sent"):
             await waiting
 
-    assert asked == []
+    assert requests == []
 
 
 async def test_a_cancelled_scope_of_anyio_leaves_no_session_open() -> None:

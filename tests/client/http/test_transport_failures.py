@@ -96,10 +96,10 @@ async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
 
 
 async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         raise web.HTTPFound("https://login.example.com/?next=/api")
 
     async with http_server(answer) as server, running_transport(server) as transport:
@@ -110,7 +110,7 @@ async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
     assert "login.example.com" in str(error)
     assert "credentials are not sent there" in str(error)
     assert "next=" not in str(error)
-    assert asked == ["/api/v1/pods"]
+    assert requests == ["/api/v1/pods"]
 
 
 async def test_a_success_other_than_200_makes_no_sense() -> None:
@@ -374,7 +374,7 @@ async def test_no_token_in_any_exception_repr_or_log(
                 assert CANARY not in repr(vars(transport)["_credentials"])
 
     assert "you sent Bearer [credential]" in str(errors[0])
-    assert not any(CANARY in said for error in errors for said in error_texts(error))
+    assert not any(CANARY in shown for error in errors for shown in error_texts(error))
     assert CANARY not in caplog.text
 
 
@@ -395,9 +395,9 @@ def as_text(headers: dict[str, str]) -> str:
 
 
 def as_status(headers: dict[str, str]) -> str:
-    said = f"you sent {as_text(headers)}"
-    details = {"sent": [headers], "causes": [{"message": said}]}
-    return json.dumps({"kind": "Status", "code": 403, "message": said, "details": details})
+    shown = f"you sent {as_text(headers)}"
+    details = {"sent": [headers], "causes": [{"message": shown}]}
+    return json.dumps({"kind": "Status", "code": 403, "message": shown, "details": details})
 
 
 def as_json(headers: dict[str, str]) -> str:
@@ -423,11 +423,11 @@ async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) 
         error = await read_error(transport)
 
     assert isinstance(error, Forbidden)
-    said = " ".join([*error_texts(error), repr(error.status)])
-    assert not any(secret in said for secret in ("c4n", "7q"))
-    assert "[credential]" in said
-    assert "X-Api-Key" in said
-    assert "aioinformer/" in said, "what is no secret is told"
+    shown = " ".join([*error_texts(error), repr(error.status)])
+    assert not any(secret in shown for secret in ("c4n", "7q"))
+    assert "[credential]" in shown
+    assert "X-Api-Key" in shown
+    assert "aioinformer/" in shown, "what is no secret is told"
 
 
 async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
@@ -443,7 +443,7 @@ async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
         error = await read_error(transport)
 
     assert "Proxy-Authorization: Basic [credential]" in str(error)
-    assert not any("c4nary" in said for said in error_texts(error))
+    assert not any("c4nary" in shown for shown in error_texts(error))
 
 
 @pytest.mark.parametrize("before", range(MAX_ERROR_BYTES - len(CANARY) - 1, MAX_ERROR_BYTES + 1))
@@ -456,8 +456,8 @@ async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> No
         error = await read_error(transport)
 
     assert isinstance(error, Forbidden)
-    said = error.status.message
-    assert said in ("sent:[credential]", "sent:")
+    shown = error.status.message
+    assert shown in ("sent:[credential]", "sent:")
 
 
 async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:

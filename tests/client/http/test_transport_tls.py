@@ -165,7 +165,7 @@ async def test_a_proxy_that_refuses_a_tunnel_is_named(certificates: Certificates
     assert type(error) is ConnectionFailed
     assert f"the proxy {address} answered 407" in str(error)
     assert f"Proxy-Authorization: Basic {CANARY}".encode() in heads[0]
-    assert not any(CANARY in said for said in error_texts(error))
+    assert not any(CANARY in message for message in error_texts(error))
 
 
 async def test_a_proxy_that_is_not_there_is_named() -> None:

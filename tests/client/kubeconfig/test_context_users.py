@@ -1,4 +1,4 @@
-"""Who asks, and which certificates are shown and trusted."""
+"""The users of a kubeconfig, and the client and trusted certificates."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_token_of_two_lines_is_refused(tmp_path: Path) -> None:
 
 
 def plugin(folder: Path, status: Mapping[str, Any], command: str = "") -> dict[str, Any]:
-    """A user whose exec plugin yields ``status``."""
+    """Return a user whose exec plugin prints ``status``."""
     version = "client.authentication.k8s.io/v1"
     output = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": dict(status)})
     program = folder / "plugin"
@@ -104,7 +104,7 @@ async def test_an_exec_plugin_that_is_not_installed_is_named(tmp_path: Path) -> 
 
 
 def identity(expires: dt.datetime, issuer: str = "") -> dict[str, Any]:
-    """A user with an id-token of OpenID Connect."""
+    """Return a user with an id-token of OpenID Connect."""
     claims = encode_base64(json.dumps({"exp": int(expires.timestamp())}).encode()).rstrip("=")
     config = {
         "client-id": "me",
@@ -126,10 +126,10 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     tmp_path: Path,
 ) -> None:
     """kubernetes_asyncio would send the client's secret without looking at a certificate."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         return web.Response()
 
     async with http_server(answer) as issuer:
@@ -140,14 +140,14 @@ async def test_an_id_token_that_has_expired_is_not_renewed_over_unchecked_tls(
     assert f"its id-token expired at {yesterday:%Y-%m-%d %H:%M:%S} UTC" in message
     assert "run kubectl once" in message
     assert CANARY not in message
-    assert asked == []
+    assert requests == []
 
 
 # -- TLS ---------------------------------------------------------------------------------------
 
 
 async def whoami(request: web.Request) -> web.Response:
-    """The names in the certificate that the client showed."""
+    """Return the names in the client's certificate."""
     shown: dict[str, Any] = request.get_extra_info("peercert") or {}
     return web.Response(text=",".join(name for _, name in shown.get("subjectAltName", ())))
 

@@ -1,4 +1,4 @@
-"""Which server is meant: files, contexts, a pod's mount; and what is said when none is."""
+"""The choice of a server from files, contexts or a pod's mount, and the errors without one."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ asyncio.run(main())
 async def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
 
-    said = await load_error(Kubeconfig(missing))
+    message = await load_error(Kubeconfig(missing))
 
-    assert said.startswith(f"kubeconfig {missing} does not exist: is the path right?")
+    assert message.startswith(f"kubeconfig {missing} does not exist: is the path right?")
 
 
 async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ async def test_a_context_without_a_user_is_anonymous(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "is empty; put the cluster's kubeconfig there"),
         (" \n", "is empty"),
@@ -252,14 +252,14 @@ async def test_a_context_without_a_user_is_anonymous(
     ],
 )
 async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
-    tmp_path: Path, content: str, said: str
+    tmp_path: Path, content: str, message: str
 ) -> None:
     path = write_kubeconfig(tmp_path, content)
 
     with pytest.raises(ConfigurationError) as caught:
         await Kubeconfig(path).load()
 
-    assert str(caught.value).startswith(f"{path} {said}")
+    assert str(caught.value).startswith(f"{path} {message}")
     assert CANARY not in error_chain_text(caught.value)
 
 
@@ -368,7 +368,7 @@ async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certif
 
 @contextmanager
 def hanging(path: Path) -> Generator[Path]:
-    """A FIFO that nobody writes to: whoever opens it waits. In the end, nobody does any more."""
+    """Create a FIFO without a writer, so that opening it blocks until the end of the test."""
     os.mkfifo(path)
     try:
         yield path
@@ -382,10 +382,12 @@ async def test_a_kubeconfig_that_can_not_be_read_in_time_is_named(
     tmp_path: Path, context: str | None
 ) -> None:
     with hanging(tmp_path / "config") as path:
-        said = await load_error(Kubeconfig(path, context, environment=NO_POD, timeout=0.02))
+        message = await load_error(Kubeconfig(path, context, environment=NO_POD, timeout=0.02))
 
     where = f"{path}: context 'prod'" if context else f"{path}"
-    assert said.startswith(f"{where}: the files were not read in 0.02 s: does the file system hang")
+    assert message.startswith(
+        f"{where}: the files were not read in 0.02 s: does the file system hang"
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
@@ -398,9 +400,9 @@ async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
         path = write_kubeconfig(
             tmp_path, make_kubeconfig(cluster={"server": "https://10.0.0.1"}, user=user)
         )
-        said = await load_error(Kubeconfig(path, environment=NO_POD, timeout=0.5))
+        message = await load_error(Kubeconfig(path, environment=NO_POD, timeout=0.5))
 
-    assert said.startswith(f"{path}: context 'main': the files were not read in 0.5 s")
+    assert message.startswith(f"{path}: context 'main': the files were not read in 0.5 s")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")

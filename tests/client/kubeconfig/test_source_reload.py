@@ -26,7 +26,7 @@ from tests.client.kubeconfigs import (
 
 
 async def refused(folder: Path, *, before: Any, after: Any) -> str:
-    """What is said when a token was refused and the file has been rewritten."""
+    """Return the error after a token was rejected and the file was rewritten."""
     credentials = await load_credentials(write_kubeconfig(folder, before))
     header = await credentials.authorization.header()
     write_kubeconfig(folder, after)
@@ -38,13 +38,13 @@ async def refused(folder: Path, *, before: Any, after: Any) -> str:
 
 
 async def test_a_token_is_never_sent_to_another_server(tmp_path: Path) -> None:
-    said = await refused(
+    text = await refused(
         tmp_path,
         before=make_kubeconfig(user={"token": CANARY}),
         after=make_kubeconfig(cluster={"server": "http://10.9.9.9"}, user={"token": "other"}),
     )
 
-    assert said == (
+    assert text == (
         f"{tmp_path}/config: context 'main': names another server than when it was first read"
     )
 
@@ -61,13 +61,13 @@ async def test_a_switched_context_does_not_move_a_client(tmp_path: Path) -> None
 
 
 async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
-    said = await refused(
+    text = await refused(
         tmp_path,
         before=make_kubeconfig(user={"token": CANARY}),
         after=make_kubeconfig(name="other"),
     )
 
-    assert said.startswith(f"{tmp_path}/config has no context 'main'; it has other: see ")
+    assert text.startswith(f"{tmp_path}/config has no context 'main'; it has other: see ")
 
 
 async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: 
         config = {"id-token": f"head.{claims}.{CANARY}"}
         return {"auth-provider": {"name": "oidc", "config": config}}
 
-    said = await refused(
+    text = await refused(
         tmp_path,
         before=make_kubeconfig(user=user(2**32)),
         after=make_kubeconfig(user=user(1_700_000_000)),
     )
 
-    assert "its id-token expired at 2023-11-14 22:13:20 UTC and is not renewed here" in said
+    assert "its id-token expired at 2023-11-14 22:13:20 UTC and is not renewed here" in text
 
 
 @pytest.mark.parametrize(
