@@ -368,7 +368,7 @@ class WorkQueue(Generic[K]):
                 self._metrics.queue_ended(self.name, self.statistics)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        # One timer for the earliest key; a hundred thousand timers would burden the loop's heap.
+        # One timer for the earliest key, instead of one for each delayed key.
         due = self._keys.delays.next_due
         if self._timer is not None:
             self._timer.cancel()
