@@ -18,10 +18,10 @@ from threading import get_ident
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
+from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.work_queue import KeyQueue
-from aioinformer._core.instrumentation import Metrics
+from aioinformer._core.instrumentation import Metrics, QueueStatistics
 from aioinformer._runtime.controllers.options import resolve_alias
 from aioinformer._runtime.delivery.listener import loop_time
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
