@@ -1,14 +1,15 @@
-"""A list response's bytes become objects, one by one, as they arrive.
+"""The decoder of a list: bytes to objects, one by one, as the bytes arrive.
 
-The body is never held whole: a list from the server's cache ignores the page size, and 100,000
-pods are 300 MB. The first item is measured brace by brace; what stands between it and the next
-is how this server separates items, and the following cuts are made where those bytes come again.
-The decoder's verdict decides: bytes that decode as one object without a rest are exactly that
-item, whatever look-alike stood at the cut. An item that fools it a few times is measured again,
-so that an object full of look-alikes costs time in proportion to its size.
+The body is never held whole: a list from the server's cache ignores the page size, and 100,000 pods
+are 300 MB. The end of the first item is found by counting braces. The bytes between that item and
+the next one are this server's separator, and the following items are cut where the separator occurs
+again. The JSON decoder has the last word: bytes that decode as one object without a rest are
+exactly one item, even if the separator also occurs inside it. If an item misleads the cutting
+several times, its braces are counted too, so that an object full of separators costs time in
+proportion to its size.
 
-Keys may come in any order: custom resources have ``items`` before ``metadata`` (recording 50),
-and a list may be pretty-printed (recording 44). Which page comes next is ``cursor``'s business.
+Keys may come in any order: custom resources have ``items`` before ``metadata`` (recording 50). A
+list may also be pretty-printed (recording 44).
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from aioinformer.errors import ProtocolError
 __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
 ITEM_CAP = 64 * 1024 * 1024
-"""Bytes of one item: the number that ``wire.LINE_CAP`` is for one event, for the same reason. An
-item that never ends must not be collected until the memory does."""
+"""The longest item in bytes; the same as the cap on the line of a watch, for the same reason. An
+item that never ends must not fill the memory."""
 
 MAX_FALSE_SPLITS = 4
-"""Cuts tried on one item before it is measured: nested objects that begin as items do are rare."""
+"""Cuts tried on one item before its braces are counted. Nested objects that begin as items do are
+rare."""
 MAX_UNSPLIT_BYTES = 256 * 1024
-"""Bytes of an item after which it is measured although no cut was found yet: the next item may
-not begin as the others do, and the buffer must not grow to hold the rest of the list. Measuring
-this much takes about 5 ms, in one step."""
+"""Bytes of an item after which its braces are counted although no cut was found: the next item may
+not begin as the others do, and the buffer must not grow to hold the rest of the list. Counting in
+so many bytes takes about 5 ms, in one step."""
 HEAD_CAP = 1024 * 1024
-"""Bytes within which a list's items must begin, and of what may follow them; what a real list has
-there is some hundred."""
+"""The most bytes before the items of a list, and after them. A real list has some hundred."""
 OPENING_BYTES = 12
 """Bytes of the next item that belong to the separator: ``{"metadata":`` or ``{"apiVersion``."""
 
@@ -69,22 +70,22 @@ class ListEnvelope(Struct):
 
     @property
     def resource_version(self) -> str:
-        """The state that the list shows; the same on every page."""
+        """The version of the state that the list shows; the same on every page."""
         return self.metadata.resourceVersion
 
     @property
     def continue_token(self) -> str:
-        """What to ask the next page with; empty on the last."""
+        """The token for the next page; empty on the last page."""
         return self.metadata.continue_token
 
     @property
     def remaining(self) -> int | None:
-        """Items on later pages, if the server says."""
+        """The number of items on later pages, if the server sends it."""
         return self.metadata.remainingItemCount
 
 
 class _ListHead(Struct):
-    """A list up to its items: whether they are its own, not some nested object's."""
+    """A list up to its items, as a check that the items aren't a nested object's."""
 
     items: list[Raw]
 
@@ -94,35 +95,35 @@ _decode_head = Decoder(_ListHead).decode
 
 
 class ListDecoder:
-    """Decodes one response to a list."""
+    """A decoder of one response to a list request."""
 
     def __init__(
         self, resource: Resource, *, managed_fields: bool = False, cap: int = ITEM_CAP
     ) -> None:
-        """Make a decoder.
+        """Create a decoder.
 
         Args:
-            resource: what is listed.
-            managed_fields: whether objects keep their managedFields.
-            cap: the longest item, in bytes, that is still put together.
+            resource: the resource that is listed.
+            managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            cap: the longest item, in bytes, that is accepted.
         """
         self._resource = resource
         self._cap = cap
         self._managed_fields = managed_fields
         self._buffer = b""
-        self._offset = 0  # where in the buffer the current item begins
+        self._offset = 0  # of the current item in the buffer
         self._head = b""
         self._in_items = False
         self._separator = b""
         self._scanner: _BraceScanner | None = None
         self.count = 0
-        """Items decoded so far."""
+        """The number of items decoded so far."""
 
     def feed(self, chunk: bytes) -> list[KubeObject]:
-        """The objects that ``chunk`` completes. The last one of the list comes from ``close``.
+        """Return the objects that ``chunk`` completes. ``close`` returns the last one of the list.
 
         Raises:
-            ProtocolError: the bytes are not a list, or an item in it has passed the cap.
+            ProtocolError: the bytes are not a list, or an item is longer than the cap.
         """
         self._buffer += chunk
         if not self._head:
@@ -132,51 +133,51 @@ class ListDecoder:
         return objects
 
     def close(self) -> tuple[list[KubeObject], ListEnvelope]:
-        """The response has ended: the objects still due, and what the list says of itself.
+        """End the decoding. Return the remaining objects, and the list without its items.
 
         Raises:
-            ProtocolError: it ended in the middle, or is not a list.
+            ProtocolError: the response ended in the middle, or is not a list.
         """
         rest = self._take_items(final=True) if self._in_items else []
         if self._in_items:
-            raise self._protocol_error("it broke off")
+            raise self._protocol_error("the response broke off")
         try:
             frame = _decode_envelope(self._head + self._buffer)
         except DECODE_ERRORS as error:
             raise self._protocol_error(str(error)) from error
         kind = one_line(frame.kind, 80)
         if frame.items is UNSET or frame.kind == "Table":
-            raise self._protocol_error(f"it is a {kind or 'JSON object'} without items")
+            raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
         if self._resource in BUILT_IN and frame.kind not in self._list_kinds:
-            raise self._protocol_error(f"it is a {kind}, not a {self._resource.kind}List")
+            raise self._protocol_error(f"the response is a {kind}, not a {self._resource.kind}List")
         return rest, frame
 
     @property
     def _list_kinds(self) -> tuple[str, ...]:
-        """What a list of them may be called. Of a custom resource it is anything."""
+        """The allowed kinds of a built-in resource's list. A custom resource's may be anything."""
         return "", "List", f"{self._resource.kind}List", "PartialObjectMetadataList"
 
     def _find_items(self) -> None:
-        """Look for the list's own ``items``; what stands up to it becomes the head."""
+        """Look for the list's own ``items``. The bytes up to them become the head."""
         for match in _ITEMS.finditer(self._buffer):
             head = self._buffer[: match.end()]
             try:
                 _decode_head(head + b"]}")
             except DECODE_ERRORS:
-                continue  # a look-alike inside something else
+                continue  # the items of a nested object
             self._head, self._buffer = head, self._buffer[match.end() :]
             self._in_items = True
             return
 
     def _check_size(self) -> None:
-        """What is held was taken apart as far as it goes: refuse to hold any amount of it."""
+        """Raise if the undecoded bytes are more than any real list has at this place."""
         held = len(self._buffer)
         if self._in_items and held > self._cap:
             raise self._protocol_error(f"item {self.count + 1} is longer than {self._cap} bytes")
         if not self._in_items and held > HEAD_CAP:
-            behind = f"more than {HEAD_CAP} bytes behind its items"
-            before = f"no items in its first {HEAD_CAP} bytes"
-            raise self._protocol_error(behind if self._head else before)
+            after = f"there are more than {HEAD_CAP} bytes after its items"
+            before = f"there are no items in its first {HEAD_CAP} bytes"
+            raise self._protocol_error(after if self._head else before)
 
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []
@@ -202,7 +203,7 @@ class ListDecoder:
         return objects
 
     def _seek_item(self) -> bool:
-        """Go to the next item; whether its first byte is there."""
+        """Go to the next item. Return True if its first byte has arrived."""
         self._offset = _skip_separator(self._buffer, self._offset)
         first = self._buffer[self._offset : self._offset + 1]
         if first == b"]":
@@ -212,14 +213,14 @@ class ListDecoder:
         return first == b"{"
 
     def _split_item(self) -> tuple[int, ObjectMetadata] | None:
-        """The current item's end where the separator comes next, if the decoder agrees."""
+        """Return the end of the current item at the next separator, if the decoder accepts it."""
         if not self._separator or self._scanner:
             return None
         end = self._offset
         for _ in range(MAX_FALSE_SPLITS):
             end = self._buffer.find(self._separator, end) + 1
             if not end:
-                return None  # not here yet, perhaps
+                return None  # the separator may not have arrived yet
             try:
                 return end, decode_envelope(memoryview(self._buffer)[self._offset : end]).metadata
             except DECODE_ERRORS:
@@ -228,7 +229,7 @@ class ListDecoder:
         return None
 
     def _scan_item(self, *, final: bool) -> tuple[int, ObjectMetadata] | None:
-        """The current item's end by counting braces, where cutting is no way."""
+        """Return the end of the current item by counting braces, where cutting isn't possible."""
         if self._scanner is None:
             if (
                 self._separator
@@ -251,7 +252,7 @@ class ListDecoder:
         return end, metadata
 
     def _remember_separator(self, end: int) -> None:
-        """Remember what stands between this item and the next, if that much is here."""
+        """Remember the bytes between this item and the next one, if they have arrived."""
         begin = _skip_separator(self._buffer, end)
         opening = self._buffer[begin : begin + OPENING_BYTES]
         if len(opening) == OPENING_BYTES and opening.startswith(b"{"):
@@ -259,7 +260,7 @@ class ListDecoder:
 
     def _protocol_error(self, why: str) -> ProtocolError:
         return ProtocolError(
-            f"the list of {self._resource} makes no sense after {self.count} items: {why}",
+            f"the list of {self._resource} is malformed after {self.count} items: {why}",
             phase="list",
         )
 
@@ -273,7 +274,7 @@ def _skip_separator(buffer: bytes, at: int) -> int:
 
 
 class _BraceScanner:
-    """Finds the closing brace of one item. Goes on where it stopped when more bytes have come."""
+    """A search for the closing brace of one item, which continues when more bytes have arrived."""
 
     def __init__(self) -> None:
         self._scanned = 0
@@ -281,13 +282,13 @@ class _BraceScanner:
         self._in_string = False
 
     def find_end(self, buffer: bytes, begin: int) -> int | None:
-        """The offset behind the item that begins at ``begin``, if it is in the buffer."""
+        """Return the offset after the item that begins at ``begin``, if its end has arrived."""
         at = begin + self._scanned
         while match := (_INSIDE_STRING if self._in_string else _OUTSIDE_STRING).search(buffer, at):
             at = match.end()
             token = match[0]
             if token == b"\\":
-                if at == len(buffer):  # what it escapes has yet to come
+                if at == len(buffer):  # the escaped character has yet to arrive
                     at -= 1
                     break
                 at += 1

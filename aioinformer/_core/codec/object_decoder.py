@@ -1,9 +1,8 @@
-"""One object's JSON bytes become a ``KubeObject``: the metadata pass and the managedFields cut.
+"""The decoder of one object: its JSON bytes to a ``KubeObject``.
 
-Both wires, watch and list, end here, so that an object looks the same however it came. The
-metadata pass reads four fields and skips over the rest without building it; ``managedFields``,
-a third of a typical object and of no use to a reader, is cut out of the bytes. Finding where an
-object begins and ends is left to ``wire`` and ``list_wire``.
+Watches and lists both use it, so that an object looks the same however it arrived. The metadata
+pass reads four fields and skips the rest without building it. ``managedFields``, a third of a
+typical object and of no use to a reader, is cut out of the bytes.
 """
 
 from __future__ import annotations
@@ -27,19 +26,19 @@ __all__ = [
 ]
 
 DECODE_ERRORS = (DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are no JSON of the form expected. A thousand arrays inside
-each other are a ``RecursionError``."""
+"""The errors of decoding bytes that aren't JSON of the expected form. A thousand nested arrays are
+a ``RecursionError``."""
 
 _MANAGED_FIELDS = b'"managedFields"'
 _COMMA, _COLON = b",:"
 _METADATA = b'{"metadata":{', b',"metadata":{'
 _OPENING = len(_METADATA[0]) - 1
-"""Where in these metadata's own brace is."""
+"""The offset of metadata's own brace in these."""
 _SPACE = b" \t\r\n"
 
 
 class ObjectMetadata(Struct, gc=False):
-    """What the cache needs of an object, and the part to cut."""
+    """The metadata that the cache needs, and the part to cut."""
 
     name: str
     namespace: str = ""
@@ -55,7 +54,7 @@ class ObjectEnvelope(Struct, gc=False):
 
 
 decode_envelope = Decoder(ObjectEnvelope).decode
-"""The metadata pass; raises ``msgspec.DecodeError`` unless it is given exactly one object."""
+"""The metadata pass. Raises ``msgspec.DecodeError`` unless the bytes are exactly one object."""
 
 
 def decode_object(
@@ -67,16 +66,16 @@ def decode_object(
     *,
     managed_fields: bool,
 ) -> KubeObject:
-    """The object whose bytes are ``source[start:end]``.
+    """Return the object whose bytes are ``source[start:end]``.
 
     Args:
-        resource: through which it was read.
-        metadata: what the metadata pass found in those bytes.
-        source: a line or a stretch of a list. Nothing of the result refers to it: a view kept
-            for one object would keep every other one in the buffer alive.
-        start: offset of the object's opening brace.
-        end: offset behind its closing brace.
-        managed_fields: whether managedFields stay.
+        resource: the resource of the object.
+        metadata: the result of the metadata pass over those bytes.
+        source: a line, or a part of a list. The object doesn't refer to it, because a view kept for
+            one object would keep all others in the buffer alive.
+        start: the offset of the object's opening brace.
+        end: the offset after its closing brace.
+        managed_fields: True keeps ``metadata.managedFields``.
     """
     if managed_fields or metadata.managedFields is UNSET:
         raw = source[start:end]
@@ -85,26 +84,26 @@ def decode_object(
         raw = _cut_managed_fields(source, start, end, value) or remove_managed_fields(
             source[start:end], value
         )
-    # Namespaces repeat in every object; one string each is enough.
+    # Namespaces repeat in every object, so one string is shared.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
     return KubeObject(key, metadata.uid, metadata.resourceVersion, raw, resource)
 
 
 def _cut_managed_fields(source: bytes, start: int, end: int, value: bytes) -> bytes | None:
-    """The object without its managedFields, if they stand where servers write them.
+    """Return the object without managedFields; ``None`` if they aren't where servers write them.
 
-    The first brace inside the object must be the one of its own metadata. Then the first match is
-    the right one: inside metadata only labels and annotations have free keys, and their values
-    are strings, so that no other match can come before.
+    The first brace inside the object must be that of its own metadata. Then the first match is the
+    right one: inside metadata only labels and annotations have free keys, and their values are
+    strings, so that no other match can come before.
     """
     at = source.find(_MANAGED_FIELDS, start, end)
     begin = at + len(_MANAGED_FIELDS) + 1
-    # A comma before: else the quote is an escaped one, inside a longer key, or it is metadata's
-    # first key, which no server writes.
+    # There must be a comma before. Otherwise the quote is an escaped one inside a longer key, or
+    # the key is metadata's first one, which no server writes.
     if at < 0 or source[at - 1] != _COMMA or source[begin - 1] != _COLON:
         return None
     opened = source.find(b"{", start + 1, at) - _OPENING
-    # If there is no brace between, or one too near to the start, nothing matches.
+    # If there is no brace in between, or one too near to the start, nothing matches.
     if not (
         opened >= start and source.startswith(_METADATA, opened) and source.startswith(value, begin)
     ):
@@ -113,21 +112,23 @@ def _cut_managed_fields(source: bytes, start: int, end: int, value: bytes) -> by
 
 
 def remove_managed_fields(raw: bytes, value: bytes) -> bytes:
-    """``raw`` without the ``metadata.managedFields`` whose value is ``value``.
+    """Return ``raw`` without the ``metadata.managedFields`` whose value is ``value``.
 
-    A key of that name elsewhere stays, with the same value even; if the right one can't be
-    told, nothing is cut.
+    A key of that name elsewhere stays, even with the same value. If the right one can't be
+    determined, nothing is cut.
     """
     for start, end in _find_managed_fields(raw, value):
         shorter = _remove_member(raw, start, end)
         if decode_envelope(shorter).metadata.managedFields is UNSET:
             return shorter
-    return raw  # an escaped spelling of the key: leave the object as it is
+    return raw  # the key is spelled with escapes: leave the object unchanged
 
 
 def _find_managed_fields(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:
-    """Where ``"managedFields": value`` stands. A quote inside a string is escaped, so text that
-    looks like this key never matches; a key that ends in it after an escaped quote is told apart.
+    """Yield the positions of ``"managedFields": value``.
+
+    A quote inside a string is escaped, so text that looks like this key never matches. A longer key
+    that ends like it after an escaped quote is excluded.
     """
     at = raw.find(_MANAGED_FIELDS)
     while at >= 0:
@@ -146,7 +147,7 @@ def _skip_space(raw: bytes, at: int) -> int:
 
 
 def _remove_member(raw: bytes, start: int, end: int) -> bytes:
-    """``raw`` without the member at ``start:end`` and without one comma beside it."""
+    """Return ``raw`` without the member at ``start:end`` and without one comma beside it."""
     after = _skip_space(raw, end)
     if raw.startswith(b",", after):
         return raw[:start] + raw[after + 1 :]

@@ -1,18 +1,17 @@
-"""What an informer keeps of each object, and what its programs see of it: ``Shape``.
+"""``Shape``: the form in which an informer keeps objects, and the form in which programs see them.
 
-Four forms. The whole object, as its bytes. A ``model=``: built as the object is cut from the
-stream, and nothing else kept. ``convert=``: the bytes are kept, and a program's function makes of
-them what programs see, when they look. And before any of these, a ``transform=``.
+There are four forms. The whole object, as its bytes. With ``model=``, an instance of a class, built
+when the object arrives, and nothing else. With ``convert=``, the bytes are kept, and a program's
+function converts the object when it is read. And before any of these, ``transform=``: a program's
+function that replaces or drops objects before anything else sees them.
 
-An object that doesn't fit is withheld in its place in the order of things, so that the cache keeps
-the version before, and says so (``ExcludedObject``). What is shown where is ``views``'.
+``transform=`` runs once for each version that arrives, in whatever kind of event, so that removed
+parts are never cached. Its result must be the same object by key, uid and version: else the cache
+would file the object elsewhere, or take it for older or newer than it is. client-go's TransformFunc
+may return anything, and its error stops the informer; here an error rejects that one version.
 
-``transform=``: a program's function that replaces or drops objects before anything sees them.
-
-It runs once for each version that is read, whatever kind of event brought it, so that what it cuts
-is never cached. What it returns must be the same object still, by key, uid and version: else the
-cache would file it elsewhere, or take it for older or newer than it is. client-go's TransformFunc
-may return anything, and an error of it stops the informer; here it costs that one object.
+A rejected object keeps its place in the order of events (as an ``ExcludedObject``), so that the
+cache keeps the version before and lists the object as rejected.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ __all__ = ["Converter", "Shape", "Transform", "Transformer", "with_type_meta"]
 
 
 Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | None]
-"""Gives the object itself, another body for it, or ``None`` to drop it. It must give the same
-answer for the same object every time; it runs in the event loop, for each object that is read."""
+"""Returns the object itself, another body for it, or ``None`` to drop it. It must return the same
+for the same object every time. It runs in the event loop, for each object that arrives."""
 
 
 class Transformer:
-    """Calls one ``transform=``."""
+    """A converter that calls one ``transform=``."""
 
     def __init__(self, transform: Transform) -> None:
-        """Have ``transform`` called for each object."""
+        """Create a converter that calls ``transform`` for each object."""
         self._transform = transform
 
     def __call__(self, obj: KubeObject) -> KubeObject:
-        """What is to be cached of ``obj``: itself, another body, or ``ExcludedObject``."""
+        """Return the form of ``obj`` to cache: itself, another body, or ``ExcludedObject``."""
         try:
-            made = self._transform(obj)
-            if made is obj:
+            result = self._transform(obj)
+            if result is obj:
                 return obj
-            return ExcludedObject.of(obj) if made is None else _replace_body(made, obj)
+            return ExcludedObject.of(obj) if result is None else _replace_body(result, obj)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
@@ -71,32 +70,34 @@ class Transformer:
         return f"<Transformer by {name_of(self._transform)}>"
 
 
-def _replace_body(made: object, obj: KubeObject) -> KubeObject:
-    """``obj`` with another body.
+def _replace_body(body: object, obj: KubeObject) -> KubeObject:
+    """Return ``obj`` with another body.
 
     Raises:
-        TypeError: ``made`` is no object.
-        ValueError: it is another object, or another version of it.
-        msgspec.MsgspecError: it is no Kubernetes object, or can't be written as JSON.
+        TypeError: ``body`` is no object and no mapping.
+        ValueError: ``body`` is another object, or another version of the object.
+        msgspec.MsgspecError: ``body`` is no Kubernetes object, or can't be written as JSON.
     """
-    if isinstance(made, KubeObject):
-        raw, identity = made.raw, (made.key, made.uid, made.resource_version)
-    elif isinstance(made, Mapping):
-        raw = _encode(cast("Mapping[str, Any]", made))
+    if isinstance(body, KubeObject):
+        raw, identity = body.raw, (body.key, body.uid, body.resource_version)
+    elif isinstance(body, Mapping):
+        raw = _encode(cast("Mapping[str, Any]", body))
         metadata = decode_envelope(raw).metadata
         key = ObjectKey(metadata.namespace, metadata.name)
         identity = (key, metadata.uid, metadata.resourceVersion)
     else:
-        raise TypeError(f"it returned a {type(made).__name__}, not an object, a mapping or None")
-    kept = (obj.key, obj.uid, obj.resource_version)
-    if identity != kept:
-        was, now = (f"{key} uid={uid} rv={rv}" for key, uid, rv in (kept, identity))
-        raise ValueError(f"it must keep name, namespace, uid and resourceVersion: {was} is {now}")
+        raise TypeError(f"it returned a {type(body).__name__}, not an object, a mapping or None")
+    expected = (obj.key, obj.uid, obj.resource_version)
+    if identity != expected:
+        old, new = (f"{key} uid={uid} rv={rv}" for key, uid, rv in (expected, identity))
+        raise ValueError(
+            f"it must keep name, namespace, uid and resourceVersion: it returned {new} for {old}"
+        )
     return KubeObject(obj.key, obj.uid, obj.resource_version, raw, obj.resource)
 
 
 def _to_plain(value: object) -> object:
-    """A part of a cached object, which is read-only, as something that JSON has."""
+    """Return a read-only part of a cached object as a type that JSON has."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     if isinstance(value, Sequence):
@@ -111,17 +112,18 @@ T = TypeVar("T", default=KubeObject)
 M = TypeVar("M")
 
 Converter: TypeAlias = Callable[[KubeObject], KubeObject]
-"""What is kept of an object that was just read. It never raises: what doesn't fit is withheld."""
+"""Converts an object that has just arrived to its stored form. It never raises: an object that
+doesn't fit becomes an ``ExcludedObject``."""
 
 _MODEL_TYPES = (inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
 
 _TYPE_META = {"apiVersion", "kind"}
-"""What the items of a list lack, and the events of a watch have."""
+"""The keys that the items of a list lack, and the events of a watch have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """What an informer makes of each object. ``Shape.of`` makes them."""
+    """The stored and the shown form of an informer's objects. ``Shape.of`` creates one."""
 
     model: Any = None
     convert: Callable[[KubeObject], T] | None = None
@@ -146,22 +148,22 @@ class Shape(Generic[T]):
         convert: Callable[[KubeObject], Any] | None = None,
         transform: Transform | None = None,
     ) -> Shape[Any]:
-        """The shape that was asked for.
+        """Return the shape for these options.
 
         Args:
-            model: a ``msgspec.Struct``, dataclass, ``TypedDict`` or attrs class. Only what it
-                declares is kept. Best a frozen ``Struct`` with ``gc=False`` and tuples: nobody can
-                change what is cached then, and Python's garbage collector has nothing to visit.
-                With 50,000 pods of eight fields, a full collection takes 0.1 ms longer with
-                such structs, 60 with others, 200 with dataclasses, which take twice the memory
-                too; and all of the program waits for it (``benchmarks/models.py``).
-            convert: makes something of a ``KubeObject``, when somebody looks; must be quick, and
-                ready to be called in any thread that reads. A few results are kept and shared.
+            model: a ``msgspec.Struct``, dataclass, ``TypedDict`` or attrs class. Only the fields
+                that it declares are kept. Prefer a frozen ``Struct`` with ``gc=False`` and tuples:
+                then no program can change a cached object, and Python's garbage collector has
+                nothing to visit. With 50,000 pods of eight fields, a full collection takes 0.1 ms
+                longer with such structs, 60 ms with others, 200 ms with dataclasses, which also
+                take twice the memory; the whole program waits for it (``benchmarks/models.py``).
+            convert: converts a ``KubeObject`` when the object is read. It must be quick, and is
+                called in whatever thread reads. A few results are kept and shared.
             transform: see ``Transform``.
 
         Raises:
             UsageError: both ``model`` and ``convert`` are given, or ``model`` is no such class.
-            TypeError: a function is none, or async, or has no hash.
+            TypeError: a function isn't callable, is async, or has no hash.
         """
         return cls.checked(model, convert, transform)
 
@@ -172,7 +174,7 @@ class Shape(Generic[T]):
         convert: Callable[[KubeObject], Any] | None,
         transform: Transform | None,
     ) -> Shape[Any]:
-        """The same as ``of``, where it isn't known which of them were given."""
+        """Return the shape, as ``of`` does, for options any of which may be missing."""
         if model is not None and convert is not None:
             raise UsageError("model= and convert= exclude each other: objects have one form")
         if model is not None:
@@ -182,13 +184,16 @@ class Shape(Generic[T]):
         return cls(model, convert, transform)
 
     def view(self) -> ObjectView[T] | None:
-        """A new view of objects in this shape; ``None`` if programs see the objects themselves."""
+        """Return a new view of the objects; ``None`` if programs see the objects themselves."""
         if self.model is not None:
             return model_view(self.model)
         return None if self.convert is None else conversion_view(self.convert)
 
     def keep(self) -> Converter | None:
-        """What makes of an object what is kept of it; ``None`` if that is the object itself."""
+        """Return the function that converts an object to its stored form.
+
+        ``None`` if objects are stored unchanged.
+        """
         transform = None if self.transform is None else Transformer(self.transform)
         if self.model is None:
             return transform
@@ -196,11 +201,12 @@ class Shape(Generic[T]):
         if transform is None:
             return model
 
-        def keep(obj: KubeObject) -> KubeObject:
-            made = transform(obj)
-            return made if type(made) is ExcludedObject else model(made)
+        def transform_and_decode(obj: KubeObject) -> KubeObject:
+            transformed = transform(obj)
+            excluded = type(transformed) is ExcludedObject
+            return transformed if excluded else model(transformed)
 
-        return keep
+        return transform_and_decode
 
     def __str__(self) -> str:
         form = self.model or self.convert
@@ -211,7 +217,7 @@ class Shape(Generic[T]):
 
 
 class _ModelDecoder:
-    """Makes models of objects."""
+    """A converter of objects to instances of a model."""
 
     def __init__(self, model: type[Any]) -> None:
         self._decode = msgspec.json.Decoder(model).decode
@@ -231,31 +237,32 @@ class _ModelDecoder:
         return ModelObject(key, uid, version, b"", obj.resource, model=model, size=len(obj.raw))
 
     def __repr__(self) -> str:
-        return f"<Modelling {self._name}>"
+        return f"<ModelDecoder {self._name}>"
 
 
 def with_type_meta(obj: KubeObject) -> bytes:
-    """Its JSON, with the kind and apiVersion that items of a list lack. Where it has its own they
-    come later, and decoders take the last one.
+    """Return the JSON of ``obj`` with the kind and apiVersion that the items of a list lack.
+
+    If the object has its own, they come later in the JSON, and decoders use the last one.
     """
     head = msgspec.json.encode({"apiVersion": obj.api_version, "kind": obj.kind})
     return head[:-1] + b"," + obj.raw[1:]
 
 
 def _model_fields(model: object) -> set[str]:
-    """The keys that it declares.
+    """Return the keys that a model declares.
 
     Raises:
-        UsageError: it can't be a model.
+        UsageError: ``model`` can't be a model.
     """
     said = (
         f"model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not {name_of(model)}"
     )
     if isinstance(model, type) and issubclass(model, KubeObject):
-        raise UsageError(f"{said}, which is what objects are without it")
+        raise UsageError(f"{said}, which is what objects are without model=")
     try:
         found = inspect.type_info(model)
-    except Exception as error:  # of whatever its annotations are made of
+    except Exception as error:  # evaluating its annotations may raise anything
         raise UsageError(f"{said}: {error}") from error
     if not isinstance(found, _MODEL_TYPES):
         raise UsageError(
@@ -270,10 +277,11 @@ def _check_function(name: str, function: object) -> None:
     if not callable(function):
         raise TypeError(f"{name}= is a function of an object, not {function!r}")
     if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
-        raise TypeError(f"{name}= {name_of(function)} is async; it must answer at once")
+        raise TypeError(f"{name}= {name_of(function)} is async; it must be a plain function")
     try:
         hash(function)
     except TypeError:
         raise TypeError(
-            f"{name}= {name_of(function)} has no hash: one informer can't be told from another"
+            f"{name}= {name_of(function)} has no hash, by which informers are distinguished; "
+            "give a function or a hashable object"
         ) from None

@@ -1,21 +1,17 @@
-r"""A watch stream's bytes become deltas: the line splitter and the event decoder.
+r"""The decoder of a watch: bytes to deltas, bookmarks and the initial list.
 
-A watch is a stream of JSON objects, one a line. Lines end at ``\n`` and nowhere else: U+0085
-and its kin are legal inside a JSON string, and splitters that follow Unicode cut there. Chunks
-come as the network cut them. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six bytes,
-so that an object of 1.5 MiB can take 9), so there is no limit but a cap against nonsense.
+A watch is a stream of JSON objects, one per line. Lines end at ``\n`` and nowhere else: U+0085 and
+its kin are legal inside a JSON string, and a splitter that follows Unicode would cut there. Chunks
+are cut by the network at any place. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six
+bytes, so that an object of 1.5 MiB can take 9), so the only limit is a cap against nonsense.
 
-The hot path of the library: a change event costs one pass over the line and one copy of the
-object. Errors inside the stream are raised; what to do about them is ``cursor``'s.
+This is the hot path of the library: a change costs one pass over its line and one copy of the
+object.
 
-One watch, from its bytes to what the queue takes: the initial state first, if there is one.
-
-The initial state of a WatchList comes as single additions in no order, mixed with what changes
-meanwhile. It means something only as a whole, so it is put together here, beside everything, up
-to the mark behind it; a stream that ends before leaves nothing behind. The versions of what came
-before the mark are no place to resume from (client-go's rule for synthetic events).
-
-When to give a stream up is ``liveness``'; what to do about an error is ``rules``'.
+The initial state of a WatchList arrives as single additions in no order, mixed with changes that
+happen meanwhile. It is meaningful only as a whole, so the objects are collected here until the end
+mark; a stream that ends before the mark leaves nothing behind. The versions before the mark can't
+be resumed from (client-go's rule for synthetic events).
 """
 
 from __future__ import annotations
@@ -46,27 +42,27 @@ __all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatc
 
 
 LINE_CAP = 64 * 1024 * 1024
-"""Bytes: far above the largest event that a server with default limits sends (9 MiB)."""
+"""The longest line in bytes. The largest event of a server with default limits has 9 MiB."""
 
 
 class LineSplitter:
-    """Cuts chunks into lines."""
+    """A splitter of chunks into lines."""
 
     def __init__(self, *, cap: int = LINE_CAP) -> None:
-        """Make a splitter.
+        """Create a splitter.
 
         Args:
-            cap: the longest line, in bytes, that is still put together.
+            cap: the longest line, in bytes, that is accepted.
         """
         self._cap = cap
         self._tail: list[bytes] = []
         self._tail_size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that ``chunk`` completes, with their ends; empty ones left out.
+        """Return the lines that ``chunk`` completes, with their ends, without empty lines.
 
         Raises:
-            LineTooLong: the line under way has passed the cap.
+            LineTooLong: the line under way is longer than the cap.
         """
         newline = chunk.find(b"\n")
         if newline < 0:
@@ -79,7 +75,7 @@ class LineSplitter:
         return [line for line in lines if line != b"\n"] if b"\n" in lines else lines
 
     def _split(self, chunk: bytes) -> list[bytes]:
-        # Ten times as fast as ``split``, which looks at one byte after the other.
+        # Ten times as fast as ``bytes.split``, which looks at one byte after the other.
         lines = BytesIO(chunk).readlines()
         if self._tail:
             lines[0] = b"".join((*self._tail, lines[0]))
@@ -96,15 +92,16 @@ class LineSplitter:
         self._tail_size += len(part)
         if self._tail_size > self._cap:
             raise LineTooLong(
-                f"a watch event is longer than {self._cap} bytes; if objects of this size are "
-                "meant to be, raise the cap on lines",
+                f"a watch event is longer than {self._cap} bytes; if the cluster has objects of "
+                "this size, raise line_cap",
                 phase="watch",
             )
 
     @property
     def buffered(self) -> int:
-        """Bytes of the line under way. If the stream ends now they are dropped: half an event
-        is no event, and the next watch starts before it.
+        """Bytes of the line under way.
+
+        If the stream ends now, they are discarded: the next watch starts before that event.
         """
         return self._tail_size
 
@@ -113,8 +110,10 @@ class LineSplitter:
 
 
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
-    """The line of a change, read in one pass. Exactly these keys: then the object is what stands
-    between the known head of the line and its last brace.
+    """The line of a change, read in one pass.
+
+    The line has exactly these keys, so that the object is everything between the known head of the
+    line and its last brace.
     """
 
     type: str
@@ -122,7 +121,7 @@ class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _EventEnvelope(Struct, gc=False):
-    """Any line."""
+    """Any line of a watch."""
 
     type: str
     object: Raw
@@ -133,7 +132,7 @@ class _KindObject(Struct, gc=False):
 
 
 class _KindLine(Struct, gc=False):
-    """What a change is a change of."""
+    """The kind of a change's object."""
 
     object: _KindObject
 
@@ -158,7 +157,7 @@ _decode_bookmark_body = Decoder(_BookmarkBody).decode
 
 _DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
 _LINE_HEADS: dict[bytes, tuple[DeltaKind, bytes]] = {
-    # The first letter of the type tells which head to expect.
+    # The first letter of the type determines the head of the line.
     name[:1].encode(): (kind, f'{{"type":"{name}","object":{{'.encode())
     for name, kind in _DELTA_KINDS.items()
 }
@@ -167,31 +166,31 @@ _UNKNOWN_HEAD: tuple[DeltaKind, bytes] = "Updated", b"no line of JSON begins lik
 
 
 class EventDecoder:
-    """Decodes the lines of one watch."""
+    """A decoder of the lines of one watch."""
 
     def __init__(self, resource: Resource, *, managed_fields: bool = False) -> None:
-        """Make a decoder.
+        """Create a decoder.
 
         Args:
-            resource: what is watched.
-            managed_fields: whether objects keep their managedFields.
+            resource: the resource that is watched.
+            managed_fields: True keeps ``metadata.managedFields`` in the objects.
         """
         self.bookmarks = 0
-        """Bookmarks decoded so far."""
+        """The number of bookmarks decoded so far."""
         self._resource = resource
         self._managed_fields = managed_fields
         self._kind_checked = False
-        """Whether the kind of what comes was looked at. A stream brings one kind."""
+        """True once the kind of an object was checked. A watch has objects of one kind."""
 
     def decode(self, line: bytes) -> Delta | Bookmark:
-        """The delta or bookmark on ``line``.
+        """Return the delta or bookmark on ``line``.
 
         Raises:
-            ServerError: the line is an ERROR event, with the server's Status in it.
+            ServerError: the line is an ERROR event; the error has the server's Status.
             ProtocolError: the line is no watch event.
         """
         kind, head = _LINE_HEADS.get(line[9:10], _UNKNOWN_HEAD)
-        # Without these it has white space where servers write none, or it is something else.
+        # Otherwise the line has white space where servers write none, or it is no change.
         if not (line.startswith(head) and line.endswith(_LINE_ENDS)):
             return self._decode_envelope(line)
         try:
@@ -215,18 +214,18 @@ class EventDecoder:
             raise self._protocol_error(line, error) from error
 
     def _check_kind(self, line: bytes) -> None:
-        """Of another kind than the one watched nothing may be cached (client-go skips it)."""
+        """Raise if the object is of another kind than the watched one (client-go skips it)."""
         try:
             kind = decode_nested(_decode_kind, line).object.kind
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
         if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
-            said = f"the watch of {self._resource} brings objects of kind {one_line(kind, 80)}"
+            said = f"the watch of {self._resource} has objects of kind {one_line(kind, 80)}"
             raise ProtocolError(said, phase="watch")
         self._kind_checked = True
 
     def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
-        """Everything that isn't a change in the server's own spelling."""
+        """Decode a line that isn't a change in the server's usual spelling."""
         try:
             envelope = _decode_event_envelope(line)
             if envelope.type == "BOOKMARK":
@@ -254,9 +253,7 @@ class EventDecoder:
 
 
 def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
-    """The mark of a WatchList's end says exactly ``"true"``, as client-go asks of it. Whatever else
-    is annotated means nothing.
-    """
+    """Return the bookmark; an end mark if the annotation is exactly ``"true"`` (client-go)."""
     said = metadata.annotations
     if said is UNSET or _END_ANNOTATION_BYTES not in bytes(said):
         return Bookmark(metadata.resourceVersion)

@@ -1,9 +1,10 @@
-"""Whether a resource is gone, as far as its server's discovery documents tell.
+"""The state of a resource that the server stopped serving.
 
-A CustomResourceDefinition is deleted, an aggregated API is down, a replica lags behind, a proxy
-answers 404 to everything: seen from a list or a watch they look alike. A cache that is emptied by
-mistake deletes things in the world outside. So it takes two answers of discovery, some seconds
-apart, none of them showing the resource and none in between that does.
+A deleted CustomResourceDefinition, an aggregated API that is down, a replica that lags behind and a
+proxy that answers 404 to everything look alike to a list or a watch. A cache that is emptied by
+mistake makes controllers delete things in the outside world. So a resource counts as absent only
+after two answers of discovery, some seconds apart, that don't show it, with none in between that
+does.
 """
 
 from __future__ import annotations
@@ -14,36 +15,37 @@ from aioinformer._core.objects.resources import Resource
 __all__ = ["CONFIRMATION_INTERVAL", "ResourceAvailability"]
 
 ANSWER_VALIDITY = 150.0
-"""Seconds without an answer after which the one before says nothing any more: more than two of the
-longest waits between looks."""
+"""Seconds after which the previous answer no longer counts: more than two of the longest waits
+between reads of discovery."""
 
 CONFIRMATION_INTERVAL = 5.0
-"""Seconds between the two answers, at least: an API server shows a new or deleted definition after
-about one, other replicas of it a little later."""
+"""The least seconds between the two answers. An API server shows a new or deleted definition after
+about one second, its other replicas a little later."""
 
 
 class ResourceAvailability:
-    """What discovery has said of one resource."""
+    """The answers of discovery about one resource."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Create the state of a resource that no answer has concerned yet."""
         self.absent_since: float | None = None
-        """When it was first said to be absent; ``None`` if it is there, or nobody has looked."""
+        """The time of the first answer without the resource; ``None`` if the last answer had it, or
+        if there was no answer."""
         self.absence_confirmed = False
-        """Whether that has been said twice."""
+        """True if a second answer has confirmed the absence."""
         self._last_answer_at = 0.0
 
     def record(self, found: Resource | None, requested: Resource, now: float) -> Outcome:
-        """Discovery has answered.
+        """Record an answer of discovery.
 
         Args:
-            found: the resource as it is served now; ``None`` if it isn't.
-            requested: the resource as it is read.
+            found: the resource as the server serves it now; ``None`` if it doesn't.
+            requested: the resource as the reflector reads it.
             now: seconds of a monotonic clock.
         """
-        heard, self._last_answer_at = self._last_answer_at, now
+        previous, self._last_answer_at = self._last_answer_at, now
         if found is None:
-            if self.absent_since is None or now - heard > ANSWER_VALIDITY:
+            if self.absent_since is None or now - previous > ANSWER_VALIDITY:
                 self.absent_since = now
             self.absence_confirmed = now - self.absent_since >= CONFIRMATION_INTERVAL
             return Outcome.NOT_SERVED
@@ -54,10 +56,11 @@ class ResourceAvailability:
         return Outcome.APPEARED if was_absent else Outcome.SERVED
 
     def reset(self) -> None:
-        """It is there."""
+        """Record that the server serves the resource."""
         self.absent_since, self.absence_confirmed = None, False
 
     def __repr__(self) -> str:
         if self.absent_since is None:
-            return "<ResourceAvailability not known>"
-        return f"<ResourceAvailability since {self.absent_since:.1f}{' confirmed' if self.absence_confirmed else ''}>"
+            return "<ResourceAvailability not absent>"
+        confirmed = " confirmed" if self.absence_confirmed else ""
+        return f"<ResourceAvailability absent since {self.absent_since:.1f}{confirmed}>"

@@ -1,11 +1,15 @@
-"""When a stream that says nothing is to be given up.
+"""The idle timeout: the time without data after which a watch is replaced.
 
-A connection may die without a word: a router forgets it, a peer vanishes. TCP notices some of
-that; for the rest there are bookmarks. A server that sends them does so about once a minute, so
-where they were seen, silence for longer than they are apart means that nobody is there. Where
-none were seen, silence means nothing, and only the deadline of the watch ends it.
+A connection can die silently: a router forgets it, a peer vanishes. TCP notices some of that; for
+the rest there are bookmarks. A server that sends bookmarks does so about once a minute. So where
+bookmarks were seen, a time without data that is longer than their interval means a dead connection.
+Where none were seen, such a time means nothing, and the deadline of the watch ends it.
 
-Sans-I/O: told what happens, ``IdleTimeout`` says until when to wait. Waiting is the runtime's.
+Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
+``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
+has learned. The timer that waits until ``IdleTimeout.deadline`` belongs to the runtime (the
+watchdog). aioinformer's client additionally ends every watch ``Timeouts.grace`` seconds after its
+deadline, and a list or single request after ``Timeouts.silence`` seconds without data.
 """
 
 from __future__ import annotations
@@ -17,34 +21,36 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 __all__ = ["FINAL_BOOKMARK_WINDOW", "IdleTimeout", "LivenessPolicy"]
 
 FINAL_BOOKMARK_WINDOW = 5.0
-"""Seconds before the deadline of a watch within which bookmarks say nothing of how often they
-come: a server sends one or two just before the end (recording 39)."""
+"""Seconds before the deadline of a watch in which bookmarks don't count for the interval, because
+a server sends one or two just before the end (recording 39)."""
 
 DEADLINE_GRACE = 60.0
-"""Seconds that a watch may last beyond its deadline. A client that knows the network has noticed
-before; this is for those that don't."""
+"""Seconds that a watch may last beyond its deadline. aioinformer's client ends such a watch earlier
+(``Timeouts.grace``); this limit is for other list/watch sources."""
 
 MIN_TIMEOUT = 15.0
-"""Seconds that silence must last in any case. A server under load is late with its bookmarks."""
+"""The least idle timeout in seconds. A server under load is late with its bookmarks."""
 
 NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivenessPolicy:
-    """How long silence is borne. Times in seconds."""
+    """The numbers for idle timeouts and for the time limits of initial lists, in seconds."""
 
     idle_factor: float = 1.25
-    """A stream is given up when it was silent for this many times the distance of bookmarks:
-    75 s on a kube-apiserver, which sends one a minute. 0 never gives up before the deadline."""
+    """The idle timeout of a watch is this many times the interval of bookmarks: 75 s on a
+    kube-apiserver, which sends one per minute. 0 disables the idle timeout."""
     initial_silence: float = 30.0
-    """What a WatchList may be silent before the mark behind its initial state. Servers write it
-    as fast as it is read; one that doesn't know WatchLists sends all objects and then nothing."""
+    """Seconds without data after which a WatchList that hasn't sent its initial-events-end bookmark
+    is abandoned. Servers write the initial list as fast as it is read. A server that doesn't know
+    WatchLists sends all objects and then nothing."""
     initial_total: float = 300.0
-    """What a WatchList may take up to that mark, changes coming in or not."""
+    """Seconds after which a WatchList that hasn't sent that bookmark is abandoned, even if data
+    arrives."""
     list_total: float = 600.0
-    """What a page of a list may take from its first byte to its last. kube-apiserver gives it a
-    minute; this is for what drips."""
+    """The longest time from the first byte of a list's page to its last. kube-apiserver allows a
+    minute; this limit is for a response that drips."""
 
     def __post_init__(self) -> None:
         if self.idle_factor < 0 or 0 < self.idle_factor < 1:
@@ -54,7 +60,7 @@ class LivenessPolicy:
 
 
 class IdleTimeout:
-    """Watches over one stream."""
+    """The idle timeout of one watch."""
 
     def __init__(
         self,
@@ -65,17 +71,17 @@ class IdleTimeout:
         timeout: float,
         initial: bool,
     ) -> None:
-        """The head of an answer has come.
+        """Create the idle timeout of a watch whose response has begun.
 
         Args:
-            policy: how long to bear silence.
-            profile: what is known of this resource; learns from this stream.
+            policy: the numbers.
+            profile: the bookmark interval of this resource, which learns from this watch.
             now: seconds of a monotonic clock.
-            timeout: seconds after which the server was asked to end the stream.
-            initial: whether it is a WatchList, whose initial state has yet to come.
+            timeout: seconds after which the server was asked to end the watch.
+            initial: True for a WatchList, whose initial list has yet to arrive.
         """
         self.initial_list_complete = not initial
-        """Whether the initial state is complete, or was not asked for."""
+        """True if the initial list is complete, or was not requested."""
         self.last_data = now
         """The time of the last data, of whatever kind. An attribute, since it is set per chunk."""
         self._policy = policy
@@ -87,55 +93,56 @@ class IdleTimeout:
         self._paused = False
 
     def complete_initial_list(self, now: float) -> None:
-        """The initial state is complete."""
+        """Record that the initial list is complete."""
         self.initial_list_complete = True
         self._interval_start = now
 
     def record_bookmark(self, now: float) -> None:
-        """A bookmark came."""
+        """Record a bookmark."""
         if self._interval_start is not None and now < self._watch_deadline - FINAL_BOOKMARK_WINDOW:
             self._profile.record_bookmark(now - self._interval_start, first=self._first_bookmark)
         self._interval_start, self._first_bookmark = now, False
 
     def pause(self) -> None:
-        """Nobody reads for now: what a slow consumer takes is not the server's silence."""
+        """Stop the timeout: nothing is read while the consumer is slow."""
         self._paused = True
 
     def resume(self, now: float) -> None:
-        """Reading goes on. What waits in the socket has yet to be seen."""
+        """Start the timeout again. Data that waits in the socket has yet to be read."""
         self._paused = False
         self.last_data = now
         self._watch_deadline = max(self._watch_deadline, now)
-        self._interval_start = None  # who reads late can't tell when things were sent
+        self._interval_start = None  # the reader was late, so the interval is unknown
         self._initial_deadline = max(self._initial_deadline, now + self._policy.initial_silence)
 
     @property
     def timeout(self) -> float:
-        """Seconds of silence that are borne now."""
+        """The idle timeout in seconds, as of now."""
         if not self.initial_list_complete:
             return self._policy.initial_silence
-        cadence, factor = self._profile.bookmark_interval, self._policy.idle_factor
-        return NEVER if cadence is None or not factor else max(MIN_TIMEOUT, factor * cadence)
+        interval, factor = self._profile.bookmark_interval, self._policy.idle_factor
+        return NEVER if interval is None or not factor else max(MIN_TIMEOUT, factor * interval)
 
     @property
     def deadline(self) -> float:
-        """When to give up unless something comes before: a time of the clock. Infinity while
-        nobody reads.
+        """The time of the clock at which the watch is replaced unless data arrives before.
+
+        Infinity while the timeout is paused.
         """
         if self._paused:
             return NEVER
-        due = self.last_data + self.timeout
-        return min(
-            due,
+        end = (
             self._watch_deadline + DEADLINE_GRACE
             if self.initial_list_complete
-            else self._initial_deadline,
+            else self._initial_deadline
         )
+        return min(self.last_data + self.timeout, end)
 
     def past_deadline(self, now: float) -> bool:
-        """Whether the stream has outlived its time, rather than been silent."""
+        """Return True if the watch has outlived its deadline, with or without data."""
         return self.initial_list_complete and now >= self._watch_deadline + DEADLINE_GRACE
 
     def __repr__(self) -> str:
-        state = "held" if self._paused else "settled" if self.initial_list_complete else "initial"
-        return f"<IdleTimeout {state} limit={self.timeout:g} s>"
+        state = "a watch" if self.initial_list_complete else "an initial list"
+        paused = " paused" if self._paused else ""
+        return f"<IdleTimeout of {state}{paused} {self.timeout:g} s>"

@@ -1,9 +1,9 @@
-"""How often one client may ask: a token bucket for restarts, and a gate that a server closes.
+"""The request rate that all informers of a client share: a token bucket, and Retry-After pauses.
 
-Each reflector backs off by itself, and that is polite for one. Five hundred of them that lost
-the same server come back together. What they share is here, as numbers and moments: who may ask
-now, and if not, when. Time is an argument, in seconds of a monotonic clock; waiting in line is
-``traffic``'s business.
+Each reflector backs off on its own, which is enough for one. Five hundred reflectors that lost the
+same server return together. Their common limit is here, as numbers and times: is a request allowed
+now, and if not, from when on? Time is an argument, in seconds of a monotonic clock; waiting is done
+elsewhere.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ __all__ = ["Bucket", "Limits", "ServerLimiter"]
 NEVER = float("-inf")
 
 TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE = 429, 503
-"""The two answers whose Retry-After speaks for the whole server. Others carry one as well: a 504
-'too large resource version' says when to ask for that version again (recording 20)."""
+"""The two statuses whose Retry-After concerns the whole server. Other responses have one too: that
+of a 504 'too large resource version' concerns that version only (recording 20)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What all informers of one client share: how much of a server they may ask for at once.
+    """The limits that all informers of one client share.
 
-    A program that lists and watches a dozen resources never meets them. They are for the
-    hundreds that start together, or lose their server together.
+    A program that lists and watches a dozen resources never reaches them. They are for hundreds of
+    informers that start together, or lose their server together.
 
     Raises:
-        ValueError: a number that would let nobody through.
+        ValueError: a number would let no request through.
     """
 
     lists: int = 8
-    """Initial states under way at once: lists with all their pages, and WatchLists up to the
-    end of their initial state. A server counts one large list as many requests (API Priority
-    and Fairness)."""
+    """Initial lists that are read at the same time: lists with all their pages, and WatchLists up
+    to their end mark. A server counts one large list as many requests (API Priority and
+    Fairness)."""
     restarts: float = 20.0
-    """Requests a second that follow a failure or replace a stream that ended. Each may be
-    followed by another at once (the watch after the list), so that with the burst no second
-    sees more than 50."""
+    """Requests per second that follow a failure or replace a watch that ended. Each may be followed
+    by another one at once (the watch after the list), so that with the burst there are at most 50
+    requests in any second."""
     burst: int = 5
-    """Of those, how many may come at once."""
+    """The number of such requests that may be sent at once."""
     retry_after: float = 30.0
-    """Seconds of a ``Retry-After`` that all informers wait; who was told waits all of it. Longer
-    than that, and one absurd header would stop them all."""
+    """The most seconds of a ``Retry-After`` that all informers wait. The informer that received it
+    waits longer if asked to. Without this limit one absurd header would stop all informers."""
     patience: float = 60.0
-    """Seconds after which an initial state that still isn't complete no longer counts among
-    ``lists``. kube-apiserver ends a list after 60 s by itself; what drips on for longer must not
-    keep the others from starting."""
+    """Seconds after which an initial list that still isn't complete no longer counts among
+    ``lists``. kube-apiserver ends a list after 60 s by itself; a response that drips for longer
+    must not keep other informers from starting."""
 
     def __post_init__(self) -> None:
         if self.lists < 1 or self.burst < 1 or not self.restarts > 0:
@@ -58,25 +58,25 @@ class Limits:
 
 
 class Bucket:
-    """Tokens that come back at a rate. All of its state is one moment: when it is full again."""
+    """A token bucket. Its state is one time: when it will be full again."""
 
     __slots__ = ("_burst", "_full_at", "_interval")
 
     def __init__(self, rate: float, burst: int) -> None:
-        """Make a full bucket of ``burst`` tokens, into which ``rate`` a second come back."""
+        """Create a full bucket of ``burst`` tokens, to which ``rate`` tokens per second return."""
         self._interval = 1 / rate
         self._burst = burst
         self._full_at = NEVER
 
     @property
     def ready_at(self) -> float:
-        """From when on there is a token."""
-        # A moment rather than a remaining time: whoever sleeps until then finds it so, where a
-        # sum of fractions may leave a wait too short for the clock to pass.
+        """The time from which on there is a token."""
+        # A time instead of a remaining wait: a caller that sleeps until this time finds a token. A
+        # sum of fractions may leave a wait that is too short for the clock to advance.
         return self._full_at - (self._burst - 1) * self._interval
 
     def take(self, now: float) -> None:
-        """Take a token. Ask ``ready_at`` first."""
+        """Take a token. The caller has waited until ``ready_at``."""
         self._full_at = max(self._full_at, now) + self._interval
 
     def __repr__(self) -> str:
@@ -84,38 +84,38 @@ class Bucket:
 
 
 class ServerLimiter:
-    """What is known of a server's patience."""
+    """The token bucket of one client, and the state of its server."""
 
     __slots__ = ("_bucket", "_max_retry_after", "blocked_until", "failing", "failures")
 
     def __init__(self, limits: Limits) -> None:
-        """Nobody has asked yet."""
+        """Create the state before the first request."""
         self.failures = 0
-        """Requests that failed as they do when a server is in trouble."""
+        """The number of requests that failed in a way that shows that the server is in trouble."""
         self.failing = False
-        """Whether one has failed so and none has succeeded since."""
+        """True if a request has failed so and none has succeeded since."""
         self.blocked_until = NEVER
-        """Until when nothing is sent at all."""
+        """The time until which no request is sent."""
         self._bucket = Bucket(limits.restarts, limits.burst)
         self._max_retry_after = limits.retry_after
 
     @property
     def ready_at(self) -> float:
-        """From when on a request that takes a token may be sent."""
+        """The time from which on a request that takes a token may be sent."""
         return max(self.blocked_until, self._bucket.ready_at)
 
     def take(self, now: float) -> None:
-        """A request that takes a token is sent."""
+        """Record that a request that takes a token is sent."""
         self._bucket.take(now)
 
     def record_success(self) -> None:
-        """The server began to answer what it was asked."""
+        """Record that the server has begun to answer a request with 200."""
         self.failing = False
 
     def record_failure(self, error: FetchError, now: float) -> None:
-        """A request or the reading of its answer failed.
+        """Record that a request, or reading its response, failed.
 
-        A refusal that the server means (403, 404, 410) is neither trouble nor the end of it.
+        An error that the server sends on purpose (403, 404, 410) neither shows trouble nor ends it.
         """
         if not _is_server_trouble(error):
             return
@@ -126,8 +126,9 @@ class ServerLimiter:
             self.blocked_until = max(self.blocked_until, now + min(pause, self._max_retry_after))
 
     def __repr__(self) -> str:
-        mood = "in trouble" if self.failing else "well"
-        return f"<ServerLimiter {mood} failures={self.failures} opens at {self.blocked_until:.3f} {self._bucket!r}>"
+        state = "failing" if self.failing else "well"
+        blocked = f"blocked until {self.blocked_until:.3f}"
+        return f"<ServerLimiter {state} failures={self.failures} {blocked} {self._bucket!r}>"
 
 
 def _is_server_trouble(error: FetchError) -> bool:
@@ -137,7 +138,7 @@ def _is_server_trouble(error: FetchError) -> bool:
 
 
 def _requested_wait(error: FetchError) -> float:
-    """Seconds that the server asks everybody to wait."""
+    """Return the seconds for which the server asks all clients to wait."""
     if isinstance(error, ServerError) and error.status.code in (
         TOO_MANY_REQUESTS,
         SERVICE_UNAVAILABLE,

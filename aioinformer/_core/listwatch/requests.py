@@ -1,6 +1,6 @@
-"""What a reflector asks a server for: a page of a list, a watch, or whether there is anything.
+"""The requests of a reflector: a page of a list, a watch, a read of discovery.
 
-Values only. Which one is next is ``cursor``'s decision; the client adds selectors and credentials
+Values only. The state machine chooses the next request; the client adds selectors and credentials
 and sends it.
 """
 
@@ -22,16 +22,17 @@ __all__ = [
 ]
 
 ANY = "0"
-"""Any state, from the server's cache: cheap, and good enough for a first list."""
+"""The resourceVersion of any state, from the server's cache: cheap, and good enough for a first
+list."""
 NEWEST = ""
-"""The newest state, by a consistent read."""
+"""The resourceVersion of the newest state, by a consistent read."""
 
 PAGE_SIZE = 500
-"""Items a page: client-go's default."""
+"""Items per page: client-go's default."""
 
 Verb: TypeAlias = Literal["list", "watchlist", "watch", "probe", "lookup"]
-"""What a request is, for health and metrics. A ``freshness_check`` is a list of one object, read only for
-the resourceVersion that it carries; a ``lookup`` asks whether the resource is served."""
+"""The kind of a request, for health and metrics. A ``probe`` (freshness check) is a list of one
+object, read only for its resourceVersion; a ``lookup`` reads discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +41,26 @@ class ListRequest:
 
     resource_version: str = ANY
     limit: int = PAGE_SIZE
-    """Items a page; 0 asks for all of them."""
+    """Items per page; 0 requests all of them."""
     continue_token: str = ""
     restart: bool = field(default=False, compare=False)
-    """Whether it follows something that went wrong. Those share a budget in one client; it is no
-    part of what is asked."""
+    """True if the request follows a failure, or replaces a stream that ended. Such requests share a
+    budget in one client. The server isn't told."""
     freshness_check: bool = False
-    """Whether only the resourceVersion of the answer matters."""
+    """True if only the resourceVersion of the response matters."""
     exact: bool = False
-    """Whether the state of just that version is meant, and not of any later one."""
+    """True if the state of exactly that version is requested, and not of any later one."""
 
     @property
     def verb(self) -> Verb:
-        """What it is."""
+        """The kind of the request."""
         return "probe" if self.freshness_check else "list"
 
     def query(self) -> dict[str, str]:
-        """The URL query. A continue token carries its own resourceVersion; both is an error."""
+        """Return the URL query.
+
+        A continue token contains a resourceVersion, and servers reject a request with both.
+        """
         query: dict[str, str] = {}
         if self.limit:
             query["limit"] = str(self.limit)
@@ -71,24 +75,24 @@ class ListRequest:
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """A stream of what changed after a resourceVersion; as a WatchList, of the state first."""
+    """A stream of the changes after a resourceVersion; as a WatchList, of the whole state first."""
 
     resource_version: str
     timeout: int
-    """Seconds after which the server shall end the stream."""
+    """Seconds after which the server is asked to end the stream."""
     initial: bool = False
-    """Whether the stream shall begin with the whole state (KEP-3157). It is then at least as new
-    as ``resource_version``; without one, it is the newest."""
+    """True if the stream begins with the whole state (KEP-3157). The state is at least as new as
+    ``resource_version``; without a version, it is the newest."""
     restart: bool = field(default=False, compare=False)
-    """Whether it follows something that went wrong, or replaces a stream that ended."""
+    """True if the request follows a failure, or replaces a stream that ended."""
 
     @property
     def verb(self) -> Verb:
-        """What it is."""
+        """The kind of the request."""
         return "watchlist" if self.initial else "watch"
 
     def query(self) -> dict[str, str]:
-        """The URL query, with what the server insists on for a WatchList (recording 34)."""
+        """Return the URL query, with the parameters that a WatchList must have (recording 34)."""
         query = {"watch": "true", "allowWatchBookmarks": "true"}
         if self.resource_version or not self.initial:
             query["resourceVersion"] = self.resource_version
@@ -101,19 +105,19 @@ class WatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryRequest:
-    """Whether the resource is served at all, asked of the server's discovery documents."""
+    """A read of the server's discovery documents, which show if the resource is served."""
 
     restart: bool = field(default=True, compare=False)
-    """It always follows a failure."""
+    """True: the request always follows a failure."""
 
     @property
     def verb(self) -> Verb:
-        """What it is."""
+        """The kind of the request."""
         return "lookup"
 
 
 Request: TypeAlias = ListRequest | WatchRequest
-"""What a resource itself is asked."""
+"""A request for the resource itself."""
 
 AnyRequest: TypeAlias = Request | DiscoveryRequest
-"""What a reflector asks."""
+"""Any request of a reflector."""

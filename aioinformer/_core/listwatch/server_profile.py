@@ -1,8 +1,8 @@
-"""What is known of how a server serves one resource, across reconnects and informers.
+"""Server behaviour learned per resource: WatchList support, and the interval of bookmarks.
 
-Two things are worth remembering: whether a WatchList of it comes to an end, and how far apart its
-bookmarks are. Both are learnt the slow way (a deadline, a minute of silence), so informers of the
-same resource share one ``ServerProfile``. Time is an argument, in seconds of a monotonic clock.
+Both are learned slowly (by a deadline, by a minute without data), so the informers of one resource
+share one ``ServerProfile``, and it outlives reconnects. Time is an argument, in seconds of a
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -12,50 +12,50 @@ from dataclasses import dataclass
 __all__ = ["WATCHLIST_FAILED_PAUSE", "WATCHLIST_UNSUPPORTED_PAUSE", "ServerProfile"]
 
 WATCHLIST_UNSUPPORTED_PAUSE = 1800.0
-"""Seconds for which a resource is listed after its server was found to have no WatchList: long
-against the cost of one more try, short against the life of a server that is upgraded meanwhile."""
+"""Seconds for which a resource is listed after its server was found to have no WatchList. One more
+attempt is cheap compared with this time, and an upgraded server is noticed soon."""
 
 WATCHLIST_FAILED_PAUSE = 120.0
-"""Seconds for which it is listed after WatchLists that broke off or failed, where a list worked: it
-may have been something that passes."""
+"""Seconds for which a resource is listed after WatchLists that broke off or failed while a list
+worked. The cause may pass, so the time is shorter."""
 
 DEFAULT_BOOKMARK_INTERVAL = 60.0
 """Seconds between the bookmarks of a kube-apiserver (the cacher's defaultBookmarkFrequency)."""
 
 MAX_BOOKMARK_INTERVAL = 230.0
-"""Seconds: the longest time between bookmarks that is believed. A watch lasts five minutes at
-least, and patience is a quarter longer than this: a silent one is looked into before its end."""
+"""The longest bookmark interval in seconds that is used. A watch lasts at least five minutes, and
+the idle timeout is a quarter longer than the interval, so that it can still pass within a watch."""
 
 
 @dataclass(slots=True, eq=False)
 class ServerProfile:
-    """How one resource is served."""
+    """The behaviour of a server for one resource."""
 
     watchlist_paused_until: float = float("-inf")
-    """Until when no WatchList is asked for."""
+    """The time until which no WatchList is requested."""
     bookmark_interval: float | None = None
-    """Seconds between two bookmarks; ``None`` while none has been seen."""
+    """Seconds between two bookmarks; ``None`` until one was seen."""
     _interval_before_timeouts: float | None = None
-    """What it was before streams were given up."""
+    """The interval before watches were replaced because of the idle timeout."""
 
     def supports_watchlist(self, now: float) -> bool:
-        """Whether to ask for a WatchList."""
+        """Return True if a WatchList may be requested."""
         return now >= self.watchlist_paused_until
 
     def record_watchlist_failure(self, now: float, seconds: float) -> None:
-        """A WatchList did not work, and a list did: remember it for so long."""
+        """Record for ``seconds`` that a WatchList did not work while a list did."""
         self.watchlist_paused_until = max(self.watchlist_paused_until, now + seconds)
 
     def record_bookmark(self, interval: float, *, first: bool) -> None:
-        """A bookmark came.
+        """Record a bookmark.
 
-        One long distance counts at once, short ones by and by: a timer that is too short costs
-        a reconnect, one that is too long some seconds.
+        A longer interval counts at once, a shorter one by half: an idle timeout that is too short
+        costs a reconnect, one that is too long costs some seconds.
 
         Args:
-            interval: seconds since the one before, or since the beginning of the watch.
-            first: whether it is the first of its watch. A server may send them to all watches at
-                once, so that how soon the first one came says nothing.
+            interval: seconds since the previous bookmark, or since the beginning of the watch.
+            first: True for the first bookmark of a watch. A server may send bookmarks to all
+                watches at the same time, so that a short first interval proves nothing.
         """
         if first:
             steady = max(interval, self.bookmark_interval or DEFAULT_BOOKMARK_INTERVAL)
@@ -70,16 +70,18 @@ class ServerProfile:
 
     @property
     def rarely_sends_bookmarks(self) -> bool:
-        """Whether silence has become usual here: some servers have no bookmark to send where
-        nothing happens.
+        """True if idle watches are normal here.
+
+        Some servers have no bookmark to send as long as nothing at all changes.
         """
         return (
             self.bookmark_interval is not None and self.bookmark_interval >= MAX_BOOKMARK_INTERVAL
         )
 
     def record_idle_timeout(self) -> None:
-        """A stream was given up. If the next one is silent too, that may be how things are here:
-        a server has no bookmark to send when nothing at all has happened.
+        """Record that a watch was replaced because of the idle timeout, and double the interval.
+
+        The server may have no bookmark to send because nothing has changed at all.
         """
         if self.bookmark_interval is not None:
             self._interval_before_timeouts = (
@@ -88,7 +90,10 @@ class ServerProfile:
             self.bookmark_interval = min(2 * self.bookmark_interval, MAX_BOOKMARK_INTERVAL)
 
     def record_dead_connection(self) -> None:
-        """What the stream that was given up should have brought came with the next one."""
+        """Record that the replaced watch had missed changes, and restore the interval.
+
+        The connection was dead then, and the interval was right.
+        """
         if self._interval_before_timeouts is not None:
             self.bookmark_interval, self._interval_before_timeouts = (
                 self._interval_before_timeouts,

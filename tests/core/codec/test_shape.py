@@ -141,7 +141,7 @@ class Annotated(Struct):
     [
         (PydanticPod, "not PydanticPod; convert= takes any function"),
         (dict, "not dict; convert="),
-        (KubeObject, "not KubeObject, which is what objects are without it"),
+        (KubeObject, "not KubeObject, which is what objects are without model="),
         (Annotated, "name 'NoSuchType' is not defined"),
         (named, "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not named"),
     ],

@@ -79,7 +79,8 @@ def test_what_identifies_the_object_must_stay(other: object) -> None:
     said = failed(other, pod("a"))
 
     assert said.startswith("pods web/a at resourceVersion 1: transform= ")
-    assert "it must keep name, namespace, uid and resourceVersion: web/a uid=uid-a rv=1 is" in said
+    assert "it must keep name, namespace, uid and resourceVersion: it returned " in said
+    assert said.endswith(" for web/a uid=uid-a rv=1")
 
 
 @pytest.mark.parametrize(

@@ -480,7 +480,7 @@ def test_a_change_of_another_kind_is_never_cached() -> None:
     """client-go skips it; here the watch ends, and says why."""
     service = b'{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a"}}}\n'
 
-    with pytest.raises(ProtocolError, match="brings objects of kind Service"):
+    with pytest.raises(ProtocolError, match="has objects of kind Service"):
         EventDecoder(PODS).decode(service)
 
 

@@ -90,7 +90,7 @@ def test_it_is_certain_only_after_a_stretch_of_absence(answers: list[tuple[float
 
 def test_its_repr_says_what_is_known() -> None:
     absence = ResourceAvailability()
-    assert repr(absence) == "<ResourceAvailability not known>"
+    assert repr(absence) == "<ResourceAvailability not absent>"
     absence.record(None, WIDGETS, 1.0)
     absence.record(None, WIDGETS, 9.0)
-    assert repr(absence) == "<ResourceAvailability since 1.0 confirmed>"
+    assert repr(absence) == "<ResourceAvailability absent since 1.0 confirmed>"

@@ -182,5 +182,5 @@ def test_an_initial_state_must_have_some_time(seconds: float) -> None:
 
 
 def test_its_repr_says_how_patient_it_is() -> None:
-    assert repr(opened(once_a_minute())) == "<IdleTimeout settled limit=75 s>"
-    assert repr(opened(initial=True)) == "<IdleTimeout initial limit=30 s>"
+    assert repr(opened(once_a_minute())) == "<IdleTimeout of a watch 75 s>"
+    assert repr(opened(initial=True)) == "<IdleTimeout of an initial list 30 s>"

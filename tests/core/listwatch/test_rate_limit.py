@@ -205,5 +205,5 @@ def test_the_state_shows_in_the_repr() -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(429, 7.0), 100.0)
     assert repr(rates) == (
-        "<ServerLimiter in trouble failures=1 opens at 107.000 <Bucket 20/s burst=5 ready at -inf>>"
+        "<ServerLimiter failing failures=1 blocked until 107.000 <Bucket 20/s burst=5 ready at -inf>>"
     )
