@@ -8,7 +8,8 @@ A ``Reflector`` lists and watches a ``ListerWatcher`` and puts what it decodes i
 ``DeltaQueue``, the asyncio wrapper of a ``DeltaFIFO``. An ``Indexer`` applies the entries of the
 queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and adds listeners.
 
-- Requests: ``ListRequest`` and ``WatchRequest``, which a ``ListerWatcher`` sends. A ``Source``, such
+- Requests: ``ListRequest`` and ``WatchRequest``, which a ``ListerWatcher`` sends. A ``Source``,
+such
   as a ``Client``, makes a ``ListerWatcher`` for each informer of a factory.
 - Entries of the queue: ``Delta``, ``Bookmark``, ``Replaced``, ``Resync``.
 - Objects: ``Shape`` and ``Transform`` decide the stored form, an ``IndexFunction`` the values of an
