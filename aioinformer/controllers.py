@@ -14,7 +14,7 @@ and results:
 """
 
 from aioinformer._core.controllers.owner_references import controller_reference
-from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
+from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import (
     FastSlow,
     ItemExponential,
@@ -24,6 +24,7 @@ from aioinformer._core.controllers.rate_limiters import (
     default_limiter,
 )
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
+from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile
 from aioinformer._runtime.writing.event_recorder import EventStatistics
