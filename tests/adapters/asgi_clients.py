@@ -26,7 +26,7 @@ class SseMessage(NamedTuple):
 
 
 class AsgiClient:
-    """What one client has been sent."""
+    """A client, and the messages that it received."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -35,11 +35,11 @@ class AsgiClient:
         self.ended = False
         self.sends = 0
         self.writable = asyncio.Event()
-        """Whether its socket takes more."""
+        """Set while the client's socket takes data."""
         self.writable.set()
         self.disconnected = asyncio.Event()
         self.broken = False
-        """Whether sending raises, as for a client that has gone, in servers of ASGI 2.4."""
+        """True if sending raises, as servers of ASGI 2.4 do for a disconnected client."""
 
     async def receive(self) -> Message:
         await self.disconnected.wait()
@@ -48,7 +48,7 @@ class AsgiClient:
     async def send(self, message: Message) -> None:
         await self.writable.wait()
         if self.broken:
-            raise BrokenPipeError("the client has gone")
+            raise BrokenPipeError("the client has disconnected")
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
@@ -59,16 +59,16 @@ class AsgiClient:
 
     @property
     def messages(self) -> list[SseMessage]:
-        """What it was told, in order."""
+        """The frames that were received, in order."""
         return [_parse_message(text) for text in self.body.decode().split("\n\n")[:-1]]
 
     def object_names(self, *events: str) -> list[str]:
-        """The names in the frames of these events, in order."""
+        """Return the names in the frames of these events, in order."""
         return [frame.data["name"] for frame in self.messages if frame.event in events]
 
     @property
     def synced(self) -> bool:
-        """Whether it was told everything that was cached."""
+        """True if everything that was cached was received."""
         return any(frame.event == "synced" for frame in self.messages)
 
     @property
@@ -86,12 +86,12 @@ def _parse_message(text: str) -> SseMessage:
 
 
 def make_scope(method: str = "GET") -> Scope:
-    """A request."""
+    """Return the scope of a request."""
     return {"type": "http", "method": method, "path": "/", "headers": []}
 
 
 async def request(app: Application, method: str = "GET") -> AsgiClient:
-    """A client that was answered in one go."""
+    """Return a client that received a whole response."""
     client = AsgiClient()
     async with asyncio.timeout(5):
         await app(make_scope(method), client.receive, client.send)
@@ -100,7 +100,7 @@ async def request(app: Application, method: str = "GET") -> AsgiClient:
 
 @asynccontextmanager
 async def connected(app: Application, *, synced: bool = True) -> AsyncGenerator[AsgiClient]:
-    """A client that listens until the block ends."""
+    """Connect a client until the block ends."""
     client = AsgiClient()
     serving = asyncio.create_task(app(make_scope(), client.receive, client.send))
     try:

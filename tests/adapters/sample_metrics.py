@@ -1,4 +1,4 @@
-"""What informers, queues and controllers tell those who measure, for the tests of all adapters."""
+"""Sample calls of ``Metrics`` by informers, queues and controllers, for all adapters."""
 
 from __future__ import annotations
 

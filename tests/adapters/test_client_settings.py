@@ -145,7 +145,7 @@ async def test_an_authority_that_was_replaced_is_trusted(
         assert await ask(client) == ""
 
 
-async def test_its_hook_is_run_once_for_requests_at_once_and_again_when_refused(
+async def test_its_hook_runs_once_for_requests_at_once_and_again_after_a_401(
     library: Library,
 ) -> None:
     runs: list[str] = []
@@ -234,7 +234,7 @@ async def test_headers_for_the_proxy_that_can_not_be_sent_are_not_dropped(librar
     assert CANARY not in str(caught.value)
 
 
-async def test_nothing_of_it_is_ever_told(
+async def test_no_secret_of_it_is_ever_shown(
     library: Library, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -252,17 +252,17 @@ async def test_nothing_of_it_is_ever_told(
         library.client_of(api) as client,
     ):
         said = [repr(client), repr(GeneratedClient(api))]
-        with pytest.raises(Unauthorized) as refused:
+        with pytest.raises(Unauthorized) as rejected:
             await ask(client)
         broken = True
         with pytest.raises(FetchError, match=r"can't be renewed \(RuntimeError\)") as failed:
             await ask(client)
-        said += error_texts(refused.value) + error_texts(failed.value)
+        said += error_texts(rejected.value) + error_texts(failed.value)
     assert failed.value.phase == "credentials"
     assert CANARY not in caplog.text + "".join(said)
 
 
-async def test_a_token_of_two_lines_is_refused_unseen(library: Library) -> None:
+async def test_a_token_of_two_lines_is_rejected_without_showing_it(library: Library) -> None:
     async with (
         library.api("http://10.0.0.1", api_key={"BearerToken": f"{CANARY}\nX: 1"}) as api,
         library.client_of(api) as client,

@@ -1,4 +1,4 @@
-"""What Prometheus sees of informers."""
+"""Prometheus metrics of informers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_handlers_are_timed_in_buckets_that_add_up(
     assert sample(registry, "handler_seconds_sum", **labels) == pytest.approx(63.0203)
 
 
-def test_calls_that_are_told_of_together_count_with_their_mean(
+def test_calls_that_are_reported_together_count_with_their_mean(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     metrics.handled(PODS, "print", 0.064, 64)
@@ -247,7 +247,7 @@ def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
 
 
 @pytest.mark.usefixtures("_restless")
-def test_loops_in_several_threads_lose_no_count_while_somebody_looks(
+def test_loops_in_several_threads_lose_no_count_during_scrapes(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     together = threading.Barrier(4)
@@ -273,7 +273,7 @@ def test_loops_in_several_threads_lose_no_count_while_somebody_looks(
     assert totals == {"received_bytes_total": 240_000, "handler_seconds_count": 80_000}
 
 
-def test_who_scrapes_over_http_is_served_and_leaves_nothing_behind(
+def test_a_scrape_over_http_is_served_and_leaves_nothing_behind(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     """Each scrape is a thread of its own."""
@@ -298,7 +298,7 @@ def _scraped(port: int) -> str:
         return text.decode()
 
 
-def test_who_shares_metrics_between_processes_is_told_what_will_be_missing(tmp_path: Path) -> None:
+def test_the_multiprocess_mode_is_warned_about(tmp_path: Path) -> None:
     """In a process of its own: prometheus_client looks when it is imported."""
     code = "from aioinformer.adapters.prometheus import *; PrometheusMetrics()"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What Prometheus sees of work queues and controllers."""
+"""Prometheus metrics of work queues and controllers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_reconciles_are_counted_by_result(
     assert sample(registry, "reconcile_time_seconds_count", controller="foo") == 3
 
 
-def test_who_leads_is_a_gauge(registry: CollectorRegistry, metrics: PrometheusMetrics) -> None:
+def test_leadership_is_a_gauge(registry: CollectorRegistry, metrics: PrometheusMetrics) -> None:
     metrics.leadership("web/controller", False)
     assert sample(registry, "leader", lease="web/controller") == 0
     metrics.leadership("web/controller", True)

@@ -30,7 +30,7 @@ class Pod(BaseModel):
 
 @asynccontextmanager
 async def pods_labelled(n: str) -> AsyncGenerator[SharedInformer[Pod]]:
-    """An informer of a cluster with one pod."""
+    """Run an informer of a cluster with one pod."""
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0", "labels": {"n": n}}})
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
@@ -55,7 +55,7 @@ def test_the_same_model_is_the_same_function() -> None:
     assert len({model(Pod), model(Metadata)}) == 2
 
 
-async def test_what_does_not_fit_is_told_without_its_values() -> None:
+async def test_an_object_that_does_not_fit_is_reported_without_its_values() -> None:
     async with pods_labelled("hush") as pods:
         with pytest.raises(ModelMismatch) as caught:
             pods.lister.list()

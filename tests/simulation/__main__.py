@@ -1,12 +1,12 @@
-"""The command line of the simulation: run histories, repeat one, show its trace.
+"""Command line of the simulation: run histories, repeat one, show its trace.
 
     python -m tests.simulation --seed 7                  one history
     python -m tests.simulation --seed 0 --histories 1000 as many, from that seed on
     python -m tests.simulation --seed 7 --keep 0-3,7     a part of one
     python -m tests.simulation --seed 7 --trace          what happened, line by line
-    ... --histories 1000 --rows    and which rows of the reflector's table were taken, how often
+    ... --histories 1000 --rows    print how often each row of the reflector's table was taken
 
-Exits with 1 if a promise was broken, and says how to repeat that with as little as possible.
+The exit status is 1 if a promise was broken. The report says how to repeat that with few steps.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from tests.simulation.world import Parts
 
 
 def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
-    """Run what the command line says; the exit status.
+    """Carry out the command line and return the exit status.
 
     Args:
-        arguments: the command line, ``sys.argv`` if there is none.
-        parts: what histories are made of; the library's own, unless another one is judged.
+        arguments: the command line; default: ``sys.argv``.
+        parts: the classes of the histories; default: those of the library.
     """
     options = _parser().parse_args(arguments)
     rows: Counter[Row] = Counter()

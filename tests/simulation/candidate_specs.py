@@ -1,4 +1,4 @@
-"""What candidates of simulated elections are like: their times, clocks, and what they suffer from.
+"""Candidates of simulated elections: their times, clocks, and faults.
 
 What they stop for, what their bodies take to end and what their clocks differ in stay together
 below what their times allow, but hardly so.
@@ -17,22 +17,22 @@ MAX_CLOCK_DRIFT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSpec:
-    """What one candidate is like."""
+    """One candidate."""
 
     identity: str
     times: ElectionTimes
     clock_rate: float
-    """How many of its seconds go by in one."""
+    """Seconds of the candidate's clock in one second."""
     date_offset: float
     """By how much its date is wrong."""
     max_pause: float
-    """What it stops for, at most."""
+    """The most seconds for which the candidate stops."""
     max_shutdown: float
-    """What its body takes to end, at most."""
+    """The most seconds that the candidate's body takes to end."""
     max_term: float = 90.0
-    """How long it leads, at most."""
+    """The most seconds for which the candidate leads."""
     gets_cut_off: bool = True
-    """Whether it is cut off at times."""
+    """True if the candidate is disconnected at times."""
 
 
 def draw_duel(chance: Random) -> list[CandidateSpec]:

@@ -1,4 +1,4 @@
-"""Elections, and those who carry them out, with one planted bug each."""
+"""Elections and electors with one planted bug each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulation.election_world import Candidate
 
 
 class CountsFromTheResponse(Election):
-    """client-go: a renewal counts from when its answer came."""
+    """Counts a renewal from its answer, as client-go does."""
 
     def record_write(self, lease: Mapping[str, Any], now: float, jitter: float) -> None:
         self._uncertain_writes[-1] = replace(self._uncertain_writes[-1], sent=now)
@@ -22,7 +22,7 @@ class CountsFromTheResponse(Election):
 
 
 class TrustsTimesInTheLease(Election):
-    """Another's lease is over when its times say so by our date."""
+    """Compares the times in another candidate's lease with its own clock."""
 
     _date = 0.0
 
@@ -39,14 +39,14 @@ class TrustsTimesInTheLease(Election):
 
 
 class IgnoresTheLeaseDuration(Election):
-    """Others are waited for as long as we would be."""
+    """Waits for other candidates as long as its own lease lasts."""
 
     def _lease_expiry(self) -> float:
         return self._observed_at + self.times.lease_duration
 
 
 class TruncatesTheDuration(Election):
-    """client-go: the duration is written without its fraction."""
+    """Writes the duration without its fraction, as client-go does."""
 
     def _next_record(self, stamp: str) -> LeaseRecord:
         record = super()._next_record(stamp)
@@ -55,7 +55,7 @@ class TruncatesTheDuration(Election):
 
 
 class TrustsTheIdentityAlone(Election):
-    """client-go: whatever carries our identity is ours."""
+    """Takes every lease with its identity for its own, as client-go does."""
 
     def _match_own_write(self, record: LeaseRecord) -> None:
         super()._match_own_write(record)
@@ -63,7 +63,7 @@ class TrustsTheIdentityAlone(Election):
 
 
 class SkipsTheFencingToken(Election):
-    """Takes the Lease over without counting it."""
+    """Takes a Lease over without counting the transition."""
 
     def _next_record(self, stamp: str) -> LeaseRecord:
         record = super()._next_record(stamp)
@@ -72,7 +72,7 @@ class SkipsTheFencingToken(Election):
 
 
 class LeadsForTheWholeLease(Election):
-    """Nothing is left for pauses."""
+    """Leaves no time for pauses."""
 
     def _match_own_write(self, record: LeaseRecord) -> None:
         super()._match_own_write(record)
@@ -81,7 +81,7 @@ class LeadsForTheWholeLease(Election):
 
 
 class ReleasesFirst(Candidate):
-    """client-go after a loss, and whoever ends its context: the lease goes before the body does."""
+    """Releases the lease before the body has ended, as client-go does after a loss."""
 
     def finish_body(self) -> None:
         if self._body_running and not self._body_ending and not self.world.calm:
@@ -95,7 +95,7 @@ class ReleasesFirst(Candidate):
 
 
 class IgnoresTheDeadline(Candidate):
-    """A leader notices that time is up when its next request has failed."""
+    """Notices the end of its time only when its next request has failed."""
 
     def check_deadline(self) -> None:
         return

@@ -37,7 +37,7 @@ from tests.simulation.candidate_specs import CandidateSpec, draw_candidates, dra
 KEY = ObjectKey("web", "controller")
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DURATION = 150.0
-"""How long a history is."""
+"""Seconds of a history."""
 CALM_SECONDS = 50.0
 """Seconds at its end in which nothing goes wrong, and somebody must come to lead."""
 
@@ -90,15 +90,15 @@ class ElectionWorld:
 
     @property
     def calm(self) -> bool:
-        """Whether nothing goes wrong any more."""
+        """True if there are no more faults."""
         return self.now > DURATION - CALM_SECONDS
 
     def draw_failure(self) -> bool:
-        """Whether something goes wrong now."""
+        """Return True if a fault is on now."""
         return not self.calm and self.random.random() < self.failure_rate
 
     def start_body(self, candidate: Candidate, fencing: Fencing) -> None:
-        """A body begins to run."""
+        """Record that a body begins to run."""
         self.running.append(candidate)
         if len(self.running) > 1:
             raise LeadershipOverlap(f"at {self.now:.3f} s: {self.running}")
@@ -107,7 +107,7 @@ class ElectionWorld:
         self.terms.append(fencing)
 
     def end_body(self, candidate: Candidate) -> None:
-        """It has ended."""
+        """Record that the body has ended."""
         self.running.remove(candidate)
 
     def _change_labels(self) -> None:
@@ -210,7 +210,7 @@ class Candidate:
         return True
 
     def _draw_share(self) -> float:
-        """A share, often all of it."""
+        """Return a share of a time, often all of it."""
         certain = self.world.duel or self.world.random.random() < 0.5
         return 1.0 if certain else self.world.random.random()
 
@@ -281,7 +281,7 @@ class Candidate:
         self.step()
 
     def finish_body(self) -> None:
-        """What runs ends by itself. The lease is renewed until it has."""
+        """Let the body end by itself. The lease is renewed until then."""
         if self._body_running and not self._body_ending and not self.world.calm:
             self._body_ending = True
             self.schedule(self.now + self._draw_shutdown(), self.on_body_ended)

@@ -1,4 +1,4 @@
-"""Informers that serve their listeners badly, and a factory: one planted bug each."""
+"""Informers and a factory with one planted bug each in the service of listeners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def await_handler(handler: SimulatedListener, event: Event) -> None:
 
 
 class UnboundedKeyConcurrency(KeyConcurrency):
-    """Takes every key for a free one."""
+    """Takes every key for a key without a call in flight."""
 
     def start(self, event: Event) -> bool:
         return True
@@ -46,7 +46,7 @@ class UnboundedKeyConcurrency(KeyConcurrency):
 
 
 class IgnoresKeyOrder(ObservedInformer):
-    """Calls a handler for one key twice at once, and for as many as there are."""
+    """Calls a handler for one key twice at once, and for any number of keys."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         registration = super().add_handler(handler, **options)
@@ -56,7 +56,7 @@ class IgnoresKeyOrder(ObservedInformer):
 
 
 class NeverTimesOut(ObservedInformer):
-    """Forgets for how long a call may last."""
+    """Ignores the timeouts of calls."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         options["timeout"] = None
@@ -82,7 +82,7 @@ class StopsAfterCancelledError(ObservedInformer):
 
 
 class ClosesWithoutDraining(ObservedInformer):
-    """Says at once that a handler is through with its calls."""
+    """Doesn't wait for the calls in flight."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         registration = super().add_handler(handler, **options)
@@ -95,7 +95,7 @@ class ClosesWithoutDraining(ObservedInformer):
 
 
 class DroppingInlineDispatcher(InlineDispatcher):
-    """Forgets those for whom there is no time in this round."""
+    """Forgets the handlers for which a round has no time."""
 
     def _run(self) -> None:
         super()._run()
@@ -103,7 +103,7 @@ class DroppingInlineDispatcher(InlineDispatcher):
 
 
 class DropsInlineHandlers(ObservedInformer):
-    """Has such rounds."""
+    """Has rounds that forget handlers."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
@@ -132,7 +132,7 @@ class StopsAfterSelfCancellation(ObservedInformer):
 
 
 class HidesOverflows(ObservedInformer):
-    """Tells nobody that a handler was ended."""
+    """Doesn't report that a handler was ended."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
@@ -146,7 +146,7 @@ class HidesOverflows(ObservedInformer):
 
 
 class OverflowsEarly(ObservedMailbox):
-    """Has no room for what it has room for."""
+    """Overflows although there is room."""
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         came = super().put(events, at)
@@ -169,7 +169,7 @@ def _without_filtered_deletions(each: EventMap) -> EventMap:
 
 
 class DropsFilteredDeletions(ObservedInformer):
-    """Doesn't tell that an object has ceased to pass."""
+    """Doesn't deliver that an object no longer passes the filter."""
 
     def make_mailbox(
         self, limit: int, overflow: Overflow, each: EventMap | None
@@ -178,7 +178,7 @@ class DropsFilteredDeletions(ObservedInformer):
 
 
 class IgnoresFilters(ObservedInformer):
-    """Tells everybody everything."""
+    """Delivers every event to every listener."""
 
     def make_mailbox(
         self, limit: int, overflow: Overflow, each: EventMap | None
@@ -187,7 +187,7 @@ class IgnoresFilters(ObservedInformer):
 
 
 class IgnoresChangePredicates(ObservedInformer):
-    """Doesn't ask which changes somebody is to hear of."""
+    """Ignores filters of changes."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         if isinstance(options["filter"], ChangePredicate):
@@ -196,7 +196,7 @@ class IgnoresChangePredicates(ObservedInformer):
 
 
 class DropsSecondChanges(ObservedInformer):
-    """Takes a change that comes soon after another for none."""
+    """Doesn't deliver a change that comes soon after another."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         passing = options["filter"]
@@ -210,7 +210,7 @@ class DropsSecondChanges(ObservedInformer):
 
 
 class RejectsOnFilterError(ObservedInformer):
-    """Takes an object at which a filter raises for one that doesn't pass."""
+    """Filters out an object at which a filter raises."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         passing = options["filter"]
@@ -227,7 +227,7 @@ class RejectsOnFilterError(ObservedInformer):
 
 
 class IgnoresListenerResync(ObservedInformer):
-    """Doesn't ask its listeners how often they want to be told again."""
+    """Ignores the resync periods of listeners."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         options["resync"] = None
@@ -245,7 +245,7 @@ class IgnoresListenerResync(ObservedInformer):
 
 
 class YieldingStream(EventStream):
-    """Gives way with an event in its hands."""
+    """Yields to the loop between taking an event and returning it."""
 
     async def __anext__(self) -> Event:
         event = await super().__anext__()
@@ -254,7 +254,7 @@ class YieldingStream(EventStream):
 
 
 class LosesEventOnCancellation(ObservedInformer):
-    """Has such streams."""
+    """Has streams that yield with an event."""
 
     def events(self, **options: Any) -> EventStream:
         stream = super().events(**options)
@@ -266,7 +266,7 @@ class LosesEventOnCancellation(ObservedInformer):
 
 
 class NeverDrains(SharedInformerFactory):
-    """Drops what is pending when it is left."""
+    """Discards pending events when it is left."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         options["shutdown_timeout"] = 0.001
@@ -274,7 +274,7 @@ class NeverDrains(SharedInformerFactory):
 
 
 class IgnoresFailFast(SharedInformerFactory):
-    """Goes on when a handler fails that was to end it."""
+    """Goes on after an error of a handler with ``fail_fast``."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,22 +1,15 @@
-"""A listener of a history: it registers, writes down what it hears, does something, and leaves.
+"""The listeners of a history: handlers with a behaviour, streams, and their filters.
 
-What each temper does with an event is ``tempers``' to say, how streams are read ``reading``'s.
-
-What handlers do with an event, by temper.
-
-How streams are read: in a loop, in one whose waits are cancelled, and two of them as one.
-
-Which objects a filtered listener hears of: the question, and an answer of our own.
-
-``filter_of`` gives the library a filter: a predicate over labels, or one over fields, or a function
-that raises at some objects, or a predicate of changes. ``passes`` and ``shown`` answer the same of
-what was written, and share no code with it.
+A ``SimulatedListener`` registers itself with an informer, records each event, behaves as its
+``Behaviour`` says, and leaves. ``filter_of`` returns the filter for the library; ``passes`` and
+``shown`` answer the same question about what was written, and share no code with the library.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any, Protocol, TypeAlias
@@ -40,136 +33,52 @@ from tests.simulation.records import (
     Write,
 )
 
-FOREVER = 1e9
-"""Seconds: longer than any history."""
-TOO_LONG = 30.0
-"""Seconds: longer than any timeout."""
-_EVENTS_BEFORE_LEAVING = 20
-"""Events after which a leaver leaves."""
-_EVENTS_PER_CHANGE = 8
-"""One event in so many makes somebody meddle."""
-_MOST = 4
-"""Listeners that it adds at most."""
+_EVENTS_PER_SAMPLE = 12
+"""One event in so many is an occasion to sample the whole cache."""
 
-
-class HandlerRaised(Exception):
-    """What a raising handler raises."""
-
-
-async def behave(one: SimulatedListener, record: EventDelivered) -> None:
-    """Deal with what it was told.
-
-    Raises:
-        HandlerBroke: it is a raising one, and this is such an event.
-        CancelledError: it is a cancelling one, or was cancelled.
-    """
-    number = record.version.number
-    match one.spec.behaviour:
-        case "slow":
-            await asyncio.sleep(one.spec.delay)
-        case "parallel":
-            await asyncio.sleep(one.chance.uniform(0.0, one.spec.delay))
-        case "timed":
-            await asyncio.sleep(TOO_LONG if number % 6 == 0 else one.spec.delay)
-        case "stuck":
-            await asyncio.sleep(FOREVER)
-        case "leaves_early" if one.received == _EVENTS_BEFORE_LEAVING:
-            await one.leave(wait=one.chance.random() < 0.5, inside=True)
-            await asyncio.sleep(1)
-        case "raising" if number % 5 == 0:
-            raise HandlerRaised(f"at {record.key}")
-        case "cancelling":
-            await _cancel(number)
-        case "adds_listeners" if one.received % _EVENTS_PER_CHANGE == 0:
-            await _add_or_remove_listener(one)
-        case _:
-            return
-
-
-def act(one: SimulatedListener, record: EventDelivered) -> None:
-    """The same, if it is a plain function.
-
-    Raises:
-        HandlerBroke: it is a raising one, and this is such an event.
-        CancelledError: it is a cancelling one.
-    """
-    number = record.version.number
-    match one.spec.behaviour:
-        case "leaves_early" if one.received == _EVENTS_BEFORE_LEAVING:
-            one.leave_at_once()
-        case "raising" if number % 5 == 0:
-            raise HandlerRaised(f"at {record.key}")
-        case "cancelling" if number % 7 == 0:
-            task = asyncio.current_task()
-            if task is not None:
-                task.cancel("by the handler itself")
-            record.raised = asyncio.CancelledError.__name__  # it is a failure all the same
-            if number % 2 == 0:
-                raise asyncio.CancelledError("the handler's own")
-        case "cancelling" if number % 5 == 0:
-            raise asyncio.CancelledError("the handler's own")
-        case _:
-            return
-
-
-async def _cancel(number: int) -> None:
-    """A CancelledError that nobody asked for: raised, or asked for by itself."""
-    if number % 5 == 0:
-        raise asyncio.CancelledError("the handler's own")
-    task = asyncio.current_task()
-    if number % 7 == 0 and task is not None:
-        task.cancel("by the handler itself")
-        await asyncio.sleep(1)
-
-
-async def _add_or_remove_listener(one: SimulatedListener) -> None:
-    """Add another listener, or remove one of these."""
-    if one.added and one.chance.random() < 0.5:
-        await one.added.pop(0).leave(wait=one.chance.random() < 0.5)
-        return
-    number = one.received // _EVENTS_PER_CHANGE
-    if number <= _MOST:
-        behaviour: Behaviour = one.chance.choice(("quick", "slow"))
-        name = f"{one.spec.name}+{number}"
-        delay = 0.02 if behaviour == "slow" else 0.0
-        spec = replace(one.spec, name=name, behaviour=behaviour, delay=delay, resync=None)
-        one.added.append(one.host.admit(spec))
-
+# -- filters -----------------------------------------------------------------------------------
 
 _RAISES = 3
-"""At objects whose value, divided by 7, leaves this a clumsy filter raises."""
+"""The remainder of an object's value divided by 7 at which a raising filter raises."""
 
 
 class FilterFailed(Exception):
-    """What a clumsy filter raises."""
+    """The error of a raising filter."""
 
 
 def filter_of(
     passing: str, changes: str = "", raised: Callable[[], None] = lambda: None
 ) -> Filter | None:
-    """What to give as ``filter=`` for ``passing``, an ``app=`` or ``node=`` or nothing, or for
-    ``changes``. ``raised`` is called as it raises.
+    """Return the value of ``filter=`` for a listener.
+
+    Args:
+        passing: an ``app=`` or ``node=``, with a ``!`` for a filter that raises; "" for none.
+        changes: the part whose changes pass, ``app`` or ``node``; "" for all.
+        raised: called before the filter raises.
     """
     if changes:
         return changed("metadata.labels.app" if changes == "app" else "spec.nodeName")
     what, _, value = passing.rstrip("!").partition("=")
     if not what:
         return None
-    question = labelled(f"app={value}") if what == "app" else where("spec.nodeName", value)
+    predicate = labelled(f"app={value}") if what == "app" else where("spec.nodeName", value)
     if not passing.endswith("!"):
-        return question
+        return predicate
 
     def raising_at_some(obj: KubeObject) -> bool:
         if obj["spec"]["value"] % 7 == _RAISES:
             raised()
             raise FilterFailed(f"at {obj.key}")
-        return question(obj)
+        return predicate(obj)
 
     return raising_at_some
 
 
 def passes(passing: str, write: Write) -> bool:
-    """Whether the object that was written so is to be heard of."""
+    """Return True if a listener with this filter receives the written object.
+
+    An object at which a filter raises is delivered.
+    """
     what, _, value = passing.rstrip("!").partition("=")
     if passing.endswith("!") and write.value % 7 == _RAISES and not write.deleted:
         return True
@@ -177,65 +86,64 @@ def passes(passing: str, write: Write) -> bool:
 
 
 def shown(changes: str, write: Write) -> str:
-    """What a listener that hears of such ``changes`` alone knows of an object."""
+    """Return the part of a written object whose changes a listener receives."""
     return write.app if changes == "app" else write.node
 
 
-_LOOKS = 12
-"""One event in so many is an occasion to look at the whole cache."""
+# -- listeners ---------------------------------------------------------------------------------
 
 
 class Host(Protocol):
-    """What listeners are in: the world."""
+    """The surroundings of a listener: the world."""
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task."""
         ...
 
     def admit(self, spec: ListenerSpec) -> SimulatedListener:
-        """Have another listener join."""
+        """Create another listener and let it join."""
         ...
 
 
 class SimulatedListener:
-    """One listener."""
+    """One listener of one informer."""
 
     def __init__(
         self,
         spec: ListenerSpec,
         informer: ObservedInformer,
         history: History,
-        chance: Random,
+        random: Random,
         host: Host,
     ) -> None:
-        """Make a listener that has not joined."""
+        """Create a listener that has not joined."""
         self.spec = spec
-        self.__qualname__ = spec.name  # by which logs and health call a handler
+        self.__qualname__ = spec.name  # logs and health name a handler by this
         self.informer = informer
-        self.chance = chance
+        self.random = random
         self.host = host
         self.received = 0
-        """How much it was told."""
+        """The number of events so far."""
         self.mailbox: ObservedMailbox | None = None
-        """What waits for it; ``None`` while it isn't there."""
+        """The mailbox; ``None`` while the listener is not registered."""
         self.reading: asyncio.Task[None] | None = None
-        """What reads its stream."""
+        """The task that reads the stream."""
         self.company: Sequence[SimulatedListener] = (self,)
-        """Those whose streams are read as one."""
+        """The listeners whose streams are merged with this one's."""
         self.added: list[SimulatedListener] = []
-        """Those that it has added, and not removed."""
+        """The listeners that this one has added and not removed."""
         self._history = history
         self._registration: Registration | None = None
         self._stream: EventStream | None = None
         self._overflowed: Overflowed | None = None
         self._left = False
 
-    # -- coming and going ---------------------------------------------------------------------
+    # -- joining and leaving ------------------------------------------------------------------
 
     def register(self) -> None:
-        """Have it called from now on."""
+        """Register the handler."""
         spec = self.spec
-        self.note_joining()
+        self._record_joining()
         self._registration = self.informer.add_handler(
             self,
             limit=spec.limit,
@@ -243,168 +151,150 @@ class SimulatedListener:
             concurrency=spec.concurrency,
             timeout=spec.timeout,
             resync=spec.resync,
-            filter=filter_of(spec.passing, spec.changes, self._filter_raised),
+            filter=filter_of(spec.passing, spec.changes, self._record_filter_error),
         )
-        self._present()
+        self._take_mailbox()
 
     def stream(self) -> EventStream:
-        """A stream for it, which is to be entered at once."""
+        """Return the listener's stream, which must be entered at once."""
         spec = self.spec
-        self.note_joining()
+        self._record_joining()
         self._stream = self.informer.events(
             limit=spec.limit,
             overflow=spec.overflow,
             resync=spec.resync,
             filter=filter_of(spec.passing, spec.changes),
         )
-        self._present()
+        self._take_mailbox()
         return self._stream
 
-    def _present(self) -> None:
+    def _take_mailbox(self) -> None:
         self.informer.listeners.append(self)
         self.mailbox = self.informer.newest_mailbox
         if self.mailbox is not None:
-            self.mailbox.on_overflow = self._overflow
+            self.mailbox.on_overflow = self._record_overflow
 
     async def leave(self, *, wait: bool = False, inside: bool = False) -> None:
-        """Hear no more. Once; calls in flight go on, and are waited for if ``wait``. ``inside``:
-        this is one of them, so that they are not.
+        """Unregister, once.
+
+        Args:
+            wait: wait for the calls in flight, which otherwise just go on.
+            inside: this is one of these calls, which therefore are not waited for.
         """
         if self._left or self._overflowed:
             return
         for each in self.company:
             each._left = True
         if self._registration is not None:
-            await self._end(self._registration, wait=wait)
+            if wait:
+                await self._registration.aclose()
+            else:
+                self._registration.remove()
         if self.reading is not None:
             self.reading.cancel()
             await asyncio.wait({self.reading})
         for each in self.company:
-            each.note_leaving(waited=wait and not inside)
+            each.record_leaving(waited=wait and not inside)
 
     def leave_at_once(self) -> None:
-        """The same, inside a call that can't wait."""
+        """Unregister, inside a call that can't wait."""
         if self._registration is not None and not (self._left or self._overflowed):
             self._registration.remove()
-            self.note_leaving()
+            self.record_leaving()
 
-    async def _end(self, registration: Registration, *, wait: bool) -> None:
-        if wait:
-            await registration.aclose()
-        else:
-            registration.remove()
+    # -- recording ----------------------------------------------------------------------------
 
-    def note_leaving(self, *, waited: bool = False) -> None:
-        """It has left."""
+    def record_leaving(self, *, waited: bool = False) -> None:
+        """Record that the listener has left."""
         self._left, self.mailbox = True, None
-        order, now = self._history.stamp()
-        self._history.left.append(Left(order, now, self.spec.name, waited))
+        self._history.add(Left, self.spec.name, waited)
 
-    def note_joining(self) -> None:
-        """It joins now."""
+    def _record_joining(self) -> None:
         lister, version_of = self.informer.lister, self._history.version_of
         cached = {obj.key: version_of(obj) for obj in lister} if self.informer.synced else None
-        order, now = self._history.stamp()
-        self._history.joined.append(Joined(order, now, self.spec, cached))
+        self._history.add(Joined, self.spec, cached)
 
-    def _filter_raised(self) -> None:
-        order, now = self._history.stamp()
-        self._history.filter_errors.append(FilterRaised(order, now, self.spec.name))
+    def _record_filter_error(self) -> None:
+        self._history.add(FilterRaised, self.spec.name)
 
-    def _overflow(self) -> None:
-        """Its mailbox was too full."""
+    def _record_overflow(self) -> None:
         box, self.mailbox = self.mailbox, None
         if box is not None:
-            order, now = self._history.stamp()
-            self._overflowed = Overflowed(
-                order, now, self.spec.name, box.limit, box.max_pending, box.twice, []
+            self._overflowed = self._history.add(
+                Overflowed, self.spec.name, box.limit, box.max_pending, box.twice, []
             )
-            self._history.overflowed.append(self._overflowed)
 
-    def note_overflow(self, error: ListenerOverflow) -> None:
-        """Its stream has told it so."""
+    def record_overflow_error(self, error: ListenerOverflow) -> None:
+        """Record the error with which the stream ended."""
         if self._overflowed is not None:
             self._overflowed.raised.append(str(error))
 
-    @property
-    def overflowed(self) -> bool:
-        """Whether its mailbox was too full."""
-        return self._overflowed is not None
-
-    # -- hearing ------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------
 
     def __call__(self, event: Event) -> Coroutine[Any, Any, None] | None:
-        """The handler. What it is told is written down when it is called, not when that begins to
-        run: in between it may have been removed.
+        """Handle an event.
+
+        The event is recorded when the handler is called, not when its coroutine begins to run: in
+        between the listener may have been removed.
         """
-        record = self.note(event)
+        record = self.record(event)
         if not self.spec.plain:
-            return self._deal_with(record)
-        self._deal_at_once(record)
+            return self._behave(record)
+        with self._until_returned(record):
+            if (behave := PLAIN_BEHAVIOURS.get(self.spec.behaviour)) is not None:
+                behave(self, record)
         return None
 
-    def _deal_at_once(self, record: EventDelivered) -> None:
-        try:
-            act(self, record)
-        except BaseException as error:
-            record.raised = type(error).__name__
-            raise
-        finally:
-            record.returned, record.until = self._history.stamp()
+    async def _behave(self, record: EventDelivered) -> None:
+        with self._until_returned(record):
+            if (behave := BEHAVIOURS.get(self.spec.behaviour)) is not None:
+                await behave(self, record)
 
-    async def _deal_with(self, record: EventDelivered) -> None:
-        try:
-            await behave(self, record)
-        except BaseException as error:
-            record.raised = type(error).__name__
-            raise
-        finally:
-            record.returned, record.until = self._history.stamp()
-
-    async def take_in(self, event: Event) -> None:
-        """What the reader of a stream does with each event."""
-        record = self.note(event)
-        try:
+    async def handle_streamed(self, event: Event) -> None:
+        """Handle an event of the stream."""
+        with self._until_returned(self.record(event)):
             await asyncio.sleep(self.spec.delay)
+
+    @contextmanager
+    def _until_returned(self, record: EventDelivered) -> Generator[None]:
+        try:
+            yield
+        except BaseException as error:
+            record.raised = type(error).__name__
+            raise
         finally:
             record.returned, record.until = self._history.stamp()
 
-    def note(self, event: Event) -> EventDelivered:
-        """Write down what it is told, and what the cache shows then."""
-        version_of = self._history.version_of
+    def record(self, event: Event) -> EventDelivered:
+        """Record an event, with the version that the cache shows at this moment."""
+        add, version_of = self._history.add, self._history.version_of
         cached = self.informer.lister.unsynced.get(event.obj.key)
         held = None if cached is None else version_of(cached)
-        order, now = self._history.stamp()
         key, version, name = event.obj.key, version_of(event.obj), self.spec.name
         match event:
             case Added(_, initial):
                 note = "initial" if initial else ""
-                record = EventDelivered(order, now, name, "added", key, version, None, note, held)
+                record = add(EventDelivered, name, "added", key, version, None, note, held)
             case Updated(old, _, resync):
-                note = "resync" if resync else ""
-                record = EventDelivered(
-                    order, now, name, "updated", key, version, version_of(old), note, held
-                )
+                note, before = "resync" if resync else "", version_of(old)
+                record = add(EventDelivered, name, "updated", key, version, before, note, held)
             case Deleted(_, reason):
-                record = EventDelivered(
-                    order, now, name, "deleted", key, version, None, reason, held
-                )
+                record = add(EventDelivered, name, "deleted", key, version, None, reason, held)
         record.merged = self.mailbox is not None and self.mailbox.was_merged(event)
-        self._history.delivered.append(record)
         self.received += 1
-        if record.note != "resync" and self.chance.random() * _LOOKS < 1:
+        if record.note != "resync" and self.random.random() * _EVENTS_PER_SAMPLE < 1:
             self.informer.sample()
         return record
 
     # -- looking ------------------------------------------------------------------------------
 
     async def wait_synced(self) -> None:
-        """Wait until everything that it found was told."""
+        """Wait until the initial state was handled."""
         if self._registration is not None:
             await self._registration.wait_synced()
 
     def sample_listener(self) -> ListenerSample | None:
-        """Its numbers now; ``None`` while it isn't there."""
+        """Return the listener's numbers; ``None`` while it is not registered."""
         listener, box = self._registration or self._stream, self.mailbox
         if listener is None or box is None:
             return None
@@ -420,63 +310,174 @@ class SimulatedListener:
         )
 
     def __repr__(self) -> str:
-        return f"<Participant {self.spec.name} {'absent' if self.mailbox is None else 'present'}>"
+        state = "absent" if self.mailbox is None else "present"
+        return f"<SimulatedListener {self.spec.name} {state}>"
 
+
+# -- behaviours of handlers --------------------------------------------------------------------
+
+_FOREVER = 1e9
+"""Seconds: longer than any history."""
+_TOO_LONG = 30.0
+"""Seconds: longer than any timeout."""
+_EVENTS_BEFORE_LEAVING = 20
+_EVENTS_PER_CHANGE = 8
+"""One event in so many makes a listener add or remove another one."""
+_MOST_ADDED = 4
+"""Listeners that one listener adds at most."""
+
+
+class HandlerRaised(Exception):
+    """The error of a raising handler."""
+
+
+async def _sleep(one: SimulatedListener, _: EventDelivered) -> None:
+    await asyncio.sleep(one.spec.delay)
+
+
+async def _sleep_at_random(one: SimulatedListener, _: EventDelivered) -> None:
+    await asyncio.sleep(one.random.uniform(0.0, one.spec.delay))
+
+
+async def _exceed_timeout(one: SimulatedListener, record: EventDelivered) -> None:
+    await asyncio.sleep(_TOO_LONG if record.version.number % 6 == 0 else one.spec.delay)
+
+
+async def _never_return(_: SimulatedListener, __: EventDelivered) -> None:
+    await asyncio.sleep(_FOREVER)
+
+
+async def _leave(one: SimulatedListener, _: EventDelivered) -> None:
+    if one.received == _EVENTS_BEFORE_LEAVING:
+        await one.leave(wait=one.random.random() < 0.5, inside=True)
+        await asyncio.sleep(1)
+
+
+def _leave_at_once(one: SimulatedListener, _: EventDelivered) -> None:
+    if one.received == _EVENTS_BEFORE_LEAVING:
+        one.leave_at_once()
+
+
+def _raise_at_once(_: SimulatedListener, record: EventDelivered) -> None:
+    if record.version.number % 5 == 0:
+        raise HandlerRaised(f"at {record.key}")
+
+
+async def _raise(one: SimulatedListener, record: EventDelivered) -> None:
+    _raise_at_once(one, record)
+
+
+async def _cancel(_: SimulatedListener, record: EventDelivered) -> None:
+    """Raise a CancelledError that no other task asked for, or cancel the handler's own task."""
+    number, task = record.version.number, asyncio.current_task()
+    if number % 5 == 0:
+        raise asyncio.CancelledError("the handler's own")
+    if number % 7 == 0 and task is not None:
+        task.cancel("by the handler itself")
+        await asyncio.sleep(1)
+
+
+def _cancel_at_once(_: SimulatedListener, record: EventDelivered) -> None:
+    number, task = record.version.number, asyncio.current_task()
+    if number % 7 == 0:
+        if task is not None:
+            task.cancel("by the handler itself")
+        record.raised = asyncio.CancelledError.__name__  # a failure, although nothing is raised
+        if number % 2 == 0:
+            raise asyncio.CancelledError("the handler's own")
+    elif number % 5 == 0:
+        raise asyncio.CancelledError("the handler's own")
+
+
+async def _change_listeners(one: SimulatedListener, _: EventDelivered) -> None:
+    """Add another listener, or remove one that was added."""
+    if one.received % _EVENTS_PER_CHANGE:
+        return
+    if one.added and one.random.random() < 0.5:
+        await one.added.pop(0).leave(wait=one.random.random() < 0.5)
+        return
+    number = one.received // _EVENTS_PER_CHANGE
+    if number <= _MOST_ADDED:
+        behaviour: Behaviour = one.random.choice(("quick", "slow"))
+        name = f"{one.spec.name}+{number}"
+        delay = 0.02 if behaviour == "slow" else 0.0
+        spec = replace(one.spec, name=name, behaviour=behaviour, delay=delay, resync=None)
+        one.added.append(one.host.admit(spec))
+
+
+BEHAVIOURS: Mapping[
+    Behaviour, Callable[[SimulatedListener, EventDelivered], Coroutine[Any, Any, None]]
+] = {
+    "slow": _sleep,
+    "parallel": _sleep_at_random,
+    "timed": _exceed_timeout,
+    "stuck": _never_return,
+    "leaves_early": _leave,
+    "raising": _raise,
+    "cancelling": _cancel,
+    "adds_listeners": _change_listeners,
+}
+"""The behaviours of async handlers. Handlers with another behaviour return at once."""
+
+PLAIN_BEHAVIOURS: Mapping[Behaviour, Callable[[SimulatedListener, EventDelivered], None]] = {
+    "leaves_early": _leave_at_once,
+    "raising": _raise_at_once,
+    "cancelling": _cancel_at_once,
+}
+"""The same for handlers that are plain functions."""
+
+# -- streams -----------------------------------------------------------------------------------
 
 _INTERRUPTIONS_BEFORE_LEAVING = 60
-"""Cancelled waits after which some leave."""
-_LONGEST = 15.0
-"""Seconds that one waits."""
-_SHORTEST = 0.001
-"""A wait of nothing at all is over before a stream that must give way can do so, every time."""
-_AT_ONCE = 0.2
-"""The share of events that come together with a cancellation."""
+_LONGEST_WAIT = 15.0
+_SHORTEST_WAIT = 0.001
+"""Seconds. A wait of 0 s always ends before a stream that yields to the loop can return."""
+_CANCELLED_WITH_EVENT = 0.2
+"""Share of the events that arrive together with a cancellation."""
 
-_Way: TypeAlias = Callable[[SimulatedListener, EventStream], Awaitable[None]]
+_Reading: TypeAlias = Callable[[SimulatedListener, EventStream], Awaitable[None]]
 
 
-def read(one: SimulatedListener) -> Coroutine[Any, Any, None]:
-    """Read the stream of one listener to its end, as its temper says."""
-    return _read(one, _interrupted if one.spec.behaviour == "interrupted" else _plain)
-
-
-async def _read(one: SimulatedListener, way: _Way) -> None:
+async def read(one: SimulatedListener) -> None:
+    """Read the stream of one listener to its end, as its behaviour says."""
+    reading: _Reading = _read_interrupted if one.spec.behaviour == "interrupted" else _read_plainly
     try:
         async with one.stream() as stream:
-            await way(one, stream)
+            await reading(one, stream)
     except ListenerOverflow as error:
-        one.note_overflow(error)
+        one.record_overflow_error(error)
     one.mailbox = None
 
 
-async def _plain(one: SimulatedListener, stream: EventStream) -> None:
+async def _read_plainly(one: SimulatedListener, stream: EventStream) -> None:
     async for event in stream:
-        await one.take_in(event)
+        await one.handle_streamed(event)
 
 
-async def _interrupted(one: SimulatedListener, stream: EventStream) -> None:
-    """Nothing that was pending may be lost to a wait that is cancelled."""
-    leaves, interruptions = one.chance.random() < 0.5, 0
+async def _read_interrupted(one: SimulatedListener, stream: EventStream) -> None:
+    """Read with waits that are cancelled now and then, which must lose no pending event."""
+    leaves, interruptions = one.random.random() < 0.5, 0
     while not (leaves and interruptions >= _INTERRUPTIONS_BEFORE_LEAVING):
         try:
-            async with asyncio.timeout(one.chance.uniform(_SHORTEST, _LONGEST)) as scope:
+            wait = one.random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT)
+            async with asyncio.timeout(wait) as scope:
                 event = await _next_or_cancelled(one, stream, scope)
         except TimeoutError:
             interruptions += 1
             continue
         except StopAsyncIteration:
             return
-        await one.take_in(event)
-    one.note_leaving()
+        await one.handle_streamed(event)
+    one.record_leaving()
 
 
 async def _next_or_cancelled(
     one: SimulatedListener, stream: EventStream, scope: asyncio.Timeout
 ) -> Event:
-    """The next event; now and then cancelled as it comes. Which is first the loop decides."""
+    """Return the next event, now and then cancelled as it arrives; the loop decides the order."""
 
     def cancel() -> None:
-        if one.chance.random() < _AT_ONCE and not scope.expired():
+        if one.random.random() < _CANCELLED_WITH_EVENT and not scope.expired():
             scope.reschedule(asyncio.get_running_loop().time())
 
     box = one.mailbox
@@ -489,18 +490,20 @@ async def _next_or_cancelled(
             box.on_event = None
 
 
-async def read_as_one(several: Sequence[SimulatedListener]) -> None:
-    """Read the streams of several listeners, which are of different informers."""
+async def read_merged(several: Sequence[SimulatedListener]) -> None:
+    """Read the merged streams of several listeners, which are of different informers."""
     by_source = {id(each.informer): each for each in several}
     async with merge(*(each.stream() for each in several)) as events:
-        while (sourced := await _next(events, several)) is not None:
-            await by_source[id(sourced.source)].take_in(sourced.event)
+        while (sourced := await _next_merged(events, several)) is not None:
+            await by_source[id(sourced.source)].handle_streamed(sourced.event)
     for each in several:
         each.mailbox = None
 
 
-async def _next(events: MergedStream, several: Sequence[SimulatedListener]) -> Sourced | None:
-    """The next event of any. When one of them has ended, the others are read on."""
+async def _next_merged(
+    events: MergedStream, several: Sequence[SimulatedListener]
+) -> Sourced | None:
+    """Return the next event of any stream. When one has ended, the others are read on."""
     while True:
         try:
             return await anext(events)
@@ -509,4 +512,4 @@ async def _next(events: MergedStream, several: Sequence[SimulatedListener]) -> S
         except ListenerOverflow as error:
             for each in several:
                 if f"stream of {each.informer.name} " in str(error):
-                    each.note_overflow(error)
+                    each.record_overflow_error(error)

@@ -1,8 +1,8 @@
-"""One informer's line through the network: a ``ListerWatcher`` over a ``Network``.
+"""``FaultyListerWatcher``: lists and watches for one informer over a ``Network``.
 
-Asks the cluster as ``ClusterSource`` does, and lets everything pass through what the network does
-to it, and gives up when a client would. The chunks of a stream come in the order of its events;
-where they are cut means nothing.
+It asks the cluster as ``ClusterSource`` does, applies the network's faults to the bytes, and gives
+up when a client would. The chunks of a stream arrive in the order of its events; the places of the
+cuts mean nothing.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from tests.simulation.network import (
 )
 from tests.simulation.records import Request
 
-GARBAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
-"""What proxies say."""
+HTML_PAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
+"""A page that a proxy sends in place of an answer."""
 
 _Lines: TypeAlias = list[bytes]
-"""Inside a ListerWatcher ``list`` is the method."""
+"""An alias, since ``list`` is a method of the class that needs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultyListerWatcher:
-    """Lists and watches one selection for one informer: a ``ListerWatcher``."""
+    """Lists and watches one selection for one informer; a ``ListerWatcher``."""
 
     network: Network
     name: str
@@ -56,7 +56,7 @@ class FaultyListerWatcher:
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The bytes of a page."""
+        """Open a page; yields its bytes."""
         query = self._query(request)
         with self._carry(request, query) as connection:
             await self.network.admit(connection)
@@ -69,7 +69,7 @@ class FaultyListerWatcher:
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The bytes of a stream of events."""
+        """Open a stream of events; yields its bytes."""
         query = self._query(request)
         with self._carry(request, query) as connection:
             await self.network.admit(connection)
@@ -85,10 +85,10 @@ class FaultyListerWatcher:
                 watch.close()
 
     async def discover(self) -> Resource | None:
-        """What the discovery documents say of the resource."""
+        """Return the resource as the discovery documents have it; ``None`` if they don't."""
         with self._carry(DiscoveryRequest(), {}) as connection:
             await self.network.admit(connection)
-            if connection.garbage:
+            if connection.html_page:
                 raise ProtocolError("the answer is no document", phase="discovery")
             if self.network.current("absent", self.name):
                 return None
@@ -97,12 +97,12 @@ class FaultyListerWatcher:
             return self.network.version(self.name, self.resource)
 
     def with_resource(self, resource: Resource) -> FaultyListerWatcher:
-        """The same of the resource in another version."""
+        """Return a lister-watcher of the resource in another version."""
         return replace(self, resource=resource)
 
     @property
     def _stored(self) -> Resource:
-        """What the cluster knows it as, which knows one version only."""
+        """The resource in the only version that the cluster has."""
         return replace(self.resource, version="v1")
 
     def _query(self, request: ListRequest | WatchRequest) -> dict[str, str]:
@@ -110,9 +110,8 @@ class FaultyListerWatcher:
 
     @contextmanager
     def _carry(self, asked: AnyRequest, query: dict[str, str]) -> Generator[Connection]:
-        order, now = self.network.history.stamp()
         text = "&".join(f"{name}={value}" for name, value in query.items())
-        request = Request(order, now, self.name, asked.verb, text)
+        request = self.network.history.add(Request, self.name, asked.verb, text)
         if isinstance(asked, WatchRequest):
             request.length, request.since = asked.timeout, int(asked.resource_version or 0)
         with self.network.carry(request, self.resource) as connection:
@@ -121,8 +120,8 @@ class FaultyListerWatcher:
     # -- lists --------------------------------------------------------------------------------
 
     async def _body(self, connection: Connection, body: bytes) -> AsyncGenerator[bytes]:
-        if connection.garbage:
-            yield GARBAGE
+        if connection.html_page:
+            yield HTML_PAGE
             return
         async with aclosing(self._send(connection, body)) as pieces:
             async for piece in pieces:
@@ -131,7 +130,7 @@ class FaultyListerWatcher:
     # -- watches ------------------------------------------------------------------------------
 
     async def _stream(self, connection: Connection, watch: Watch) -> AsyncGenerator[bytes]:
-        """Events as they come, until the server or the network ends it."""
+        """Yield events as they come, until the server or the network ends the watch."""
         clock = self.network.history.clock
         while True:
             connection.wake.clear()
@@ -151,10 +150,10 @@ class FaultyListerWatcher:
             await _until(connection.wake, min(watch.next_deadline, connection.ends_at or _NEVER))
 
     def _take(self, connection: Connection, watch: Watch) -> _Lines:
-        """What the server sends now."""
-        if connection.garbage:
+        """Return the lines that the server sends now."""
+        if connection.html_page:
             connection.ends = True
-            return [GARBAGE]
+            return [HTML_PAGE]
         if connection.error is not None:
             connection.ends = True
             return [encode_error_event(statuses.status_document(connection.error))]
@@ -171,11 +170,11 @@ class FaultyListerWatcher:
     # -- bytes --------------------------------------------------------------------------------
 
     async def _send(self, connection: Connection, data: bytes) -> AsyncGenerator[bytes]:
-        """Bytes in pieces, as far as they get.
+        """Yield bytes in pieces, as far as they arrive.
 
         Raises:
-            ConnectionLost: not to the end.
-            RequestTimedOut: not to the end, and nobody said so.
+            ConnectionLost: the connection broke.
+            RequestTimedOut: the connection fell silent.
         """
         history, request = self.network.history, connection.request
         if connection.corrupt:
@@ -191,7 +190,12 @@ class FaultyListerWatcher:
             await self.network.delay(self.name)
 
     async def _check(self, connection: Connection) -> None:
-        """Return if something still gets through."""
+        """Return if bytes still arrive; a silent connection is waited for.
+
+        Raises:
+            ConnectionLost: the connection is broken.
+            RequestTimedOut: the connection is silent, and the client has waited long enough.
+        """
         history, request = self.network.history, connection.request
         phase = phase_of(request)
         while connection.silent:
@@ -214,7 +218,7 @@ class FaultyListerWatcher:
 
 @dataclass(frozen=True, slots=True)
 class FaultySource:
-    """A network in the place of a client: a factory's ``Source``."""
+    """A network in the place of a client; a factory's ``Source``."""
 
     network: Network
     name: str
@@ -222,7 +226,7 @@ class FaultySource:
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
     ) -> FaultyListerWatcher:
-        """What lists and watches for one informer. Fields are not selected."""
+        """Return the lister-watcher of one informer. Field selectors are ignored."""
         return FaultyListerWatcher(self.network, self.name, resource, namespace, labels)
 
 
@@ -235,7 +239,7 @@ def _bookmark(version: int) -> bytes:
 
 
 def _outdated(query: dict[str, str], versions: int) -> dict[str, str]:
-    """What asks for a state that is so many versions older, if it asks for one at all."""
+    """Return the query for a state so many versions older, if the query names a version."""
     asked = query.get("resourceVersion", "0")
     if int(asked) <= versions:
         return query
@@ -248,4 +252,4 @@ async def _until(wake: asyncio.Event, deadline: float) -> None:
         async with asyncio.timeout_at(deadline):
             await wake.wait()
     except TimeoutError:
-        return  # something is due
+        return  # something else is due

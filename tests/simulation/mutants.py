@@ -41,7 +41,7 @@ from tests.simulation.records import History
 
 
 class DropsAnEvent(Network):
-    """Keeps back every fortieth event."""
+    """Drops every fortieth event."""
 
     _sent = 0
 
@@ -55,7 +55,7 @@ class DropsAnEvent(Network):
 
 
 class RepeatsAnEvent(Network):
-    """Sends an old modification once more, after newer ones."""
+    """Sends an old modification again, after newer ones."""
 
     def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
         super().__init__(cluster, history, chance)
@@ -75,14 +75,14 @@ class RepeatsAnEvent(Network):
 
 
 class DropsOnOverflow(ObservedMailbox):
-    """Forgets what its limit has no room for."""
+    """Drops the events for which the limit has no room."""
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         return super().put(events[: max(0, self.limit // 2 - self.pending)], at)
 
 
 class OverfillsMailbox(ObservedMailbox):
-    """Says that there is room when there is none."""
+    """Shows more free room than there is."""
 
     @property
     def free(self) -> int:
@@ -90,14 +90,14 @@ class OverfillsMailbox(ObservedMailbox):
 
 
 class ForgetsAReplay(ObservedMailbox):
-    """Doesn't tell the first of the objects that a listener found."""
+    """Leaves out the first object of a replay."""
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
         super().replay(islice(objects, 1, None), at, full=full)
 
 
 class RepeatsAReplay(ObservedMailbox):
-    """Tells twice of one of them."""
+    """Delivers one object of a replay twice."""
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
         found = list(objects)
@@ -105,7 +105,7 @@ class RepeatsAReplay(ObservedMailbox):
 
 
 class DeliversUnchanged(ObservedMailbox):
-    """Tells of what a list has confirmed."""
+    """Delivers objects that a list has confirmed unchanged."""
 
     def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
@@ -117,7 +117,7 @@ class DeliversUnchanged(ObservedMailbox):
 
 
 class SyncedEarly(ObservedMailbox):
-    """Is synced when the last object that it found is told, not when it was dealt with."""
+    """Is synced when the last initial object is delivered, not when it was handled."""
 
     def pop(self) -> Event | None:
         event = super().pop()
@@ -126,7 +126,7 @@ class SyncedEarly(ObservedMailbox):
 
 
 class QueuesEveryResync(ObservedMailbox):
-    """Queues a resync behind another: what the mailbox did before the simulation."""
+    """Queues a resync behind another one."""
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
         self.put_relist([[Updated(obj, obj, resync=True) for obj in objects]])
@@ -137,7 +137,7 @@ class QueuesEveryResync(ObservedMailbox):
 
 
 def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
-    """An informer whose listeners have such mailboxes."""
+    """Return an informer class whose listeners have such mailboxes."""
 
     class WithMailbox(ObservedInformer):
         def make_mailbox(
@@ -150,7 +150,7 @@ def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
 
 
 class LossyIndex(Index):
-    """Files every seventh object nowhere."""
+    """Leaves out every seventh object."""
 
     def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         lost = new and sum(obj.name.encode()) % 7 == 0
@@ -180,7 +180,7 @@ class SyncedFromTheStart(ObservedInformer):
 
 
 class LeavesATask(ObservedInformer):
-    """Has a task that nobody ends."""
+    """Has a task that does not end with the informer."""
 
     async def run(self, **options: Any) -> None:
         self.stray = asyncio.create_task(asyncio.sleep(1e7), name="stray")
@@ -188,7 +188,7 @@ class LeavesATask(ObservedInformer):
 
 
 class BusyWaits(ObservedInformer):
-    """Waits for its end by asking for it, over and over."""
+    """Polls for the end in a loop that never waits."""
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         for _ in count():
@@ -196,7 +196,7 @@ class BusyWaits(ObservedInformer):
 
 
 class NeverWakes(ObservedInformer):
-    """Has a waiter that nobody wakes."""
+    """Waits for an event that is never set."""
 
     async def wait_synced(self, timeout: float | None = None) -> None:
         await super().wait_synced(timeout)
@@ -204,7 +204,7 @@ class NeverWakes(ObservedInformer):
 
 
 class HidesErrors(ObservedInformer):
-    """Doesn't let anybody know that a handler raised."""
+    """Suppresses the errors of handlers."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         assert isinstance(handler, SimulatedListener)
@@ -219,7 +219,7 @@ class HidesErrors(ObservedInformer):
 
 
 class SerializesHandlers(ObservedInformer):
-    """Calls one handler after the other, as if they shared a task."""
+    """Calls one handler after the other, as if all shared a task."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
@@ -237,14 +237,14 @@ class SerializesHandlers(ObservedInformer):
 
 
 class ErrorlessStatus(ReflectorStatus):
-    """Forgets what went wrong."""
+    """Forgets errors."""
 
     def record_error(self, error: Exception) -> None:
         self.error = None
 
 
 class HidesFailures(ObservedInformer):
-    """Has a health that shows no errors."""
+    """Shows no errors in its health."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
@@ -252,7 +252,7 @@ class HidesFailures(ObservedInformer):
 
 
 class SkipsIdleTimeoutProblems(ObservedInformer):
-    """Doesn't tell the error hook when a watch was given up."""
+    """Doesn't call the error hook at an idle timeout."""
 
     def _record_problem(self, problem: Problem) -> None:
         if problem.cause != "idle_timeout":
@@ -262,18 +262,18 @@ class SkipsIdleTimeoutProblems(ObservedInformer):
 # -- what to ask for next ----------------------------------------------------------------------
 
 
-def with_state_machine(cursor: type[ObservedState]) -> type[ObservedInformer]:
-    """An informer with such a cursor."""
+def with_state_machine(machine: type[ObservedState]) -> type[ObservedInformer]:
+    """Return an informer class with such a state machine."""
 
-    class WithCursor(ObservedInformer):
+    class WithStateMachine(ObservedInformer):
         def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
-            return cursor(spec, history)
+            return machine(spec, history)
 
-    return WithCursor
+    return WithStateMachine
 
 
 class RetriesTooFast(ObservedState):
-    """Asks again at once."""
+    """Sends the next request at once."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
         hasty = BackoffPolicy(initial=0.01, maximum=0.01)
@@ -281,7 +281,7 @@ class RetriesTooFast(ObservedState):
 
 
 class NeverBacksOff(ObservedState):
-    """Thinks that every failure is the first one."""
+    """Takes every failure for the first one."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
         forgetful = BackoffPolicy(reset_after=1e-9)
@@ -289,14 +289,14 @@ class NeverBacksOff(ObservedState):
 
 
 class ForgetfulServerProfile(ServerProfile):
-    """Doesn't remember that WatchLists don't work."""
+    """Doesn't remember that WatchLists failed."""
 
     def record_watchlist_failure(self, now: float, seconds: float) -> None:
         return
 
 
 class ForgetsFailedWatchList(ObservedState):
-    """Tries a WatchList in every cycle."""
+    """Requests a WatchList in every cycle."""
 
     def __init__(self, spec: InformerSpec, history: History) -> None:
         super().__init__(spec, history)
@@ -304,7 +304,7 @@ class ForgetsFailedWatchList(ObservedState):
 
 
 class SkipsFreshnessCheck(ObservedState):
-    """Takes up a silent watch again, from where it was."""
+    """Resumes a silent watch without a freshness check."""
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
         return super()._build_request(
@@ -315,24 +315,40 @@ class SkipsFreshnessCheck(ObservedState):
 
 
 class MissesRewinds(ObservedState):
-    """Doesn't see that what it read is older than what it knew."""
+    """Doesn't notice that a state is older than the one before."""
 
     def _goes_back(self, resource_version: str) -> bool:
         return self.phase is Phase.FRESHNESS_CHECK and super()._goes_back(resource_version)
+
+
+class NeverTimesOutIdleWatch(ObservedState):
+    """Has no idle timeout."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        super().__init__(spec, history, liveness=LivenessPolicy(idle_factor=0))
+
+
+class NeverTimesOutWatchList(ObservedState):
+    """Waits for the end bookmark of a WatchList without a limit."""
+
+    def __init__(self, spec: InformerSpec, history: History) -> None:
+        super().__init__(
+            spec, history, liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6)
+        )
 
 
 # -- reading -----------------------------------------------------------------------------------
 
 
 def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]:
-    """An informer with such a reflector."""
+    """Return an informer class with such a reflector."""
 
     class WithReflector(ObservedInformer):
-        def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
+        def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
             return reflector(
                 source,
                 self._queue,
-                cursor,
+                state,
                 known=self._indexer.deduplicate,
                 reports=self._reporter,
                 keep=self._converter,
@@ -341,38 +357,8 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
     return WithReflector
 
 
-class NeverTimesOutIdleWatch(ObservedInformer):
-    """Has an idle timer that never goes off."""
-
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
-        return ObservedReflector(
-            source,
-            self._queue,
-            cursor,
-            known=self._indexer.deduplicate,
-            reports=self._reporter,
-            keep=self._converter,
-            liveness=LivenessPolicy(idle_factor=0),
-        )
-
-
-class NeverTimesOutWatchList(ObservedInformer):
-    """Waits for the end mark of a WatchList for as long as that lasts."""
-
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
-        return ObservedReflector(
-            source,
-            self._queue,
-            cursor,
-            known=self._indexer.deduplicate,
-            reports=self._reporter,
-            keep=self._converter,
-            liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
-        )
-
-
 class ComparesByVersion(ObservedReflector):
-    """Takes equal versions for equal objects, from a server that gives them a second time."""
+    """Takes equal versions for equal objects after a rewind of the server."""
 
     @property
     def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
@@ -388,7 +374,7 @@ class ComparesByVersion(ObservedReflector):
 
 
 class SkipsTransformOfLists(ObservedReflector):
-    """Has its transform look at the events of watches alone."""
+    """Transforms the events of watches alone."""
 
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
         return lambda objects: page.extend(map(self._deduplicate, objects))
@@ -408,7 +394,7 @@ class WithWatchDecoder(ObservedReflector):
 
 
 class KeepsPartialInitialList(WithWatchDecoder):
-    """Goes on with what a WatchList had shown before it broke off."""
+    """Keeps the objects of a WatchList that broke off."""
 
     _partial: InitialList | None = None
 
@@ -436,7 +422,7 @@ class ResumesFromTheLastObject(WithWatchDecoder):
 
 
 class AnyBookmarkCompletesList(WatchDecoder):
-    """Takes any annotated bookmark for the end mark, whatever it says."""
+    """Takes any annotated bookmark for the end of the initial state."""
 
     def feed(self, data: bytes) -> WatchBatch:
         return super().feed(

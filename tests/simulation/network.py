@@ -1,40 +1,41 @@
-"""The way between informers and a cluster, and what goes wrong on it.
+"""The network between informers and a cluster, with faults.
 
-A ``Network`` answers lists and watches from a ``Cluster`` as an HTTP connection would carry them:
-bytes cut anywhere, at some speed, until something breaks. Faults begin when ``begin`` is called:
+A ``Network`` answers lists and watches from a ``Cluster`` as an HTTP connection would: bytes are
+cut anywhere and have some speed, until something breaks. A ``Connection`` is one request: faults
+act on it, and it records what arrives, which is the evidence for the checks.
 
-    refuse       new requests fail for a while
-    outage       the same, and what is open breaks
-    reset        what is open, or is opened within the time, breaks after some bytes
-    stall        the same, but it falls silent: only the client can end it
-    hang         new requests get no head of an answer for a while
-    drip         bytes come a few at a time for a while
-    latency      requests and chunks take time for a while
-    corrupt      a brace in the next chunk of each stream, or in the next answer, becomes a NUL
-    html_page    requests are answered with 200 and a page for people for a while
-    status       requests are answered with an error for a while
-    version_too_large  requests are answered with 'too large resource version' for a while
-    stale_list   lists show an older state than they were asked for, for a while
-    absent       the resource isn't served for a while, says discovery too; short, and all is there
-    moved        the resource is served in another version only for a while
-    error_event  open watches end with an ERROR event
-    compact      the server forgets its history, and connections break
-    end          open watches end properly
-    unserved     watches end at once, with nothing in them, for a while
-    brief        watches end after some seconds, for a while
-    empty_watch  watches end with a bookmark as soon as there is nothing to say, for a while
-    no_watchlist  WatchLists are refused for a while: by a status, or (500) by an ERROR event
-    endless      WatchLists have no end mark for a while, and end after some seconds, or never
-    no_bookmarks, duplicate_bookmarks  bookmarks are dropped, or come twice, for a while
+The faults differ from those of ``aioinformer.testing.Faults`` in what the checks need: a fault may
+concern one informer or a share of the requests, silence stays until the client ends it, and the
+arrival of each byte is recorded. ``begin`` starts a fault. The faults that last do so for a while:
+
+    refuse               new requests fail
+    outage               new requests fail, and open ones break
+    reset                open and new requests break after some bytes
+    stall                the same, but they fall silent: only the client can end them
+    hang                 new requests get no head of an answer
+    drip                 bytes arrive a few at a time
+    latency              requests and chunks take time
+    corrupt              a brace in the next chunk of each stream or answer becomes a NUL
+    html_page            requests are answered with 200 and a page for people
+    status               requests are answered with an error
+    version_too_large    requests are answered with 'too large resource version'
+    stale_list           lists show an older state than the one that was requested
+    absent               the resource is not served, and discovery says so; too short to be believed
+    moved                the resource is served in another version only
+    error_event          open watches end with an ERROR event
+    compact              the server forgets its history, and connections break
+    end                  open watches end properly
+    unserved             watches end at once, without an event
+    brief                watches end after some seconds
+    empty_watch          watches end with a bookmark as soon as there is no event to send
+    no_watchlist         WatchLists are rejected: by a status, or (500) by an ERROR event
+    endless              WatchLists have no end mark, and end after some seconds, or never
+    no_bookmarks         bookmarks are dropped
+    duplicate_bookmarks  bookmarks are sent twice
 
 At any time a WatchList may have a bookmark in its initial state whose annotation doesn't say
-``"true"``. Each request is written down with how it ended for its client: the context manager that
-carries it sees whatever error leaves it, the client's own included.
-
-One request under way, and what is about to happen to its bytes.
-
-A ``Network`` creates connections and applies faults to them. A ``FaultyListerWatcher`` sends
-through them. They record what came through, which is the evidence for the checks.
+``"true"``. Each request is recorded with the error that ended it for its client: the context
+manager of the request sees every error that leaves it, also the client's own.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ from tests.simulation.records import Closed, FaultStarted, History, Request
 SILENCE = 75.0
 """Seconds without a byte of a list after which a client gives up (``Timeouts.silence``)."""
 HEAD = 90.0
-"""Seconds without the head of a watch after which it does (``Timeouts.watch_start``)."""
+"""Seconds without the head of a watch after which a client gives up (``Timeouts.watch_start``)."""
 GRACE = 30.0
-"""Seconds that a watch may last beyond what was asked for (``Timeouts.grace``)."""
+"""Seconds that a watch may last beyond the requested time (``Timeouts.grace``)."""
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
 _END_BOOKMARK = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
@@ -76,81 +77,80 @@ _MORE = re.compile(rb'"continue":"[^"]')
 
 
 def is_bookmark(line: bytes) -> bool:
-    """Whether a line of a watch is one, the mark behind an initial state included."""
+    """Return True if a line of a watch is a bookmark, also the one that ends an initial state."""
     return line.startswith(_BOOKMARK)
 
 
 def is_end_bookmark(line: bytes) -> bool:
-    """Whether a line of a watch is the mark behind its initial state."""
+    """Return True if a line of a watch is the bookmark that ends the initial state."""
     return line.startswith(_BOOKMARK) and _END_BOOKMARK in line
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """One request, and what is about to happen to it."""
+    """One request, with the faults that act on it."""
 
     request: Request
     resource: Resource
-    """What is asked for."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to read, or something has happened."""
+    """Set when there are bytes to send, or a fault acts on the request."""
     allowance: int | None = None
-    """Bytes until it breaks or falls silent; ``None`` if it doesn't."""
+    """Bytes until the connection breaks or falls silent; ``None`` for no end."""
     stalls: bool = False
-    """Whether it then falls silent."""
+    """True if the connection then falls silent."""
     corrupt: bool = False
-    garbage: bool = False
+    html_page: bool = False
     without_end_mark: bool = False
-    """Whether the mark behind the initial state is kept back."""
+    """True if the bookmark that ends the initial state is dropped."""
     ends: bool = False
     ends_at: float | None = None
     empty: bool = False
     error: Status | None = None
-    """The ERROR event that it ends with."""
-    _notable: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
-    """Behind how many more bytes a bookmark (or else a whole state) will be through."""
+    """The content of the ERROR event that ends the watch."""
+    _milestones: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
+    """The bytes until the next bookmarks (True) and complete states (False) have arrived."""
 
     # -- breaking -----------------------------------------------------------------------------
 
     @property
     def broken(self) -> bool:
-        """Whether nothing gets through any more, and the client knows."""
+        """True if no more bytes arrive, and the client sees that."""
         return self.allowance == 0 and not self.stalls
 
     @property
     def silent(self) -> bool:
-        """Whether nothing gets through any more, and the client doesn't know."""
+        """True if no more bytes arrive, and the client doesn't see that."""
         return self.allowance == 0 and self.stalls
 
     def cut(self, after: int, *, stalls: bool = False) -> None:
-        """Let so many more bytes through."""
+        """Break or silence the connection after so many more bytes."""
         self.allowance, self.stalls = after, stalls
 
     def due(self, now: float) -> bool:
-        """Whether it is time for the server to end it."""
+        """Return True if it is time for the server to end the request."""
         return self.ends or (self.ends_at is not None and now >= self.ends_at)
 
     # -- sending ------------------------------------------------------------------------------
 
     def announce(self, data: bytes) -> None:
-        """Look for what is worth noting when ``data``, which is sent next, is through."""
-        self._notable = list(_notable(self.request.kind, data))
+        """Find the bookmarks and the end of the initial state in ``data``, which is sent next."""
+        self._milestones = list(_milestones(self.request.kind, data))
 
     def spend(self, chunk: bytes, order: int, now: float) -> bytes:
-        """What of a chunk still gets through.
+        """Return the part of a chunk that arrives, and record the milestones in it.
 
         Args:
             chunk: the next bytes.
             order: the number of this moment.
-            now: its time.
+            now: the time of this moment.
         """
         through = chunk
         if self.allowance is not None:
             through = chunk[: self.allowance]
             self.allowance -= len(through)
-        self._notable = [(left - len(through), what) for left, what in self._notable]
-        while self._notable and self._notable[0][0] <= 0:
-            _, bookmark = self._notable.pop(0)
+        self._milestones = [(left - len(through), what) for left, what in self._milestones]
+        while self._milestones and self._milestones[0][0] <= 0:
+            _, bookmark = self._milestones.pop(0)
             if not bookmark:
                 self.request.initial_list_complete = order
             elif self.request.kind == "watch" or self.request.initial_list_complete:
@@ -162,7 +162,7 @@ class Connection:
         return f"<Connection {self.request} {state}>"
 
 
-def _notable(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
+def _milestones(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
     if kind == "list":
         if not _MORE.search(data):
             yield len(data), False
@@ -179,10 +179,10 @@ def _notable(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
 
 
 CHUNK_LINES = 16
-"""Events that come in one chunk at most: as many as fit a TLS record of 16 KiB."""
+"""The most events in one chunk: as many as fit a TLS record of 16 KiB."""
 
 DECOYS = 0.3
-"""The share of chunks of an initial state that have a bookmark which doesn't end it."""
+"""The share of chunks of an initial state with a bookmark that doesn't end the state."""
 
 _REASONS = {
     400: "BadRequest",
@@ -201,46 +201,45 @@ _TOO_LARGE_STATUSES = (
     Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
     Status(504, "Timeout", details={"causes": [{"message": _TOO_LARGE}]}),
 )
-"""How servers say that a resourceVersion isn't reached yet (client-go's isTooLargeResourceVersion
-knows these three)."""
+"""The forms in which servers say that a resourceVersion isn't reached yet (client-go's
+isTooLargeResourceVersion knows these three)."""
 
 
 class Network:
-    """Carries the requests of all informers of a history."""
+    """The network of all informers of a history."""
 
     def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
-        """Make a network without faults.
+        """Create a network without faults.
 
         Args:
-            cluster: who answers.
-            history: where requests and faults are written down.
-            chance: decides how bytes are cut.
+            cluster: answers the requests.
+            history: receives the records of requests and faults.
+            chance: decides the cuts between bytes.
         """
         self.cluster = cluster
         self.history = history
         self.chance = chance
         self.open: list[Connection] = []
-        """Requests whose context was not left."""
+        """Requests whose context was not left yet."""
         self.on_failure: Callable[[str], None] | None = None
-        """Called with an informer's name when a request of its has failed."""
+        """Called with the name of an informer of which a request has failed."""
         self._lasting: dict[FaultKind, list[tuple[float, Fault]]] = {}
 
     # -- faults -------------------------------------------------------------------------------
 
     def begin(self, fault: Fault) -> None:
-        """Something breaks, now."""
-        order, now = self.history.stamp()
-        self.history.faults.append(FaultStarted(order, now, fault))
+        """Begin a fault now."""
+        now = self.history.add(FaultStarted, fault).time
         self._lasting.setdefault(fault.kind, []).append((now + fault.lasting, fault))
         if fault.kind == "compact":
             self.cluster.compact()
         for connection in self.open:
             if fault.target in ("", connection.request.informer):
-                self._strike(connection, fault)
+                self._act(connection, fault)
                 connection.wake.set()
 
-    def _strike(self, connection: Connection, fault: Fault) -> None:
-        """What a fault does to an open connection."""
+    def _act(self, connection: Connection, fault: Fault) -> None:
+        """Let a fault act on an open connection."""
         match fault.kind:
             case "reset" | "stall":
                 connection.cut(fault.amount, stalls=fault.kind == "stall")
@@ -253,10 +252,10 @@ class Network:
             case "end":
                 connection.ends = True
             case _:
-                pass  # it lasts, rather than strikes
+                pass  # concerns new requests, or lasts
 
     def current(self, kind: FaultKind, informer: str) -> Fault | None:
-        """The fault of a kind that lasts now for an informer."""
+        """Return a fault of a kind that lasts now and concerns an informer."""
         pairs = self._lasting.get(kind)
         if not pairs:
             return None
@@ -266,7 +265,7 @@ class Network:
         return next(hits, None)
 
     def hits(self, kind: FaultKind, informer: str) -> Fault | None:
-        """The fault of a kind that hits a new request of an informer."""
+        """Return a fault of a kind that concerns a new request of an informer."""
         if self.current(kind, informer) is None:
             return None
         for _, fault in self._lasting[kind]:
@@ -277,15 +276,14 @@ class Network:
     # -- requests -----------------------------------------------------------------------------
 
     def version(self, informer: str, resource: Resource) -> Resource:
-        """A resource in the version in which it is served to an informer now."""
+        """Return a resource in the version in which the server has it for an informer now."""
         moved = self.current("moved", informer) is not None
         return replace(resource, version="v9" if moved else "v1")
 
     @contextmanager
     def carry(self, request: Request, resource: Resource) -> Generator[Connection]:
-        """A connection for a request; writes down how it ends."""
+        """Open a connection for a request, and record its end."""
         connection = Connection(request, resource)
-        self.history.requests.append(request)
         self.open.append(connection)
         try:
             yield connection
@@ -296,15 +294,13 @@ class Network:
             raise
         finally:
             self.open.remove(connection)
-            order, now = self.history.stamp()
-            request.ended = now
-            self.history.closings.append(Closed(order, now, request))
+            request.ended = self.history.add(Closed, request).time
 
     async def admit(self, connection: Connection) -> None:
-        """Let a request through to the server, or not.
+        """Wait until the server begins its answer.
 
         Raises:
-            FetchError: it doesn't get there, or the server refuses.
+            FetchError: the request doesn't get to the server, or the answer is an error.
         """
         request = connection.request
         informer, phase = request.informer, phase_of(request)
@@ -315,19 +311,19 @@ class Network:
             request.silent_since = self.history.clock()
             await asyncio.sleep(HEAD if phase == "watch" else SILENCE)
             raise RequestTimedOut("no answer came in time", phase=phase)
-        if (status := self._refusal(connection)) is not None:
+        if (status := self._error_answer(connection)) is not None:
             raise server_error(status, phase=phase)
         for kind in ("reset", "stall"):
             if fault := self.hits(kind, informer):
                 connection.cut(fault.amount, stalls=kind == "stall")
         connection.corrupt = self.hits("corrupt", informer) is not None
-        connection.garbage = self.hits("html_page", informer) is not None
+        connection.html_page = self.hits("html_page", informer) is not None
         if phase == "watch":
             self._shorten(connection)
         request.answered = request.last_read = self.history.clock()
 
-    def _refusal(self, connection: Connection) -> Status | None:
-        """What the server answers instead."""
+    def _error_answer(self, connection: Connection) -> Status | None:
+        """Return the error that the server answers instead, if there is one."""
         request = connection.request
         informer = request.informer
         elsewhere = self.version(informer, connection.resource) != connection.resource
@@ -342,7 +338,7 @@ class Network:
         return None
 
     def _shorten(self, connection: Connection) -> None:
-        """What a watch won't have, or won't reach."""
+        """Apply the faults that end a watch early or leave something out of it."""
         informer, now = connection.request.informer, self.history.clock()
         connection.ends = self.hits("unserved", informer) is not None
         connection.empty = self.hits("empty_watch", informer) is not None
@@ -356,14 +352,14 @@ class Network:
                 connection.ends_at = now + fault.amount if fault.amount else None
 
     async def delay(self, informer: str) -> None:
-        """Take the time that the network takes now."""
+        """Wait for the present latency."""
         fault = self.current("latency", informer)
         await asyncio.sleep(fault.amount / 1000 if fault else 0)
 
     # -- bytes --------------------------------------------------------------------------------
 
     def pieces(self, connection: Connection, data: bytes) -> list[bytes]:
-        """Bytes cut as they arrive: anywhere."""
+        """Cut bytes anywhere, as they would arrive."""
         fault = self.current("drip", connection.request.informer)
         if fault and len(data) <= fault.amount * 200:
             return [data[at : at + fault.amount] for at in range(0, len(data), fault.amount)]
@@ -373,7 +369,7 @@ class Network:
         return [data[:cut], data[cut:]]
 
     def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        """The events of a watch as they are sent: without bookmarks, or with too many."""
+        """Return the events of a watch as they are sent, with the faults of bookmarks."""
         request = connection.request
         if connection.without_end_mark:
             lines = [line for line in lines if not is_end_bookmark(line)]
@@ -386,7 +382,7 @@ class Network:
         return lines
 
     def _with_a_decoy(self, lines: list[bytes]) -> list[bytes]:
-        """With a bookmark before the mark that isn't the mark."""
+        """Add a bookmark before the end mark that isn't the end mark."""
         marks = [at for at, line in enumerate(lines) if is_end_bookmark(line)]
         if self.chance.random() >= DECOYS:
             return lines
@@ -394,7 +390,7 @@ class Network:
         return [*lines[:at], _decoy(self.cluster.resource_version), *lines[at:]]
 
     def corrupted(self, data: bytes) -> bytes:
-        """With one brace broken: nothing else in these bodies is certain to be noticed."""
+        """Break one brace: no other change of these bodies is certain to be noticed."""
         braces = [at for at, byte in enumerate(data) if byte == ord("{")]
         if not braces:
             return data
@@ -402,13 +398,16 @@ class Network:
         return data[:at] + b"\0" + data[at + 1 :]
 
     def __repr__(self) -> str:
-        return f"<Network open={len(self.open)} faults={len(self.history.faults)}>"
+        return f"<Network open={len(self.open)} faults={len(self.history.of(FaultStarted))}>"
 
 
 def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Status:
-    """What a server says with a code; of a 404, ``plain`` text or the usual object.
+    """Return the status that a server sends with a code.
 
-    ``504`` is a resourceVersion that is too large, ``502`` any other failure.
+    Args:
+        code: the HTTP status; 504 means a resourceVersion that is too large.
+        retry_after: seconds for ``Retry-After``; 0 for none.
+        plain: send a 404 as plain text instead of an object.
     """
     if code == 504:
         return _TOO_LARGE_STATUSES[0]
@@ -420,7 +419,7 @@ def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Sta
 
 
 def phase_of(request: Request) -> Phase:
-    """During what errors of a request happen."""
+    """Return the phase of the errors of a request."""
     if request.kind == "lookup":
         return "discovery"
     return "watch" if request.kind in ("watch", "watchlist") else "list"

@@ -1,9 +1,10 @@
 """A plan: everything that will happen in one history, as plain values.
 
-Who listens to what, what is written when, what breaks when. ``workload`` draws one from a seed,
-``run`` carries it out, ``shrink`` leaves parts of it out. A step means something whatever the
-other steps are, so that any part of a plan is a plan: putting an object creates or replaces it,
-removing one that isn't there does nothing, and neither does restoring without a backup.
+A plan has informers and steps: listeners that join and leave, writes, and faults. ``generator``
+draws a plan from a seed, ``world`` carries it out, and ``runner`` leaves out steps to make a
+failing plan smaller. Each step means the same without the others, so that any part of a plan is a
+plan: to put an object creates or replaces it, and to remove an object that isn't there, or to
+restore without a backup, does nothing.
 """
 
 from __future__ import annotations
@@ -17,18 +18,17 @@ from aioinformer._core.objects.resources import Resource, find_built_in
 
 PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
-"""A custom resource: its lists have their items before their metadata."""
-
+"""A custom resource, whose lists have their items before their metadata."""
 
 DROPPED = "node-3"
-"""Objects on this node are dropped by a transform that ``cuts``."""
+"""A transform that ``cuts`` drops the objects on this node."""
 SHIFT = 7_000_000
-"""What such a transform adds to the value of the others. Filters that raise look at what is left of
-a value divided by 7."""
+"""A transform that ``cuts`` adds this to the value of the other objects. It is a multiple of 7,
+since filters that raise look at the remainder of a value divided by 7."""
 
 Transforms: TypeAlias = Literal["", "cuts", "refuses"]
-"""What the transform of an informer does, if it has one: ``cuts`` drops some objects and changes
-the others, ``refuses`` raises at objects on the node ``node-x``."""
+"""The transform of an informer, if any: ``cuts`` drops some objects and changes the others;
+``refuses`` raises at objects on the node ``node-x``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +38,15 @@ class InformerSpec:
     name: str
     namespace: str | None = None
     app: str = ""
-    """It selects the objects whose label ``app`` is this; empty for no selector."""
+    """The value of the label ``app`` that the informer selects; empty for no selector."""
     resync: float = 0.0
     page_size: int = 0
     high_mark: int = 10_000
-    """Entries at which its queue is full."""
+    """Entries at which the queue is full."""
     raising_index: bool = False
-    """Whether its index function raises at objects on the node ``node-x``."""
+    """True if the index function raises at objects on the node ``node-x``."""
     watch_list: bool = True
-    """Whether it asks for WatchLists rather than lists."""
+    """True if the informer asks for WatchLists rather than lists."""
     transform: Transforms = ""
 
 
@@ -82,24 +82,23 @@ class ListenerSpec:
     limit: int = 1024
     overflow: OverflowName = "block"
     delay: float = 0.0
-    """Seconds that it sleeps at each event."""
+    """Seconds that the listener sleeps at each event."""
     concurrency: int = 1
     timeout: float | None = None
     """Seconds that a call may take."""
     resync: float | None = None
-    """Its own period; ``None`` for that of its informer."""
+    """The listener's own resync period; ``None`` for that of the informer."""
     passing: str = ""
-    """It hears only of objects with this ``app=`` or ``node=``; empty for all. With a ``!`` at the
-    end its filter raises at some of the others.
-    """
+    """The ``app=`` or ``node=`` of the objects that pass the filter; empty for no filter. A filter
+    with a ``!`` at the end raises at some of the other objects."""
     changes: str = ""
-    """It hears only of updates in which this has changed, ``app`` or ``node``; empty for all."""
+    """The part, ``app`` or ``node``, whose changes pass the filter; empty for all changes."""
     plain: bool = False
-    """Whether its handler is a function that isn't async."""
+    """True if the handler is a function that isn't async."""
 
     @property
     def streams(self) -> bool:
-        """Whether it reads rather than being called."""
+        """True if the listener reads a stream, False if it is a handler."""
         return self.behaviour in ("stream", "interrupted", "merged")
 
 
@@ -128,31 +127,16 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
-    """Delete all objects, and serve their resource no longer."""
+class ServerStep:
+    """Change the server as a whole.
+
+    ``withdraw`` deletes all objects and their resource, which ``serve`` brings back; no object is
+    written in between. ``restore`` brings back the objects and the resourceVersion of the last
+    ``back_up``.
+    """
 
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Serve:
-    """Serve it again. Nothing is written in between."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Backup:
-    """Keep a copy of all that the server holds."""
-
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """Bring the last copy back: objects and the resourceVersion are those of then."""
-
-    at: float
+    action: Literal["withdraw", "serve", "back_up", "restore"]
 
 
 FaultKind: TypeAlias = Literal[
@@ -181,31 +165,31 @@ FaultKind: TypeAlias = Literal[
     "no_bookmarks",
     "duplicate_bookmarks",
 ]
-"""What breaks; ``network`` says what each does."""
+"""The kinds of faults, which ``network`` describes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something breaks."""
+    """Begin a fault."""
 
     at: float
     kind: FaultKind
     lasting: float = 0.0
     """Seconds."""
     amount: int = 0
-    """Bytes of a reset, stall or drip, milliseconds of latency, code of a status or error event,
-    seconds of a brief or endless watch, dialect of a server that lags."""
+    """Bytes of a reset, stall or drip; milliseconds of latency; the code of a status or error
+    event; seconds of a brief or endless watch; the form of ``version_too_large``."""
     retry_after: int = 0
-    """Seconds that a status asks for."""
+    """The seconds in the ``Retry-After`` of a status."""
     share: float = 1.0
-    """The share of new requests that it hits while it lasts."""
+    """The share of new requests that the fault concerns while it lasts."""
     target: str = ""
-    """The informer whose connections it hits; empty for all."""
+    """The informer whose connections the fault concerns; empty for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A listener joins."""
+    """Let a listener join."""
 
     at: float
     listener: ListenerSpec
@@ -213,7 +197,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two listeners join, whose streams are read as one."""
+    """Let two listeners join whose streams are read as one."""
 
     at: float
     listeners: tuple[ListenerSpec, ListenerSpec]
@@ -221,7 +205,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A listener leaves."""
+    """Remove a listener."""
 
     at: float
     listener: str
@@ -229,64 +213,62 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A factory is entered, has one informer for a while, and is left."""
+    """Enter a factory, use one informer for a while, and leave."""
 
     at: float
     name: str
     lasting: float
     drains: bool = False
-    """Whether its handler is to finish what is pending when the factory is left."""
+    """True if the handler must finish what is pending when the factory is left."""
     delay: float = 0.0
-    """Seconds that its handler sleeps at each event."""
+    """Seconds that the handler sleeps at each event."""
     fails: int = 0
-    """At which event its handler raises, which is to end the factory; 0 for none."""
+    """The number of the event at which the handler raises to end the factory; 0 for none."""
 
 
-Step: TypeAlias = (
-    Put | Remove | Withdraw | Serve | Backup | Restore | Fault | Join | Merge | Leave | Visit
-)
+Step: TypeAlias = Put | Remove | ServerStep | Fault | Join | Merge | Leave | Visit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One history to be."""
+    """Everything that will happen in one history."""
 
     seed: int
-    """Decides what the plan doesn't: the order of callbacks, how bytes are cut, jitter."""
+    """Decides what the plan doesn't: the order of callbacks, the cuts between bytes, jitter."""
     informers: tuple[InformerSpec, ...]
     steps: tuple[Step, ...]
-    """In order of time."""
+    """In the order of time."""
     custom: bool = False
-    """Whether the objects are of a custom resource."""
+    """True if the objects are of a custom resource."""
     window: int = 1000
     """Changes that the server remembers."""
     watch_buffer: int = 1000
     """Events that the server keeps for a client that doesn't read."""
     watch_list: bool = True
-    """Whether the server's storage can serve a WatchList."""
+    """True if the server's storage can serve a WatchList."""
     cost: float = 0.0
-    """Seconds between two looks at the clock, at most."""
+    """The most seconds between two looks at the clock."""
     settle: float = 800.0
-    """Seconds after the last step: a watch that fell silent lasts 600 s and 30 s of grace, then
-    comes a wait of 60 s at most, and time for the slow."""
+    """Seconds after the last step: a watch that fell silent lasts 600 s and 30 s of grace; then
+    there is a wait of at most 60 s, and time for slow listeners."""
 
     @property
     def resource(self) -> Resource:
-        """Of what the objects are."""
+        """The resource of the objects."""
         return WIDGETS if self.custom else PODS
 
     @property
     def faults(self) -> int:
-        """How many faults it has."""
+        """The number of faults."""
         return sum(isinstance(step, Fault) for step in self.steps)
 
     @property
     def ends(self) -> float:
-        """When everything is judged."""
+        """The time at which everything is judged."""
         return max((_end(step) for step in self.steps), default=0.0) + self.settle
 
     def keep(self, kept: Iterable[int]) -> Plan:
-        """The plan with these of its steps alone."""
+        """Return the plan with the steps at these indexes alone."""
         return replace(self, steps=tuple(self.steps[index] for index in sorted(kept)))
 
 

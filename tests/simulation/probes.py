@@ -1,13 +1,9 @@
-"""An informer that can be looked into; its listeners are ``listener``'s.
+"""Informers that record samples, problems, transitions, and the numbers of their mailboxes.
 
-The informer is the library's own; what is added are looks at what is not public: how much waits in
-the queue and in each mailbox. A subclass with a planted bug in the place of ``ObservedInformer``
-shows what the checker is worth.
-
-A reflector that writes down which rows of its table it takes.
-
-The decisions are the library's own. ``make_state`` and ``make_reflector`` of an observed informer
-are where a subclass with a planted bug goes in.
+The informer is the library's own. The probes add what is not public: the length of the queue, and
+the pending batches of each mailbox. A subclass with a planted bug in the place of a class here
+shows that the checks notice the bug: ``make_state``, ``make_reflector`` and ``make_mailbox`` create
+the parts.
 """
 
 from __future__ import annotations
@@ -33,18 +29,34 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
-from tests.simulation.records import History, ListenerSample, ProblemReported, Sample, Transition
+from tests.simulation.records import (
+    History,
+    ListenerSample,
+    ProblemReported,
+    Request,
+    Sample,
+    Transition,
+)
 
 
 class ObservedState(ListWatchState):
-    """A cursor that writes down which rows of its table are looked up."""
+    """A state machine that records each transition."""
 
     def __init__(
-        self, spec: InformerSpec, history: History, *, backoff: Backoff | None = None
+        self,
+        spec: InformerSpec,
+        history: History,
+        *,
+        backoff: Backoff | None = None,
+        liveness: LivenessPolicy | None = None,
     ) -> None:
-        """Make the cursor of an informer of ``spec``."""
+        """Create the state machine of an informer of ``spec``."""
         super().__init__(
-            backoff=backoff, page_size=spec.page_size, watch_list=spec.watch_list, discovery=True
+            backoff=backoff,
+            page_size=spec.page_size,
+            watch_list=spec.watch_list,
+            discovery=True,
+            liveness=liveness,
         )
         self._name = spec.name
         self._history = history
@@ -52,7 +64,7 @@ class ObservedState(ListWatchState):
     def advance(
         self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
     ) -> ScheduledRequest:
-        """The request under way ended so; what comes next."""
+        """Record and return the transition after a request."""
         phase, known, bookmark_interval = (
             self.phase,
             self.resource_version,
@@ -60,81 +72,77 @@ class ObservedState(ListWatchState):
         )
         step = super().advance(outcome, now=now, jitter=jitter, retry_after=retry_after)
         history = self._history
-        asked = next(each for each in reversed(history.requests) if each.informer == self._name)
-        order, time = history.stamp()
-        history.transitions.append(
-            Transition(
-                order, time, self._name, phase, outcome, step.delay, asked, known, bookmark_interval
-            )
+        asked = next(each for each in reversed(history.of(Request)) if each.informer == self._name)
+        history.add(
+            Transition, self._name, phase, outcome, step.delay, asked, known, bookmark_interval
         )
         return step
 
 
 class ObservedReflector(Reflector):
-    """A reflector with such a cursor."""
+    """A reflector with an observed state machine."""
 
     def __init__(
         self,
         source: ListerWatcher,
         queue: DeltaQueue,
-        cursor: ObservedState,
+        state: ObservedState,
         *,
         known: Callable[[KubeObject], KubeObject],
         reports: InformerReporter,
-        liveness: LivenessPolicy | None = None,
         keep: Converter | None = None,
     ) -> None:
-        """Make a reflector that goes where ``cursor`` says."""
-        super().__init__(source, queue, known=known, reports=reports, liveness=liveness, keep=keep)
-        self._state = cursor
+        """Create a reflector whose requests ``state`` decides."""
+        super().__init__(source, queue, known=known, reports=reports, keep=keep)
+        self._state = state
 
 
 class CountedFailures(NoMetrics):
-    """Counts the failures that metrics are told of."""
+    """Metrics that count failures."""
 
     def __init__(self, history: History) -> None:
-        """Count them in ``history``."""
+        """Create metrics that count in ``history``."""
         self._history = history
 
     def failed(self, informer: str, phase: str, error: str) -> None:
-        """One more."""
+        """Count one failure."""
         self._history.counted[informer, phase, error] += 1
 
 
 INDEX = "node"
-_INDEX_LOOKS = 4
+_SAMPLES_PER_INDEX = 4
 """One sample in so many has the index in it."""
 
 
 class NodeRejected(ValueError):
-    """What a touchy index function raises, and a transform that refuses."""
+    """The error of a raising index function and of a transform that rejects objects."""
 
 
-class Present(Protocol):
-    """A listener that can be looked at."""
+class Observable(Protocol):
+    """A listener that can be sampled."""
 
     def sample_listener(self) -> ListenerSample | None:
-        """Its numbers now; ``None`` while it isn't there."""
+        """Return the numbers of the listener; ``None`` while it is not registered."""
         ...
 
 
 class ObservedMailbox(Mailbox):
-    """A mailbox that says how many batches it holds, and when it overflows."""
+    """A mailbox that shows its batches, and reports arrivals and its overflow."""
 
     on_event: Callable[[], None] | None = None
-    """Is called when something has come."""
+    """Called when live events have arrived."""
     on_overflow: Callable[[], None] | None = None
-    """Is called when it has ended since it was too full."""
+    """Called when the mailbox has ended because of its overflow."""
     twice: bool = False
-    """Whether it was given the changes of a list while it had those of another."""
+    """True if the mailbox received the changes of a list while those of another were pending."""
 
     def __init__(self, **options: Any) -> None:
-        """Make a mailbox, as ``Mailbox`` does."""
+        """Create a mailbox, with the options of ``Mailbox``."""
         super().__init__(**options)
         self._merged_events: dict[int, Event] = {}
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
-        """Live events have come."""
+        """Queue live events."""
         came = super().put(events, at)
         if came and self.on_event is not None:
             self.on_event()
@@ -143,22 +151,24 @@ class ObservedMailbox(Mailbox):
     def put_relist(
         self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
     ) -> None:
-        """The changes of a list have come."""
+        """Queue the changes of a list."""
         self.twice = self.twice or self.relist_pending
         super().put_relist(batches, at, initial=initial)
 
     def _next_coalesced(self) -> Event | None:
         event = super()._next_coalesced()
         if event is not None:
-            self._merged_events[id(event)] = event  # kept, so that its number is nobody else's
+            self._merged_events[id(event)] = (
+                event  # a reference, so that no other event has this id
+            )
         return event
 
     def was_merged(self, event: Event) -> bool:
-        """Whether this is one that others may have been merged into. Once for each."""
+        """Return True, once, if others may have been merged into this event."""
         return self._merged_events.pop(id(event), None) is not None
 
     def clear(self) -> Iterator[None]:
-        """Drop everything that is pending."""
+        """Discard all pending events."""
         if self.overflowed and self.on_overflow is not None:
             self.on_overflow()
             self.on_overflow = None
@@ -166,12 +176,12 @@ class ObservedMailbox(Mailbox):
 
     @property
     def batches(self) -> int:
-        """What isn't made of live events: replays, diffs of lists, resyncs, marks."""
+        """The number of pending batches beside live events: replays, diffs, resyncs, marks."""
         return self._live.uncounted + (self._initial is not None) + (self._resync is not None)
 
     @property
     def dropping(self) -> bool:
-        """Whether some of what is pending will not be told, since it is of objects that went."""
+        """True if some pending events will be discarded, because their objects are deleted."""
         return bool(self._unseen)
 
 
@@ -179,13 +189,13 @@ class ObservedInformer(SharedInformer):
     """An informer of a history."""
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        """Make an informer of ``spec`` whose samples go to ``history``."""
+        """Create an informer of ``spec`` that records in ``history``."""
         super().__init__(
             source,
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
-            indexers={INDEX: _refusing if spec.raising_index else _node},
+            indexers={INDEX: _rejecting if spec.raising_index else _node},
             resync=spec.resync,
             metrics=CountedFailures(history),
             on_error=self._record_problem,
@@ -194,33 +204,30 @@ class ObservedInformer(SharedInformer):
         vars(self._listeners)["make_mailbox"] = self._make_mailbox
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
-        self.listeners: list[Present] = []
+        self.listeners: list[Observable] = []
         self.newest_mailbox: ObservedMailbox | None = None
-        """That of the listener that joined last."""
+        """The mailbox of the listener that joined last."""
         self._history = history
 
     def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
-        """What decides what to ask for next."""
+        """Create the state machine, which decides what to request next."""
         return ObservedState(spec, history)
 
-    def make_reflector(self, source: ListerWatcher, cursor: ObservedState) -> Reflector:
-        """What feeds the queue."""
+    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
+        """Create the reflector, which feeds the queue."""
         return ObservedReflector(
             source,
             self._queue,
-            cursor,
+            state,
             known=self._indexer.deduplicate,
             reports=self._reporter,
             keep=self._converter,
         )
 
     def _record_problem(self, problem: Problem) -> None:
-        """The error hook."""
-        order, now = self._history.stamp()
+        """Record a problem. This is the error hook."""
         said = f"{type(problem.error).__name__}: {problem.error}"
-        self._history.problems.append(
-            ProblemReported(order, now, problem.informer, problem.phase, problem.cause, said)
-        )
+        self._history.add(ProblemReported, problem.informer, problem.phase, problem.cause, said)
 
     def _make_mailbox(
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None = None
@@ -232,39 +239,35 @@ class ObservedInformer(SharedInformer):
     def make_mailbox(
         self, limit: int, overflow: Overflow, each: EventMap | None
     ) -> ObservedMailbox:
-        """A mailbox for a listener; ``each`` is its filter."""
+        """Create the mailbox of a listener; ``each`` is the filter."""
         holds = self._indexer.holds
         return ObservedMailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
 
     def sample(self) -> None:
-        """Write down what it shows now, unless everything is being ended."""
+        """Record the state that the informer shows now, unless everything is being ended."""
         if self._history.over:
             return
         health = self.health
-        order, now = self._history.stamp()
         lister, version_of = self.lister.unsynced, self._history.version_of
-        with_index = len(self._history.samples) % _INDEX_LOOKS == 0
-        self._history.samples.append(
-            Sample(
-                order,
-                now,
-                self.name,
-                self.synced,
-                health.resource_version,
-                {obj.key: version_of(obj) for obj in lister},
-                self._filed() if with_index else None,
-                frozenset(health.rejected),
-                health.state,
-                f"{type(health.error).__name__}: {health.error}" if health.error else "",
-                health.retry_in,
-                health.blocked_by,
-                health.rewinds,
-                len(self._queue.fifo),
-                tuple(filter(None, (each.sample_listener() for each in self.listeners))),
-            )
+        with_index = len(self._history.of(Sample)) % _SAMPLES_PER_INDEX == 0
+        self._history.add(
+            Sample,
+            self.name,
+            self.synced,
+            health.resource_version,
+            {obj.key: version_of(obj) for obj in lister},
+            self._keys_by_index_value() if with_index else None,
+            frozenset(health.rejected),
+            health.state,
+            f"{type(health.error).__name__}: {health.error}" if health.error else "",
+            health.retry_in,
+            health.blocked_by,
+            health.rewinds,
+            len(self._queue.fifo),
+            tuple(filter(None, (each.sample_listener() for each in self.listeners))),
         )
 
-    def _filed(self) -> dict[str, frozenset[ObjectKey]]:
+    def _keys_by_index_value(self) -> dict[str, frozenset[ObjectKey]]:
         lister = self.lister.unsynced
         values = sorted(lister.index_values(INDEX))
         return {
@@ -277,7 +280,7 @@ def _node(obj: KubeObject) -> str:
     return name
 
 
-def _refusing(obj: KubeObject) -> str:
+def _rejecting(obj: KubeObject) -> str:
     name = _node(obj)
     if name == "node-x":
         raise NodeRejected(name)
@@ -292,7 +295,7 @@ def _cutting(obj: KubeObject) -> Mapping[str, Any] | None:
 
 
 def _strict(obj: KubeObject) -> KubeObject:
-    _refusing(obj)
+    _rejecting(obj)
     return obj
 
 

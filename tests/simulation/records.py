@@ -1,26 +1,18 @@
-"""What is written down of a history: one class for each kind of thing that happens.
+"""Records of everything that happens in a history, in order: the evidence for the checks.
 
-Every record carries a number: the order in which things happened, which virtual time doesn't
-give, since much happens at one moment. Objects are written down as ``(uid, version, value)``.
-
-How listeners end when nobody has removed them: too slow, or with their factory.
-
-Records like those of ``records``; ``endings`` judges them.
-
-What happened in one run, written down in order: the evidence that the promises are judged by.
-
-The records are ``records``'. Nothing is judged here, and nothing is formatted until somebody wants
-the trace.
+Every record has a number, the order in which things happened. Virtual time doesn't give the order,
+since much happens at one moment. An object is recorded as a ``Version``. Nothing is judged here,
+and nothing is formatted until the trace is wanted.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Literal, NamedTuple, TypeAlias
+from itertools import chain, count
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import Verb
@@ -29,16 +21,18 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from tests.simulation.plan import Fault, ListenerSpec, Plan
 
 NEVER = float("inf")
+_VALUE = re.compile(rb'"value":(\d+)')
 
 
 class Version(NamedTuple):
-    """Which object, and which state of it."""
+    """One state of one object."""
 
     uid: str
     number: int
     """The resourceVersion."""
     value: int = 0
-    """What was written. A server that is restored from a backup gives versions a second time."""
+    """The written value. A server that is restored from a backup assigns versions a second time,
+    so that the version alone does not identify a state."""
 
     def __str__(self) -> str:
         return f"{self.uid[:8]}@{self.number}"
@@ -49,15 +43,18 @@ State: TypeAlias = Mapping[ObjectKey, Version]
 
 @dataclass(slots=True)
 class Record:
-    """Something happened."""
+    """Something that happened."""
 
     order: int
     time: float
 
 
+# -- the server --------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class Write(Record):
-    """The server stored or removed an object; its log."""
+    """The server stored or removed an object."""
 
     version: int
     key: ObjectKey
@@ -75,7 +72,7 @@ class Write(Record):
 
 @dataclass(slots=True)
 class BackupMade(Record):
-    """A backup was made."""
+    """A backup of the server was made."""
 
     version: int
 
@@ -85,7 +82,7 @@ class BackupMade(Record):
 
 @dataclass(slots=True)
 class Restored(Record):
-    """The server has gone back to a backup."""
+    """The server was restored from a backup."""
 
     backup: BackupMade
     version: int
@@ -110,36 +107,39 @@ class FaultStarted(Record):
         )
 
 
+# -- requests ----------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class Request(Record):
-    """An informer asked the server for something."""
+    """An informer sent a request."""
 
     informer: str
     kind: Verb
     query: str
     length: float = 0.0
-    """Seconds that a watch was asked to last."""
+    """The seconds that the informer asked a watch to last."""
     since: int = 0
-    """The version after which it was asked to start."""
+    """The version after which the informer asked a watch to start."""
     ended: float | None = None
-    """When its context was left."""
+    """The time at which the request's context was left."""
     failure: str = ""
-    """The error that ended it, as ``Type: text``."""
+    """The error that ended the request, as ``Type: text``."""
     expired: bool = False
-    """Whether that was a 410, or 'too large': the first of an outage needs no wait."""
+    """True if that was a 410 or 'too large': the first of an outage needs no wait."""
     retry_after: float = 0.0
     changes: int = 0
-    """Events that were sent, but for bookmarks."""
+    """Events that were sent, without bookmarks."""
     answered: float = NEVER
-    """When the head of the answer came."""
+    """The time at which the head of the answer arrived."""
     initial_list_complete: int = 0
-    """The number of the moment when a whole state was through; 0 if none was."""
+    """The number of the moment at which a whole state had arrived; 0 for never."""
     bookmarks: list[float] = field(default_factory=list[float])
-    """When bookmarks were through, the mark behind an initial state left out."""
+    """The times at which bookmarks had arrived, without the one that ends an initial state."""
     last_read: float = 0.0
-    """When its client was last through with something, and ready for more."""
+    """The last time at which the client had read something and was ready for more."""
     silent_since: float | None = None
-    """Since when nothing comes, and nothing will."""
+    """The time since which nothing arrives, and nothing will."""
 
     def __str__(self) -> str:
         return f"{self.informer} asks: {self.kind} {self.query}"
@@ -159,22 +159,22 @@ class Closed(Record):
 
 @dataclass(slots=True)
 class Transition(Record):
-    """A reflector looked up what follows: a row of its table."""
+    """A reflector took a row of its transition table."""
 
     informer: str
     phase: Phase
     outcome: Outcome
     delay: float
     request: Request
-    """The one that has ended."""
+    """The request that has ended."""
     version: str
     """The last version that the reflector knew then."""
     bookmark_interval: float | None
-    """How far apart it took bookmarks to be."""
+    """The reflector's estimate of the time between bookmarks."""
 
     @property
     def row(self) -> tuple[Phase, Outcome]:
-        """Where it is in the table."""
+        """The place in the table."""
         return self.phase, self.outcome
 
     def __str__(self) -> str:
@@ -182,9 +182,12 @@ class Transition(Record):
         return f"{self.informer} finds: {row}, knows rv={self.version}, waits {self.delay:.6f} s"
 
 
+# -- reports -----------------------------------------------------------------------------------
+
+
 @dataclass(slots=True)
 class ProblemReported(Record):
-    """The error hook was told of something."""
+    """The error hook was called."""
 
     informer: str
     phase: str
@@ -196,8 +199,35 @@ class ProblemReported(Record):
 
 
 @dataclass(slots=True)
+class Logged(Record):
+    """The library logged a warning or an error."""
+
+    level: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"log {self.level}: {self.message}"
+
+
+# -- listeners ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Joined(Record):
+    """A listener joined."""
+
+    listener: ListenerSpec
+    cached: State | None
+    """The cache at that moment; ``None`` before the first full state."""
+
+    def __str__(self) -> str:
+        there = "nothing yet" if self.cached is None else f"{len(self.cached)} objects"
+        return f"{self.listener.name} joins {self.listener.informer}, which has {there}"
+
+
+@dataclass(slots=True)
 class EventDelivered(Record):
-    """A listener was told of an event."""
+    """A listener received an event."""
 
     listener: str
     what: Literal["added", "updated", "deleted"]
@@ -207,24 +237,24 @@ class EventDelivered(Record):
     note: str
     """``initial``, ``resync``, or the reason of a deletion."""
     cached: Version | None
-    """What the cache held under that key at that moment."""
+    """The version in the cache under that key at that moment."""
     returned: int = 0
-    """The number of the moment when the handler was through with it; 0 if it never was."""
+    """The number of the moment at which the handler returned; 0 for never."""
     until: float = NEVER
-    """When that was."""
+    """The time of that moment."""
     raised: str = ""
     merged: bool = False
-    """Whether it may have taken in others, in a mailbox that was too full."""
+    """True if other events may have been merged into this one in a full mailbox."""
 
     def __str__(self) -> str:
         since = f" from {self.old}" if self.old else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{self.listener} hears: {self.what} {self.key} {self.version}{since}{note}"
+        return f"{self.listener} receives: {self.what} {self.key} {self.version}{since}{note}"
 
 
 @dataclass(slots=True)
 class FilterRaised(Record):
-    """A listener's filter raised."""
+    """The filter of a listener raised."""
 
     listener: str
 
@@ -233,28 +263,60 @@ class FilterRaised(Record):
 
 
 @dataclass(slots=True)
-class Joined(Record):
-    """A listener joined."""
-
-    listener: ListenerSpec
-    cached: State | None
-    """What was cached then; ``None`` before the first full state."""
-
-    def __str__(self) -> str:
-        there = "nothing yet" if self.cached is None else f"{len(self.cached)} objects"
-        return f"{self.listener.name} joins {self.listener.informer}, which has {there}"
-
-
-@dataclass(slots=True)
 class Left(Record):
-    """A listener was removed; nothing may be told to it from here on."""
+    """A listener was removed. No event may be delivered to it from here on."""
 
     listener: str
     waited: bool = False
-    """Whether the calls in flight were waited for."""
+    """True if the calls in flight were waited for."""
 
     def __str__(self) -> str:
         return f"{self.listener} leaves"
+
+
+@dataclass(slots=True)
+class Overflowed(Record):
+    """The mailbox of a listener with ``overflow="error"`` received too many events."""
+
+    listener: str
+    limit: int
+    high: int
+    """The largest number of events that were ever pending."""
+    twice: bool
+    """True if the mailbox received the changes of a list while it had those of another."""
+    raised: list[str]
+    """The errors with which the listener's stream ended."""
+
+    def __str__(self) -> str:
+        return f"{self.listener} is ended: {self.high} of {self.limit} events were pending"
+
+
+@dataclass(slots=True)
+class Visited(Record):
+    """A factory was left. Its handler had to finish what was pending."""
+
+    name: str
+    cached: State
+    """The cache at the end of the factory's body."""
+    held: State
+    """The objects that the handler knows from its events."""
+    late: int
+    """Events that were delivered after the factory was left."""
+    lasted: float
+    """The seconds that leaving took."""
+    incomplete: str
+    """The text of ``ShutdownIncomplete``; empty if it was not raised."""
+    broke: str = ""
+    """The error that the handler raised in order to end the factory; empty for none."""
+    raised: str = ""
+    """The error with which the factory ended; empty for none."""
+
+    def __str__(self) -> str:
+        how = self.incomplete or "in order"
+        return f"{self.name} is left with {len(self.held)} of {len(self.cached)} objects: {how}"
+
+
+# -- samples -----------------------------------------------------------------------------------
 
 
 class ListenerSample(NamedTuple):
@@ -265,22 +327,22 @@ class ListenerSample(NamedTuple):
     pending: int
     limit: int
     batches: int
-    """Undelivered batches of its mailbox beside the live events: replays, diffs, resyncs."""
+    """Pending batches beside the live events: replays, diffs, resyncs."""
     dropping: bool
-    """Whether some of the live events will be dropped, as of objects that went."""
+    """True if some of the live events will be discarded, because their objects are deleted."""
     errors: int
 
 
 @dataclass(slots=True)
 class Sample(Record):
-    """What an informer showed at one moment."""
+    """The state that an informer showed at one moment."""
 
     informer: str
     synced: bool
     version: str
     state: State
     index: Mapping[str, frozenset[ObjectKey]] | None
-    """What each value of its index led to; not in every sample."""
+    """The keys under each value of the index; ``None`` in most samples."""
     rejected: frozenset[str]
     condition: str
     error: str
@@ -288,7 +350,7 @@ class Sample(Record):
     blocked_by: tuple[str, ...]
     rewinds: int
     queued: int
-    """Entries in its queue."""
+    """Entries in the queue."""
     listeners: tuple[ListenerSample, ...]
 
     def __str__(self) -> str:
@@ -299,19 +361,8 @@ class Sample(Record):
 
 
 @dataclass(slots=True)
-class Logged(Record):
-    """The library logged a warning, or worse."""
-
-    level: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"log {self.level}: {self.message}"
-
-
-@dataclass(slots=True)
 class Ending(Record):
-    """What was left when everything had been asked to end."""
+    """The remains after everything was asked to end."""
 
     tasks: tuple[str, ...] = ()
     requests: int = 0
@@ -319,92 +370,55 @@ class Ending(Record):
     waits: tuple[str, ...] = ()
     """Waits that did not end."""
     complaints: tuple[str, ...] = ()
-    """What the event loop's exception handler was called with."""
+    """The messages that the event loop's exception handler received."""
     failures: tuple[str, ...] = ()
-    """With what informers ended, if not by cancellation."""
+    """The errors with which informers ended, other than cancellation."""
 
     def __str__(self) -> str:
         return f"end: {len(self.tasks)} tasks, {self.requests} requests, {len(self.waits)} waits"
 
 
-@dataclass(slots=True)
-class Overflowed(Record):
-    """The mailbox of a listener with ``overflow="error"`` was given too much."""
+# -- all of them -------------------------------------------------------------------------------
 
-    listener: str
-    limit: int
-    high: int
-    """The most events that it ever held."""
-    twice: bool
-    """Whether it was given the changes of a list while it had those of another."""
-    raised: list[str]
-    """With what its stream has ended, each time that it was told so."""
-
-    def __str__(self) -> str:
-        return f"{self.listener} is ended: {self.high} of {self.limit} events were pending"
-
-
-@dataclass(slots=True)
-class Visited(Record):
-    """A factory was left, whose handler was to finish what was pending."""
-
-    name: str
-    cached: State
-    """What the cache held when the body of the factory was through."""
-    held: State
-    """What the handler holds, after what it was told."""
-    late: int
-    """Events that came after the factory was left."""
-    lasted: float
-    """Seconds that leaving took."""
-    incomplete: str
-    """What ``ShutdownIncomplete`` said; empty if it was not raised."""
-    broke: str = ""
-    """What its handler raised, which was to end the factory; empty if it didn't."""
-    raised: str = ""
-    """With what the factory has ended; empty for an end in order."""
-
-    def __str__(self) -> str:
-        how = self.incomplete or "in order"
-        return f"{self.name} is left with {len(self.held)} of {len(self.cached)} objects: {how}"
-
-
-_VALUE = re.compile(rb'"value":(\d+)')
+P = ParamSpec("P")
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(slots=True)
 class History:
-    """All that happened, in order."""
+    """All records of one history. Records are only added."""
 
     plan: Plan
     clock: Callable[[], float] = float
-    """Virtual seconds; set when the loop runs."""
-    over: bool = False
-    """Whether everything is being ended: from here on what informers show means nothing."""
-    writes: list[Write] = field(default_factory=list[Write])
-    backups: list[BackupMade] = field(default_factory=list[BackupMade])
-    restores: list[Restored] = field(default_factory=list[Restored])
-    faults: list[FaultStarted] = field(default_factory=list[FaultStarted])
-    requests: list[Request] = field(default_factory=list[Request])
-    closings: list[Closed] = field(default_factory=list[Closed])
-    transitions: list[Transition] = field(default_factory=list[Transition])
-    problems: list[ProblemReported] = field(default_factory=list[ProblemReported])
-    counted: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    """What metrics were told of failures: informer, phase, name of the exception."""
-    delivered: list[EventDelivered] = field(default_factory=list[EventDelivered])
-    joined: list[Joined] = field(default_factory=list[Joined])
-    filter_errors: list[FilterRaised] = field(default_factory=list[FilterRaised])
-    left: list[Left] = field(default_factory=list[Left])
-    overflowed: list[Overflowed] = field(default_factory=list[Overflowed])
-    visited: list[Visited] = field(default_factory=list[Visited])
-    samples: list[Sample] = field(default_factory=list[Sample])
-    logs: list[Logged] = field(default_factory=list[Logged])
+    """Returns the virtual seconds; replaced when the loop runs."""
     ending: Ending = field(default_factory=lambda: Ending(0, 0.0))
-    _orders: Iterator[int] = field(default_factory=lambda: count(1))
+    over: bool = False
+    """True while everything is being ended: samples mean nothing then."""
+    counted: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    """Failures that metrics received: informer, phase, name of the exception."""
+    _records: dict[type[Record], list[Any]] = field(default_factory=dict[type[Record], list[Any]])
+    _orders: count[int] = field(default_factory=lambda: count(1))
     _versions: dict[bytes, Version] = field(default_factory=dict[bytes, Version])
 
+    def stamp(self) -> tuple[int, float]:
+        """Return the number and the time of something that happens now."""
+        return next(self._orders), self.clock()
+
+    def add(
+        self, kind: Callable[Concatenate[int, float, P], R], *fields: P.args, **named: P.kwargs
+    ) -> R:
+        """Record that something happens now; return the record."""
+        order, time = self.stamp()
+        record = kind(order, time, *fields, **named)
+        self.of(type(record)).append(record)
+        return record
+
+    def of(self, kind: type[R]) -> list[R]:
+        """Return all records of one kind, in order."""
+        return cast("list[R]", self._records.setdefault(kind, []))
+
     def version_of(self, obj: KubeObject) -> Version:
-        """What is written down of an object; one tuple a state, however often it is seen."""
+        """Return the version of an object; the same tuple for the same state."""
         known = self._versions.get(obj.raw)
         if known is None:
             value = _VALUE.search(obj.raw)
@@ -413,39 +427,18 @@ class History:
             self._versions[obj.raw] = known
         return known
 
-    def stamp(self) -> tuple[int, float]:
-        """The number and time of something that happens now."""
-        return next(self._orders), self.clock()
-
     def records(self) -> list[Record]:
-        """Everything, in order."""
-        everything: list[Record] = [
-            *self.writes,
-            *self.backups,
-            *self.restores,
-            *self.faults,
-            *self.requests,
-            *self.closings,
-            *self.transitions,
-            *self.problems,
-            *self.delivered,
-            *self.joined,
-            *self.filter_errors,
-            *self.left,
-            *self.overflowed,
-            *self.visited,
-            *self.samples,
-            *self.logs,
-            self.ending,
-        ]
+        """Return all records, in order."""
+        everything = chain(*self._records.values(), [self.ending])
         return sorted(everything, key=lambda record: record.order)
 
     def trace(self) -> str:
-        """One line an event. The same seed gives the same bytes."""
+        """Return one line for each record. The same seed gives the same bytes."""
         return "".join(f"{each.time:14.6f} {each}\n" for each in self.records())
 
     def __repr__(self) -> str:
         return (
-            f"<History seed={self.plan.seed} writes={len(self.writes)} faults={len(self.faults)} "
-            f"requests={len(self.requests)} told={len(self.delivered)} samples={len(self.samples)}>"
+            f"<History seed={self.plan.seed} writes={len(self.of(Write))} "
+            f"faults={len(self.of(FaultStarted))} requests={len(self.of(Request))} "
+            f"delivered={len(self.of(EventDelivered))} samples={len(self.of(Sample))}>"
         )

@@ -1,65 +1,72 @@
-"""One history, end to end: carry out a plan in simulated time, and judge what happened.
+"""Run one history from end to end: carry out a plan in virtual time, judge it, report a failure.
 
-What to say of a history that failed: the seed, the least that still fails, how to repeat it.
-
-Which rows of the reflector's table histories have taken, and how often.
-
-A row that no history takes is one that no fault here leads to, or that no server does.
+``rows_taken`` counts the rows of the reflector's transition table that histories have taken. A row
+that no history takes is one that no fault here leads to, or that no server leads to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
-from aioinformer.testing.simulation import loop as simulated
+from aioinformer.testing.simulation.loop import Stuck, run
+from aioinformer.testing.simulation.runner import recorded_logs
 from aioinformer.testing.simulation.shrink import BUDGET, shrink
 from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan
-from tests.simulation.records import History
-from tests.simulation.world import LogRecorder, Parts, World
+from tests.simulation.records import History, Logged, Transition
+from tests.simulation.world import Parts, World
 
 REAL = Parts()
-"""The library's own."""
+"""The classes of the library."""
 
 
 def simulate(plan: Plan, parts: Parts = REAL) -> History:
-    """What happens when ``plan`` is carried out. Nothing is judged.
+    """Carry out ``plan`` and return what happened. Nothing is judged.
 
     Raises:
-        Stuck: it doesn't come to an end.
+        Stuck: the history doesn't end.
     """
     history = History(plan)
-    with LogRecorder(history):
-        simulated.run(_live(plan, history, parts), seed=plan.seed, cost=plan.cost)
+
+    def record_log(record: logging.LogRecord) -> None:
+        # A reflector logs without a warning the failures that some servers always answer with.
+        if record.levelno >= logging.WARNING or record.name == "aioinformer.reflector":
+            history.add(Logged, record.levelname, record.getMessage())
+
+    async def live() -> None:
+        history.clock = asyncio.get_running_loop().time
+        await World(plan, history, parts).live()
+
+    with recorded_logs(record_log, level=logging.INFO):
+        run(live(), seed=plan.seed, cost=plan.cost)
     return history
 
 
-async def _live(plan: Plan, history: History, parts: Parts) -> None:
-    history.clock = asyncio.get_running_loop().time
-    await World(plan, history, parts).live()
-
-
 def examine(plan: Plan, parts: Parts = REAL) -> Violation | None:
-    """Carry out ``plan``; the first promise that was broken, if one was."""
+    """Carry out ``plan`` and return the first violation, if there is one."""
     try:
         judge(simulate(plan, parts))
     except Violation as violation:
         return violation
-    except simulated.Stuck as stuck:
+    except Stuck as stuck:
         return Violation(9, str(stuck), time=plan.ends)
     return None
+
+
+# -- reports -----------------------------------------------------------------------------------
 
 
 def shrunk(
     plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: int = BUDGET
 ) -> list[int]:
-    """The indexes of the steps without which the same promise isn't broken."""
+    """Return the indexes of the steps that are needed to break the same promise."""
 
     def fails(kept: Sequence[int]) -> bool:
         found = examine(plan.keep(kept), parts)
@@ -67,19 +74,18 @@ def shrunk(
 
     every = list(range(len(plan.steps)))
     until = [index for index in every if plan.steps[index].at <= violation.time]
-    return shrink(
-        until if len(until) < len(every) and fails(until) else every, fails, budget=budget
-    )
+    start = until if len(until) < len(every) and fails(until) else every
+    return shrink(start, fails, budget=budget)
 
 
 def explain(plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: int = BUDGET) -> str:
-    """Everything that somebody needs who has never seen this failure.
+    """Return a report of a failure: the steps that are needed and the command that repeats it.
 
     Args:
-        plan: what was carried out.
-        violation: how it ended.
-        parts: what it was made of.
-        budget: how many histories may be tried to make it smaller.
+        plan: the plan that was carried out.
+        violation: the violation that was found.
+        parts: the classes that were used.
+        budget: the number of histories that may be tried to make the plan smaller.
     """
     kept = shrunk(plan, violation, parts, budget=budget)
     least = plan.keep(kept)
@@ -97,7 +103,7 @@ def explain(plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: in
 
 
 def command(plan: Plan, kept: Iterable[int]) -> str:
-    """One line that repeats a history, byte for byte."""
+    """Return the command that repeats a history, byte for byte."""
     return (
         "PYTHONHASHSEED=0 python -m tests.simulation "
         f"--seed {plan.seed} --keep {ranges(kept) or 'none'} --trace"
@@ -105,7 +111,7 @@ def command(plan: Plan, kept: Iterable[int]) -> str:
 
 
 def ranges(indexes: Iterable[int]) -> str:
-    """Numbers as people write them: ``0-3,7``."""
+    """Return numbers as text: ``0-3,7``."""
     runs: list[tuple[int, int]] = []
     for index in sorted(indexes):
         if runs and runs[-1][1] == index - 1:
@@ -116,10 +122,10 @@ def ranges(indexes: Iterable[int]) -> str:
 
 
 def parse_ranges(text: str) -> list[int]:
-    """The numbers that ``ranges`` wrote.
+    """Return the numbers that ``ranges`` wrote.
 
     Raises:
-        ValueError: it is no such text.
+        ValueError: the text is not of that form.
     """
     numbers: list[int] = []
     for part in text.split(",") if text != "none" else []:
@@ -128,24 +134,26 @@ def parse_ranges(text: str) -> list[int]:
     return numbers
 
 
+# -- coverage ----------------------------------------------------------------------------------
+
 Row: TypeAlias = tuple[Phase, Outcome]
-"""What was asked, and how that ended."""
+"""The phase of a request, and its outcome."""
 
 ROWS: frozenset[Row] = frozenset(
     (phase, each) for phase, rules in TRANSITIONS.items() for each in rules
 )
-"""All there are."""
+"""All rows of the table."""
 
 
 def rows_taken(histories: Iterable[History]) -> Counter[Row]:
-    """How often each row was taken."""
-    return Counter(transition.row for history in histories for transition in history.transitions)
+    """Count how often each row was taken."""
+    return Counter(each.row for history in histories for each in history.of(Transition))
 
 
-def show_rows(taken: Counter[Row]) -> str:
-    """The table with its counts, a line a phase."""
+def show_rows(counts: Counter[Row]) -> str:
+    """Return the table with its counts, one line for each phase."""
     return "\n".join(
         f"{phase.name:16}"
-        + " ".join(f"{each.name}={taken[phase, each]}" for each in TRANSITIONS[phase])
+        + " ".join(f"{each.name}={counts[phase, each]}" for each in TRANSITIONS[phase])
         for phase in TRANSITIONS
     )

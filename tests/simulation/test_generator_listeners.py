@@ -1,4 +1,4 @@
-"""Who listens: every way to, often enough, and what a filter lets through."""
+"""Listeners: each behaviour often enough, and the objects that a filter passes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The promises, held through hours of faults: 50 histories here, 1,000 under their own mark.
+"""The guarantees in hours of faults: 50 histories here, 1,000 under the mark ``simulation``.
 
-What fails says its seed, the few steps that are enough, and the line that repeats it. Each row of
-the reflector's table is taken by at least one history.
+A failure names the seed, the few steps that are needed, and the command that repeats the history.
+Each row of the reflector's table is taken by at least one history.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.simulation.runner import ROWS, Row, explain, rows_taken, show_rows, s
 BLOCK = 10
 """Histories in one test."""
 TRIES = 100
-"""Histories to make a failure smaller: they have to fit into the time that a test may take."""
+"""Histories that may be tried to make a failure smaller, within the timeout of a test."""
 FEW = range(50)
 MANY = range(1000, 2000)
 
@@ -53,12 +53,12 @@ OFTEN = {
     ),
     (Phase.DISCOVERY, Outcome.NOT_SERVED),
 }
-"""What a few histories are certain to come upon."""
+"""The rows that a few histories are certain to take."""
 
 
 @cache
 def examined(seed: int) -> tuple[Violation | None, Counter[Row]]:
-    """What was wrong with the history of a seed, and which rows it took."""
+    """Return the violation in the history of a seed, and the rows that the history took."""
     plan = draw(seed)
     try:
         history = simulate(plan)
@@ -72,7 +72,7 @@ def examined(seed: int) -> tuple[Violation | None, Counter[Row]]:
 
 
 def hold_in(seeds: Iterable[int]) -> None:
-    """Fail with how to repeat the first history in which a promise was broken."""
+    """Fail with the report of the first history in which a promise was broken."""
     for seed in seeds:
         violation, _ = examined(seed)
         if violation is not None:
@@ -80,7 +80,7 @@ def hold_in(seeds: Iterable[int]) -> None:
 
 
 def rows_of(seeds: Iterable[int]) -> Counter[Row]:
-    """How often these histories took each row."""
+    """Count how often these histories took each row."""
     return sum((examined(seed)[1] for seed in seeds), Counter[Row]())
 
 

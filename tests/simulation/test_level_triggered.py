@@ -1,7 +1,7 @@
 """A reconciler that brings a copy to the state of the server gets there, whatever happens.
 
 Random writes and faults in simulated time; at the end the copy is equal to the server, although
-events were lost, merged and told twice, runs failed, took long and were cancelled, and owners
+events were lost, merged and delivered twice, runs failed, took long and were cancelled, and owners
 changed. And never were there two runs of one key at once.
 """
 
@@ -96,7 +96,7 @@ class Copier:
 
 
 def truth(cluster: Cluster) -> Copy:
-    """What the copy should be."""
+    """Return the state that the copy should have."""
     foos, bars = (existing(cluster, resource) for resource in (FOOS, BARS))
     return {
         key(name): (
@@ -135,7 +135,7 @@ def write(cluster: Cluster, chance: random.Random) -> None:
 
 
 async def disturb(cluster: Cluster, faults: Faults, chance: random.Random) -> None:
-    """Some minutes in which much is written and much goes wrong."""
+    """Write and fail much for some minutes."""
     for _ in range(40):
         for _ in range(chance.randrange(8)):
             write(cluster, chance)

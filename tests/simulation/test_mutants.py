@@ -1,4 +1,4 @@
-"""The checker catches what it is there for: planted bugs, one at a time, each as what it is."""
+"""The checks find planted bugs, one at a time, each as a violation of its promise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ few that show what others don't come early."""
 
 
 def caught(parts: Parts) -> Violation | None:
-    """What the first of the histories that shows anything shows."""
+    """Return the first violation in the histories."""
     return next(filter(None, (examine(draw(seed), parts) for seed in SEEDS)), None)
 
 
@@ -46,7 +46,9 @@ BUGS = [
         Parts(informer=with_mailbox(mutants.RepeatsAReplay)), {5}, id="a replay has doubles"
     ),
     pytest.param(
-        Parts(informer=with_mailbox(mutants.DeliversUnchanged)), {4}, id="unchanged is told"
+        Parts(informer=with_mailbox(mutants.DeliversUnchanged)),
+        {4},
+        id="unchanged objects are delivered",
     ),
     pytest.param(
         Parts(informer=with_mailbox(mutants.SyncedEarly)), {6}, id="a listener is synced early"
@@ -54,7 +56,7 @@ BUGS = [
     pytest.param(Parts(informer=mutants.SyncedFromTheStart), {6}, id="an informer is synced early"),
     pytest.param(Parts(informer=mutants.LosesIndexEntries), {3}, id="an index loses entries"),
     pytest.param(Parts(informer=mutants.HidesErrors), {7}, id="errors aren't counted"),
-    # One whose time is over while it waits for the others never hears of its event.
+    # A call whose timeout ends while it waits for the others never begins.
     pytest.param(
         Parts(informer=mutants.SerializesHandlers), {2, 7}, id="handlers wait for each other"
     ),
@@ -83,7 +85,9 @@ BUGS = [
         id="an overflow that is none",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.DropsFilteredDeletions), {1, 2}, id="leaving is not told"
+        Parts(informer=listener_mutants.DropsFilteredDeletions),
+        {1, 2},
+        id="leaving is not delivered",
     ),
     pytest.param(Parts(informer=listener_mutants.IgnoresFilters), {2}, id="filters are ignored"),
     pytest.param(
@@ -107,10 +111,14 @@ BUGS = [
         id="a cancelled task takes its handler",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.IgnoresChangePredicates), {2}, id="every change is told"
+        Parts(informer=listener_mutants.IgnoresChangePredicates),
+        {2},
+        id="every change is delivered",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.DropsSecondChanges), {1, 2}, id="some changes aren't told"
+        Parts(informer=listener_mutants.DropsSecondChanges),
+        {1, 2},
+        id="some changes aren't delivered",
     ),
     pytest.param(
         Parts(informer=listener_mutants.RejectsOnFilterError), {1, 2, 5, 6, 7}, id="a filter hides"
@@ -123,7 +131,7 @@ BUGS = [
     pytest.param(Parts(informer=mutants.NeverWakes), {9}, id="a wait doesn't end"),
     pytest.param(Parts(informer=mutants.HidesFailures), {10}, id="failures aren't shown"),
     pytest.param(
-        Parts(informer=mutants.SkipsIdleTimeoutProblems), {10}, id="the error hook isn't told"
+        Parts(informer=mutants.SkipsIdleTimeoutProblems), {10}, id="the error hook isn't called"
     ),
     pytest.param(
         Parts(informer=with_state_machine(mutants.RetriesTooFast)), {11}, id="there is no backoff"
@@ -154,7 +162,9 @@ BUGS = [
         id="versions are compared after a rewind",
     ),
     pytest.param(
-        Parts(informer=mutants.NeverTimesOutIdleWatch), {1, 9}, id="an idle timer never fires"
+        Parts(informer=with_state_machine(mutants.NeverTimesOutIdleWatch)),
+        {1, 9},
+        id="an idle timer never fires",
     ),
     pytest.param(
         Parts(informer=with_reflector(mutants.KeepsPartialInitialList)),
@@ -210,7 +220,7 @@ def test_an_end_mark_that_is_waited_for_is_noticed() -> None:
         ),
     )
     assert examine(plan) is None
-    violation = examine(plan, Parts(informer=mutants.NeverTimesOutWatchList))
+    violation = examine(plan, Parts(informer=with_state_machine(mutants.NeverTimesOutWatchList)))
     assert violation is not None
     assert violation.promise == 9
 

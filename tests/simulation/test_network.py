@@ -1,4 +1,4 @@
-"""What each fault does to requests, seen by a client of one."""
+"""The effect of each fault on requests, seen by a client."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from aioinformer.testing.simulation import run
 from tests.simulation.lister_watcher import FaultyListerWatcher
 from tests.simulation.network import Network
 from tests.simulation.plan import PODS, Fault, Plan
-from tests.simulation.records import History
+from tests.simulation.records import Closed, History, Request
 
 T = TypeVar("T")
 
 
 @dataclass
 class Seen:
-    """What a client got of one request."""
+    """The part of an answer that a client received."""
 
     data: bytes = b""
     chunks: int = 0
@@ -93,7 +93,7 @@ def on_site(main: Callable[[Site], Coroutine[Any, Any, T]]) -> T:
 
 
 async def interrupted(site: Site, **fault: Any) -> Seen:
-    """A watch to which something happens after 10 s, and a change after 20."""
+    """Watch; a fault begins after 10 s, and an object changes after 20 s."""
     watching = asyncio.create_task(site.watch())
     await asyncio.sleep(10)
     site.begin(**fault)
@@ -147,7 +147,7 @@ def test_a_fault_hits_new_requests_while_it_lasts(
 
 
 @pytest.mark.parametrize(
-    ("fault", "error", "ended", "told"),
+    ("fault", "error", "ended", "events"),
     [
         ({"kind": "outage"}, ConnectionLost, 10, 2),
         ({"kind": "reset", "amount": 0}, ConnectionLost, 10, 2),
@@ -163,11 +163,11 @@ def test_a_fault_hits_new_requests_while_it_lasts(
     ],
 )
 def test_a_fault_hits_a_watch_that_is_open(
-    fault: dict[str, Any], error: type[object], ended: float, told: int
+    fault: dict[str, Any], error: type[object], ended: float, events: int
 ) -> None:
     seen = on_site(lambda site: interrupted(site, **fault))
     assert (type(seen.error), seen.ended) == (error, ended)
-    assert seen.data.count(b"ADDED") == told
+    assert seen.data.count(b"ADDED") == events
     assert seen.data.count(b'"code":500') == (fault["kind"] == "error_event")
     assert (b"BOOKMARK" in seen.data) == (ended == 300 and fault["kind"] != "no_bookmarks")
 
@@ -191,12 +191,12 @@ def test_only_the_client_ends_a_silent_connection_unless_it_breaks() -> None:
 def test_silent_answers_time_out_as_a_client_s_do() -> None:
     async def main(site: Site) -> list[Seen]:
         site.begin(kind="hang", lasting=1.0)
-        unheard = [*await asyncio.gather(site.list(), site.watch())]
+        unanswered = [*await asyncio.gather(site.list(), site.watch())]
         site.begin(kind="stall", lasting=1.0, amount=50)
-        return [*unheard, await site.list()]
+        return [*unanswered, await site.list()]
 
-    *unheard, half = on_site(main)
-    assert [(type(seen.error), seen.ended) for seen in unheard] == [
+    *unanswered, half = on_site(main)
+    assert [(type(seen.error), seen.ended) for seen in unanswered] == [
         (RequestTimedOut, 75),
         (RequestTimedOut, 90),
     ]
@@ -335,7 +335,7 @@ def test_what_came_through_is_written_down() -> None:
         await site.list()
         return site.history
 
-    listed, watched, broken = on_site(main).requests
+    listed, watched, broken = on_site(main).of(Request)
     assert listed.initial_list_complete > listed.order
     assert watched.initial_list_complete > watched.order
     assert broken.initial_list_complete == 0
@@ -419,11 +419,11 @@ def test_requests_are_written_down_with_how_they_ended() -> None:
         return site.history, site.network
 
     history, network = on_site(main)
-    assert [request.failure for request in history.requests] == [
+    assert [request.failure for request in history.of(Request)] == [
         "",
         "TooManyRequests: 429 TooManyRequests: made up",
         "",  # 410 comes inside the stream, and it is the client's to make an error of it
     ]
-    assert [request.retry_after for request in history.requests] == [0, 7, 0]
-    assert [closed.request for closed in history.closings] == history.requests
+    assert [request.retry_after for request in history.of(Request)] == [0, 7, 0]
+    assert [closed.request for closed in history.of(Closed)] == history.of(Request)
     assert repr(network) == "<Network open=0 faults=2>"

@@ -20,7 +20,7 @@ SEED = 5
 
 
 def trace(*arguments: str, hash_seed: str) -> bytes:
-    """What another process prints."""
+    """Return the output of another process."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulation", "--trace", *arguments],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},

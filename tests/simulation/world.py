@@ -1,15 +1,13 @@
-"""One history as it happens: the cluster, the network, informers and listeners of a plan.
+"""The world of one history: the cluster, the network, and the informers and listeners of a plan.
 
-Carries out steps; what they do is written down by those that they concern.
-
-A visit: a factory is entered, has one informer and one handler for a while, and is left.
+``World.live`` carries out the steps of the plan. Informers, listeners and the network record what
+they do.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -21,11 +19,10 @@ from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
-from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_as_one
+from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
 from tests.simulation.lister_watcher import FaultyListerWatcher, FaultySource
 from tests.simulation.network import Network
 from tests.simulation.plan import (
-    Backup,
     Fault,
     InformerSpec,
     Join,
@@ -35,18 +32,15 @@ from tests.simulation.plan import (
     Plan,
     Put,
     Remove,
-    Restore,
-    Serve,
+    ServerStep,
     Step,
     Visit,
-    Withdraw,
 )
 from tests.simulation.probes import ObservedInformer
 from tests.simulation.records import (
     BackupMade,
     Ending,
     History,
-    Logged,
     Restored,
     State,
     Version,
@@ -54,9 +48,253 @@ from tests.simulation.records import (
     Write,
 )
 
+SHUTDOWN_TIMEOUT = 100.0
+"""Virtual seconds that anything may take to end once it was asked to."""
+_STEPS_PER_SAMPLE = 6
+"""After one step in so many, every informer is sampled."""
+_PAUSES = 0.6
+"""Share of the steps after which the loop turns."""
+_AFTER_FAILURE = 0.0005
+"""Seconds after a request that failed until its informer is sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The classes of a history: the real ones, or ones with a planted bug."""
+
+    network: type[Network] = Network
+    informer: type[ObservedInformer] = ObservedInformer
+    factory: type[SharedInformerFactory] = SharedInformerFactory
+
+
+class World:
+    """Everything that takes part in a history."""
+
+    def __init__(self, plan: Plan, history: History, parts: Parts) -> None:
+        """Create the world of a plan. There must be a running loop."""
+        self._plan = plan
+        self._parts = parts
+        self._history = history
+        self._random = Random(f"{plan.seed} steps")
+        self._cluster = Cluster(
+            window=plan.window,
+            watch_buffer=plan.watch_buffer,
+            seed=plan.seed,
+            features=Features(watch_list=plan.watch_list),
+        )
+        self._cluster.add_resource(plan.resource)
+        self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
+        self._network.on_failure = self._sample_after_failure
+        self._informers = {spec.name: self._make_informer(spec) for spec in plan.informers}
+        self._listeners: dict[str, SimulatedListener] = {}
+        self._running: list[asyncio.Task[None]] = []
+        self._others: list[asyncio.Task[None]] = []
+        self._versions: dict[ObjectKey, tuple[str, str]] = {}
+        self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
+        self._complaints: list[str] = []
+        self._server_actions: dict[str, Callable[[], None]] = {
+            "withdraw": self._withdraw,
+            "serve": lambda: self._cluster.add_resource(plan.resource),
+            "back_up": self._back_up,
+            "restore": self._restore,
+        }
+
+    def _make_informer(self, spec: InformerSpec) -> ObservedInformer:
+        labels = f"app={spec.app}" if spec.app else ""
+        source = FaultyListerWatcher(
+            self._network, spec.name, self._plan.resource, spec.namespace, labels
+        )
+        return self._parts.informer(source, spec, self._history)
+
+    # -- the course of a history --------------------------------------------------------------
+
+    async def live(self) -> None:
+        """Carry out the whole plan."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: self._complain(context))
+        before = [step for step in self._plan.steps if step.at < 0]
+        for step in before:
+            await self._take(step)
+        for name, informer in self._informers.items():
+            self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
+            self.spawn(informer.wait_synced(), f"wait for {name}")
+        for step in self._plan.steps[len(before) :]:
+            if step.at > loop.time():
+                await asyncio.sleep(step.at - loop.time())
+            await self._take(step)
+            if self._random.random() < _PAUSES:
+                await asyncio.sleep(0)  # so that tasks get a turn within a burst
+            if self._random.randrange(_STEPS_PER_SAMPLE) == 0:
+                self._sample()
+        await asyncio.sleep(max(0.0, self._plan.ends - loop.time()))
+        self._sample()
+        await self._end()
+
+    def _sample(self) -> None:
+        for informer in self._informers.values():
+            informer.sample()
+
+    def _sample_after_failure(self, name: str) -> None:
+        if informer := self._informers.get(name):
+            asyncio.get_running_loop().call_later(_AFTER_FAILURE, informer.sample)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task that must end when the informers have ended."""
+        task = asyncio.get_running_loop().create_task(_until_not_running(work), name=name)
+        task.add_done_callback(lambda _: work.close())  # for a task cancelled before its first step
+        self._others.append(task)
+        return task
+
+    # -- steps --------------------------------------------------------------------------------
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case Put():
+                self._put(step)
+            case Remove():
+                self._remove(ObjectKey(step.namespace, step.name))
+            case ServerStep():
+                self._server_actions[step.action]()
+            case Fault():
+                self._network.begin(step)
+            case Join():
+                self.admit(step.listener)
+            case Merge():
+                self._merge(step)
+            case Leave():
+                if listener := self._listeners.get(step.listener):
+                    await listener.leave()
+            case Visit():
+                self.spawn(self._visit(step), step.name)
+
+    @property
+    def _served(self) -> bool:
+        return self._plan.resource in self._cluster.resources
+
+    def _withdraw(self) -> None:
+        for key in list(self._versions):
+            self._remove(key)
+        if self._served:
+            self._cluster.remove_resource(self._plan.resource)
+
+    def _put(self, step: Put) -> None:
+        if not self._served:
+            return
+        key = ObjectKey(step.namespace, step.name)
+        metadata: dict[str, Any] = {"name": step.name, "labels": {"app": step.app}}
+        body = {"metadata": metadata, "spec": {"nodeName": step.node, "value": step.value}}
+        resource = self._plan.resource
+        if known := self._versions.get(key):
+            metadata["resourceVersion"] = known[1]
+            stored = self._cluster.update(resource, body, namespace=step.namespace)
+        else:
+            stored = self._cluster.create(resource, body, namespace=step.namespace)
+        uid, version = stored["metadata"]["uid"], stored["metadata"]["resourceVersion"]
+        self._versions[key] = uid, version
+        newest = self._cluster.resource_version
+        self._history.add(Write, newest, key, uid, step.app, step.node, False, step.value)
+
+    def _remove(self, key: ObjectKey) -> None:
+        known = self._versions.pop(key, None)
+        if known is not None:
+            self._cluster.delete(self._plan.resource, key.name, namespace=key.namespace)
+            newest = self._cluster.resource_version
+            self._history.add(Write, newest, key, known[0], "", "", True)
+
+    def _back_up(self) -> None:
+        self._backup = self._cluster.snapshot(), dict(self._versions)
+        self._history.add(BackupMade, self._cluster.resource_version)
+
+    def _restore(self) -> None:
+        if self._backup is None:
+            return
+        snapshot, versions = self._backup
+        made = self._history.of(BackupMade)[-1]
+        self._history.add(Restored, made, self._cluster.resource_version)
+        self._versions = dict(versions)
+        self._cluster.restore(snapshot)
+
+    # -- listeners ----------------------------------------------------------------------------
+
+    def admit(self, spec: ListenerSpec) -> SimulatedListener:
+        """Create a listener and let it join."""
+        listener = self._make_listener(spec)
+        if spec.streams:
+            listener.reading = self.spawn(read(listener), spec.name)
+        else:
+            listener.register()
+            self.spawn(listener.wait_synced(), f"wait for {spec.name}")
+        return listener
+
+    def _merge(self, step: Merge) -> None:
+        several = [self._make_listener(spec) for spec in step.listeners]
+        reading = self.spawn(read_merged(several), step.listeners[0].name)
+        for each in several:
+            each.company, each.reading = several, reading
+
+    def _make_listener(self, spec: ListenerSpec) -> SimulatedListener:
+        random = Random(f"{self._plan.seed} {spec.name}")
+        informer = self._informers[spec.informer]
+        made = SimulatedListener(spec, informer, self._history, random, self)
+        self._listeners[spec.name] = made
+        return made
+
+    async def _visit(self, step: Visit) -> None:
+        """Enter and leave a factory, which must leave no request behind."""
+        await visit(step, self._parts.factory, self._network, self._plan.resource)
+        left = [each for each in self._network.open if each.request.informer == step.name]
+        if left:
+            self._complaints.append(f"{step.name} left requests open: {left}")
+
+    # -- the end ------------------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        """End the informers, and record what doesn't end with them."""
+        self._history.over = True
+        for task in self._running:
+            task.cancel()
+        _, running = await asyncio.wait(self._running, timeout=SHUTDOWN_TIMEOUT)
+        _, waiting = await asyncio.wait(self._others, timeout=SHUTDOWN_TIMEOUT)
+        for task in waiting:
+            task.cancel()
+        ours = {asyncio.current_task(), *waiting}
+        left = [task for task in asyncio.all_tasks() if task not in ours]
+        self._history.ending = Ending(
+            *self._history.stamp(),
+            tasks=tuple(sorted(task.get_name() for task in left)),
+            requests=len(self._network.open),
+            waits=tuple(sorted(task.get_name() for task in waiting | running)),
+            complaints=tuple(self._complaints),
+            failures=tuple(map(_failure, (*self._running, *self._others))),
+        )
+
+    def _complain(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self._complaints.append(f"{context['message']}: {error!r}")
+
+    def __repr__(self) -> str:
+        return f"<World of {self._plan.seed}: {self._network!r}>"
+
+
+async def _until_not_running(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for the work, which may end because its informer has ended."""
+    try:
+        await work
+    except NotRunning:
+        return
+
+
+def _failure(task: asyncio.Task[None]) -> str:
+    if not task.done() or task.cancelled() or task.exception() is None:
+        return ""
+    return f"{task.get_name()}: {task.exception()!r}"
+
+
+# -- visits ------------------------------------------------------------------------------------
+
 
 class _Visitor:
-    """Its handler: knows what it was told."""
+    """The handler of a visit: knows the objects from its events."""
 
     def __init__(self, step: Visit, history: History) -> None:
         self.__qualname__ = step.name
@@ -65,15 +303,15 @@ class _Visitor:
         self.over = False
         self.broke = ""
         self.broke_at = 0.0
-        self._heard = 0
+        self._received = 0
         self._step = step
         self._history = history
 
     async def __call__(self, event: Event) -> None:
         self.late += self.over
         await asyncio.sleep(self._step.delay)
-        self._heard += 1
-        if self._heard == self._step.fails:
+        self._received += 1
+        if self._received == self._step.fails:
             self.broke, self.broke_at = f"at {event.obj.key}", self._history.clock()
             raise HandlerRaised(self.broke)
         if isinstance(event, Deleted):
@@ -85,7 +323,7 @@ class _Visitor:
 async def visit(
     step: Visit, factory: type[SharedInformerFactory], network: Network, resource: Resource
 ) -> None:
-    """Visit, and write down what was heard when it was over."""
+    """Enter a factory, use one informer with one handler for a while, and leave; record the end."""
     history = network.history
     visitor, incomplete, raised = _Visitor(step, history), "", ""
     cached: State = {}
@@ -108,299 +346,18 @@ async def visit(
     held, lasted = dict(visitor.held), history.clock() - max(left_at, visitor.broke_at)
     _, now = history.stamp()
     await asyncio.sleep(1.0)
-    late = visitor.late
-    history.visited.append(
+    history.of(Visited).append(
+        # The number is that of the moment of leaving: what is written later is not in the cache.
         Visited(
             order,
             now,
             step.name,
             cached,
             held,
-            late,
+            visitor.late,
             lasted,
             incomplete,
             visitor.broke,
             raised,
         )
     )
-
-
-SHUTDOWN_TIMEOUT = 100.0
-"""Virtual seconds that anything may take to end once it was asked to."""
-_LOOKS = 6
-"""After one step in so many, everything is looked at."""
-_PAUSES = 0.6
-"""The share of steps after which the loop turns."""
-SHORTLY = 0.0005
-"""Seconds after a request that failed, to look at what its informer says of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a history is made of: the real things, or ones with a planted bug."""
-
-    network: type[Network] = Network
-    informer: type[ObservedInformer] = ObservedInformer
-    factory: type[SharedInformerFactory] = SharedInformerFactory
-
-
-class World:
-    """Everything that takes part in a history."""
-
-    def __init__(self, plan: Plan, history: History, parts: Parts) -> None:
-        """Make the world of a plan. There must be a running loop."""
-        self._plan = plan
-        self._parts = parts
-        self._history = history
-        self._chance = Random(f"{plan.seed} steps")
-        self._cluster = Cluster(
-            window=plan.window,
-            watch_buffer=plan.watch_buffer,
-            seed=plan.seed,
-            features=Features(watch_list=plan.watch_list),
-        )
-        self._cluster.add_resource(plan.resource)
-        self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
-        self._network.on_failure = self._look_shortly
-        self._informers = {spec.name: self._informer(spec, parts) for spec in plan.informers}
-        self._listeners: dict[str, SimulatedListener] = {}
-        self._running: list[asyncio.Task[None]] = []
-        self._others: list[asyncio.Task[None]] = []
-        self._versions: dict[ObjectKey, tuple[str, str]] = {}
-        self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
-        self._complaints: list[str] = []
-
-    def _informer(self, spec: InformerSpec, parts: Parts) -> ObservedInformer:
-        labels = f"app={spec.app}" if spec.app else ""
-        line = FaultyListerWatcher(
-            self._network, spec.name, self._plan.resource, spec.namespace, labels
-        )
-        return parts.informer(line, spec, self._history)
-
-    # -- the course of things -----------------------------------------------------------------
-
-    async def live(self) -> None:
-        """Carry out the whole plan."""
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: self._complain(context))
-        before = [step for step in self._plan.steps if step.at < 0]
-        for step in before:
-            await self._take(step)
-        for name, informer in self._informers.items():
-            self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
-            self.spawn(informer.wait_synced(), f"wait for {name}")
-        for step in self._plan.steps[len(before) :]:
-            if step.at > loop.time():
-                await asyncio.sleep(step.at - loop.time())
-            await self._take(step)
-            if self._chance.random() < _PAUSES:
-                await asyncio.sleep(0)  # so that the others get somewhere within a burst
-            if self._chance.randrange(_LOOKS) == 0:
-                self._look()
-        await asyncio.sleep(max(0.0, self._plan.ends - loop.time()))
-        self._look()
-        await self._end()
-
-    def _look(self) -> None:
-        for informer in self._informers.values():
-            informer.sample()
-
-    def _look_shortly(self, name: str) -> None:
-        if informer := self._informers.get(name):
-            asyncio.get_running_loop().call_later(SHORTLY, informer.sample)
-
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a task that is to end when the informers have."""
-        task = asyncio.get_running_loop().create_task(_until_not_running(work), name=name)
-        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
-        self._others.append(task)
-        return task
-
-    # -- steps --------------------------------------------------------------------------------
-
-    async def _take(self, step: Step) -> None:
-        match step:
-            case Put():
-                self._put(step)
-            case Remove():
-                self._remove(step)
-            case Withdraw():
-                self._withdraw()
-            case Serve():
-                self._cluster.add_resource(self._plan.resource)
-            case Backup():
-                self._keep()
-            case Restore():
-                self._restore()
-            case Fault():
-                self._network.begin(step)
-            case Join():
-                self.admit(step.listener)
-            case Merge():
-                self._merge(step)
-            case Leave():
-                if listener := self._listeners.get(step.listener):
-                    await listener.leave()
-            case Visit():
-                self.spawn(self._visit(step), step.name)
-
-    @property
-    def _served(self) -> bool:
-        return self._plan.resource in self._cluster.resources
-
-    def _withdraw(self) -> None:
-        for key in list(self._versions):
-            self._remove(Remove(0.0, key.namespace, key.name))
-        if self._served:
-            self._cluster.remove_resource(self._plan.resource)
-
-    def _put(self, step: Put) -> None:
-        if not self._served:
-            return
-        key = ObjectKey(step.namespace, step.name)
-        metadata: dict[str, Any] = {"name": step.name, "labels": {"app": step.app}}
-        body = {"metadata": metadata, "spec": {"nodeName": step.node, "value": step.value}}
-        resource = self._plan.resource
-        if known := self._versions.get(key):
-            metadata["resourceVersion"] = known[1]
-            stored = self._cluster.update(resource, body, namespace=step.namespace)
-        else:
-            stored = self._cluster.create(resource, body, namespace=step.namespace)
-        found = stored["metadata"]
-        self._versions[key] = (found["uid"], found["resourceVersion"])
-        self._wrote(key, found["uid"], step, deleted=False)
-
-    def _remove(self, step: Remove) -> None:
-        key = ObjectKey(step.namespace, step.name)
-        known = self._versions.pop(key, None)
-        if known is not None:
-            self._cluster.delete(self._plan.resource, step.name, namespace=step.namespace)
-            self._wrote(key, known[0], Put(0.0, "", "", "", "", 0), deleted=True)
-
-    def _wrote(self, key: ObjectKey, uid: str, put: Put, *, deleted: bool) -> None:
-        order, now = self._history.stamp()
-        version = self._cluster.resource_version
-        write = Write(order, now, version, key, uid, put.app, put.node, deleted, put.value)
-        self._history.writes.append(write)
-
-    def _keep(self) -> None:
-        self._backup = self._cluster.snapshot(), dict(self._versions)
-        order, now = self._history.stamp()
-        self._history.backups.append(BackupMade(order, now, self._cluster.resource_version))
-
-    def _restore(self) -> None:
-        if self._backup is None:
-            return
-        snapshot, versions = self._backup
-        order, now = self._history.stamp()
-        before, backup = self._cluster.resource_version, self._history.backups[-1]
-        self._history.restores.append(Restored(order, now, backup, before))
-        self._versions = dict(versions)
-        self._cluster.restore(snapshot)
-
-    # -- listeners ----------------------------------------------------------------------------
-
-    def admit(self, spec: ListenerSpec) -> SimulatedListener:
-        """Have a listener join."""
-        listener = self._make_listener(spec)
-        if spec.streams:
-            listener.reading = self.spawn(read(listener), spec.name)
-        else:
-            listener.register()
-            self.spawn(listener.wait_synced(), f"wait for {spec.name}")
-        return listener
-
-    def _merge(self, step: Merge) -> None:
-        several = [self._make_listener(spec) for spec in step.listeners]
-        reading = self.spawn(read_as_one(several), step.listeners[0].name)
-        for each in several:
-            each.company, each.reading = several, reading
-
-    def _make_listener(self, spec: ListenerSpec) -> SimulatedListener:
-        chance = Random(f"{self._plan.seed} {spec.name}")
-        informer = self._informers[spec.informer]
-        made = SimulatedListener(spec, informer, self._history, chance, self)
-        self._listeners[spec.name] = made
-        return made
-
-    async def _visit(self, step: Visit) -> None:
-        """A factory comes and goes; what it leaves behind is a wait that did not end."""
-        await visit(step, self._parts.factory, self._network, self._plan.resource)
-        left = [each for each in self._network.open if each.request.informer == step.name]
-        if left:
-            self._complaints.append(f"{step.name} left requests open: {left}")
-
-    # -- the end ------------------------------------------------------------------------------
-
-    async def _end(self) -> None:
-        """End the informers; what doesn't end with them is written down."""
-        self._history.over = True
-        for task in self._running:
-            task.cancel()
-        _, running = await asyncio.wait(self._running, timeout=SHUTDOWN_TIMEOUT)
-        _, waiting = await asyncio.wait(self._others, timeout=SHUTDOWN_TIMEOUT)
-        for task in waiting:
-            task.cancel()
-        ours = {asyncio.current_task(), *waiting}
-        left = [task for task in asyncio.all_tasks() if task not in ours]
-        order, now = self._history.stamp()
-        self._history.ending = Ending(
-            order,
-            now,
-            tasks=tuple(sorted(task.get_name() for task in left)),
-            requests=len(self._network.open),
-            waits=tuple(sorted(task.get_name() for task in waiting | running)),
-            complaints=tuple(self._complaints),
-            failures=tuple(map(_failure, (*self._running, *self._others))),
-        )
-
-    def _complain(self, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        self._complaints.append(f"{context['message']}: {error!r}")
-
-    def __repr__(self) -> str:
-        return f"<World of {self._plan.seed}: {self._network!r}>"
-
-
-async def _until_not_running(work: Coroutine[Any, Any, None]) -> None:
-    """Waits may end because what they waited for has ended."""
-    try:
-        await work
-    except NotRunning:
-        return
-
-
-def _failure(task: asyncio.Task[None]) -> str:
-    if not task.done() or task.cancelled() or task.exception() is None:
-        return ""
-    return f"{task.get_name()}: {task.exception()!r}"
-
-
-class LogRecorder(logging.Handler):
-    """Writes down what the library warns of, and keeps it from everybody else meanwhile."""
-
-    def __init__(self, history: History) -> None:
-        super().__init__(logging.INFO)
-        self._history = history
-        self._logger = logging.getLogger("aioinformer")
-        self._before = self._logger.level, self._logger.propagate
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write it down, but for what went well; of failures that some servers always answer with
-        a reflector tells without a warning.
-        """
-        if record.levelno < logging.WARNING and record.name != "aioinformer.reflector":
-            return
-        order, now = self._history.stamp()
-        self._history.logs.append(Logged(order, now, record.levelname, record.getMessage()))
-
-    def __enter__(self) -> LogRecorder:
-        self._logger.setLevel(logging.INFO)
-        self._logger.propagate = False
-        self._logger.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._logger.removeHandler(self)
-        level, self._logger.propagate = self._before
-        self._logger.setLevel(level)

@@ -238,7 +238,7 @@ class Indexer:
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
-        if old is not None and self.same(old, obj):
+        if old is not None and (self.same if self.rejected else is_same_version)(old, obj):
             return None
         try:
             state.put(obj, old)
@@ -249,6 +249,8 @@ class Indexer:
             self.rejected.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
+        elif old.uid == obj.uid:  # as in ``append_change``, without the call for every event
+            events.append(Updated(old, obj))
         else:
             append_change(old, obj, events)
         return None

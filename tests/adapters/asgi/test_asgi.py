@@ -49,10 +49,10 @@ async def pods(informers: SharedInformerFactory) -> SharedInformer:
     return informers.informer("pods")
 
 
-# -- what is told ------------------------------------------------------------------------------
+# -- frames -----------------------------------------------------------------------------------
 
 
-async def test_a_client_is_told_what_is_cached_and_then_what_changes(
+async def test_a_client_receives_the_cached_objects_and_then_the_changes(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     async with connected(EventFeed(lambda: informers)) as client:
@@ -70,7 +70,7 @@ async def test_a_client_is_told_what_is_cached_and_then_what_changes(
         assert update["labels"] == {"app": "cart"}
 
 
-async def test_one_that_comes_back_is_told_everything_again(
+async def test_a_client_that_reconnects_receives_everything_again(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     feed = EventFeed(lambda: informers)
@@ -98,7 +98,7 @@ async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
             assert b"hunter2" not in client.body
 
 
-async def test_several_informers_are_told_of_in_one_stream(
+async def test_several_informers_share_one_event_stream(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
@@ -125,7 +125,7 @@ async def test_line_breaks_in_what_was_encoded_do_not_break_frames(
         assert sorted(client.object_names("added")) == ["a", "b"]
 
 
-async def test_what_is_encoded_is_encoded_once_for_all_clients(
+async def test_an_object_is_encoded_once_for_all_clients(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     asked: list[str] = []
@@ -158,8 +158,8 @@ async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
         await informers.wait_synced(5)
         assert len({each.name for each in informers}) == 1
         async with connected(EventFeed(lambda: informers)) as client:
-            told = [each.data["labels"]["app"] for each in client.messages if each.event == "added"]
-            assert sorted(told) == ["x", "x", "y", "y"]
+            apps = [each.data["labels"]["app"] for each in client.messages if each.event == "added"]
+            assert sorted(apps) == ["x", "x", "y", "y"]
 
 
 async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follows(
@@ -178,7 +178,7 @@ async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follow
             assert b"hunter2" not in client.body
     assert [record.getMessage() for record in caplog.records] == [
         "pods: web/a can't be encoded for an event stream"
-    ], "once, whoever listens"
+    ], "once for all clients"
 
 
 async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
@@ -203,7 +203,7 @@ async def test_a_pulse_of_the_program_comes_first(informers: SharedInformerFacto
         assert [frame.event for frame in client.messages[:2]] == ["reset", "health"]
 
 
-async def test_what_comes_within_an_interval_is_sent_together(
+async def test_events_within_an_interval_are_sent_together(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     async with connected(EventFeed(lambda: informers, interval=0.03)) as client:
@@ -218,7 +218,7 @@ async def test_what_comes_within_an_interval_is_sent_together(
 # -- slow clients ------------------------------------------------------------------------------
 
 
-async def test_a_client_whose_socket_takes_no_more_holds_up_nobody(
+async def test_a_client_whose_socket_is_full_delays_no_other(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
     feed = EventFeed(lambda: informers, limit=10)
@@ -274,7 +274,7 @@ async def test_one_that_leaves_while_its_socket_takes_no_more_frees_it_too(
     assert "listeners=0" in repr(pods)
 
 
-async def test_a_server_that_raises_for_a_client_that_has_gone_is_understood(
+async def test_a_server_that_raises_for_a_disconnected_client_is_understood(
     cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
 ) -> None:
     async with connected(EventFeed(lambda: informers)) as client:
@@ -299,7 +299,7 @@ async def test_a_request_that_is_cancelled_frees_its_stream(
 
 
 @pytest.mark.parametrize("interval", [0.0, 0.02])
-async def test_closing_ends_every_response_and_refuses_new_ones(
+async def test_closing_ends_every_response_and_rejects_new_ones(
     informers: SharedInformerFactory, interval: float
 ) -> None:
     feed = EventFeed(lambda: informers, interval=interval)
@@ -324,13 +324,13 @@ async def test_responses_end_with_the_informers(cluster: Cluster) -> None:
     assert "has ended" in late.json["detail"]
 
 
-async def test_beyond_so_many_clients_one_is_told_to_come_later(
+async def test_a_client_beyond_the_limit_receives_a_503(
     informers: SharedInformerFactory,
 ) -> None:
     feed = EventFeed(lambda: informers, clients=1)
     async with connected(feed):
-        refused = await request(feed)
-        assert (refused.status, refused.headers["retry-after"]) == (503, "2")
+        rejected = await request(feed)
+        assert (rejected.status, rejected.headers["retry-after"]) == (503, "2")
     async with connected(feed) as client:
         assert client.status == 200
 
@@ -341,7 +341,7 @@ async def test_a_head_request_gets_a_head(informers: SharedInformerFactory) -> N
 
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
-async def test_what_is_no_http_request_is_refused(
+async def test_a_request_that_is_not_http_is_rejected(
     informers: SharedInformerFactory, kind: str
 ) -> None:
     client = AsgiClient()

@@ -1,4 +1,4 @@
-"""What OpenTelemetry sees of informers, queues and controllers."""
+"""OpenTelemetry metrics of informers, queues and controllers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PODS = "pods in web"
 
 
 class Collected:
-    """What an SDK with a reader in memory collects."""
+    """The metrics that an SDK with a reader in memory collects."""
 
     def __init__(self) -> None:
         self.reader = InMemoryMetricReader()
@@ -123,7 +123,7 @@ def test_bytes_and_events_add_up(collected: Collected) -> None:
     assert collected.points("received_events") == {(PODS, "watch"): 3, ("nodes", "watchlist"): 1}
 
 
-def test_calls_told_of_together_are_all_counted_and_one_mean_in_the_histogram(
+def test_calls_reported_together_are_all_counted_and_their_mean_is_in_the_histogram(
     collected: Collected,
 ) -> None:
     collected.metrics.handled(PODS, "print", 0.064, 64)
@@ -211,7 +211,7 @@ class Observing(NoOpMeterProvider, NoOpMeter):
         return super().create_observable_gauge(name, callbacks, unit, description)
 
 
-def test_no_freshness_is_told_before_there_was_a_proof() -> None:
+def test_no_freshness_is_observed_before_the_first_proof() -> None:
     """Not every backend takes infinity; that an informer isn't synced is seen elsewhere."""
     provider = Observing()
     metrics = OpenTelemetryMetrics(provider)
@@ -259,7 +259,7 @@ def test_reconciles_are_counted_by_result_and_timed(collected: Collected) -> Non
     assert collected.histogram("reconcile_time").count == 3
 
 
-def test_who_leads_is_seen(collected: Collected) -> None:
+def test_leadership_is_observed(collected: Collected) -> None:
     collected.metrics.leadership("web/operator", False)
     assert collected.points("leader") == {("web/operator",): 0}
     collected.metrics.leadership("web/operator", True)

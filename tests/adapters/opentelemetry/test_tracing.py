@@ -1,4 +1,4 @@
-"""What spans show of informers, handlers and reconciles."""
+"""OpenTelemetry spans of informers, handlers and reconciles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.runtime.scripted_source import (
 
 
 class Traced:
-    """What an SDK exports."""
+    """The spans that an SDK exports."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -159,16 +159,16 @@ async def test_an_error_ends_the_state_and_the_next_attempt_links_to_it(traced: 
     for span in (failed, request):
         assert span.status.status_code is StatusCode.ERROR
         assert "pods is forbidden" in (span.status.description or "")
-        told = {name: said(span)[name] for name in ("error.type", "status_code", "outcome")}
-        assert told == {"error.type": "Forbidden", "status_code": 403, "outcome": "access_denied"}
+        seen = {name: said(span)[name] for name in ("error.type", "status_code", "outcome")}
+        assert seen == {"error.type": "Forbidden", "status_code": 403, "outcome": "access_denied"}
     assert linked(state) == [number(failed)]
     assert state.status.status_code is StatusCode.UNSET
 
 
 async def test_a_relist_is_a_state_of_its_own(traced: Traced) -> None:
-    gone = error_response(410, "Expired", "too old")
+    expired = error_response(410, "Expired", "too old")
     source = scripted_lister_watcher(
-        list_response(body("a", 1)), gone, list_response(body("b", 12), version="12")
+        list_response(body("a", 1)), expired, list_response(body("b", 12), version="12")
     )
     async with running_informer(scripted(source, traced.tracing)) as informer:
         await wait_until(lambda: [each.name for each in informer.lister.list()] == ["b"])
@@ -179,7 +179,7 @@ async def test_a_relist_is_a_state_of_its_own(traced: Traced) -> None:
     assert linked(second) == [number(watch)]
 
 
-async def test_what_is_open_ends_with_the_informer(traced: Traced) -> None:
+async def test_open_spans_end_with_the_informer(traced: Traced) -> None:
     source = scripted_lister_watcher()  # it never answers
     informer = scripted(source, traced.tracing)
     async with running_in_background(informer.run()):
@@ -216,12 +216,12 @@ async def test_the_request_is_current_for_whoever_sends_it(traced: Traced) -> No
     assert seen == [number(traced.one("list pods"))]
 
 
-async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: Traced) -> None:
-    told: dict[str, str | None] = {}
+async def test_a_request_carries_its_trace_to_the_api_server(traced: Traced) -> None:
+    seen: dict[str, str | None] = {}
 
     async def answer(request: web.Request) -> web.Response:
         verb = "watch" if "watch" in request.query else "list"
-        told.setdefault(verb, request.headers.get("traceparent"))
+        seen.setdefault(verb, request.headers.get("traceparent"))
         if verb == "watch":
             return web.Response(status=403)
         return web.Response(
@@ -231,7 +231,7 @@ async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: T
     async with http_server(answer) as server, Client(server, headers=trace_headers) as client:
         assert trace_headers() == {}, "no span is current here"
         await client.get_raw("/version")
-        outside = told.pop("list")
+        outside = seen.pop("list")
         async with SharedInformerFactory(
             client, tracing=traced.tracing, watch_list=False
         ) as informers:
@@ -243,7 +243,7 @@ async def test_the_api_server_is_told_which_trace_a_request_belongs_to(traced: T
     for verb, span in (("list", listed), ("watch", watched)):
         assert span.context is not None
         trace_id, span_id = span.context.trace_id, span.context.span_id
-        assert (told[verb] or "")[:53] == f"00-{trace_id:032x}-{span_id:016x}-"
+        assert (seen[verb] or "")[:53] == f"00-{trace_id:032x}-{span_id:016x}-"
 
 
 # -- handlers ----------------------------------------------------------------------------------
@@ -292,23 +292,23 @@ async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> N
     cluster = cluster_with_pods("a")
     async with SharedInformerFactory(ClusterSource(cluster), tracing=traced.tracing) as informers:
         pods = informers.informer("pods")
-        told: list[str] = []
+        seen: list[str] = []
 
         @pods.on_update
         async def moved(old: KubeObject, new: KubeObject, *, resync: bool) -> None:
             await asyncio.sleep(0)
-            told.append(new.name)
+            seen.append(new.name)
 
         class Both:
             def on_delete(self, obj: KubeObject, *, reason: str) -> None:
-                told.append(reason)
+                seen.append(reason)
 
         pods.add_handler(Both())
         await informers.wait_synced(timeout=5)
         label_pod(cluster, "a", "1")
-        await wait_until(lambda: told == ["a"])
+        await wait_until(lambda: seen == ["a"])
         cluster.delete("pods", "a")
-        await wait_until(lambda: told == ["a", "deleted"])
+        await wait_until(lambda: seen == ["a", "deleted"])
     calls = [each for each in traced.exporter.get_finished_spans() if each.name[:6] == "handle"]
     assert sorted(str(said(each)["event"]) for each in calls) == ["deleted", "updated"]
 
@@ -335,11 +335,11 @@ async def test_a_handler_that_raises_is_named_by_the_class_of_what_it_raised(
 
 
 async def test_handlers_have_no_spans_unless_asked_for(traced: Traced) -> None:
-    told: list[str] = []
+    seen: list[str] = []
     async with factory(traced, OpenTelemetryTracing(traced.provider)) as informers:
-        registration = informers.informer("pods").add_handler(lambda e: told.append(e.obj.name))
+        registration = informers.informer("pods").add_handler(lambda e: seen.append(e.obj.name))
         await registration.wait_synced(timeout=5)
-    assert told == ["secret-name"]
+    assert seen == ["secret-name"]
     assert {each.name.split()[0] for each in traced.exporter.get_finished_spans()} <= {
         "state",
         "list",
@@ -370,7 +370,7 @@ async def test_a_run_of_a_reconciler_is_current_in_it(traced: Traced) -> None:
     assert said(done) == {"controller": "shop"}
 
 
-# -- what isn't told ---------------------------------------------------------------------------
+# -- contents ---------------------------------------------------------------------------------
 
 
 async def test_no_span_names_an_object_or_a_selector(traced: Traced) -> None:
@@ -385,10 +385,10 @@ async def test_no_span_names_an_object_or_a_selector(traced: Traced) -> None:
 
 async def test_without_an_sdk_nothing_happens() -> None:
     tracing = OpenTelemetryTracing(NoOpTracerProvider(), handlers=True)
-    told: list[str] = []
+    seen: list[str] = []
     source = ClusterSource(cluster_with_pods("a"))
     async with SharedInformerFactory(source, tracing=tracing) as informers:
-        registration = informers.informer("pods").add_handler(lambda e: told.append(e.obj.name))
+        registration = informers.informer("pods").add_handler(lambda e: seen.append(e.obj.name))
         await registration.wait_synced(timeout=5)
-    assert told == ["a"]
+    assert seen == ["a"]
     assert repr(tracing) == "<OpenTelemetryTracing handlers=True>"

@@ -140,7 +140,7 @@ def test_its_repr_says_how_many_and_when() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
-def test_whatever_is_added_each_key_comes_once_at_its_earliest_time(
+def test_each_key_comes_once_at_its_earliest_time_after_any_adds(
     adds: list[tuple[str, int]],
 ) -> None:
     delays, earliest = DelayQueue[str](), dict[str, int]()

@@ -1,4 +1,4 @@
-"""Who controls an object."""
+"""Owner references of objects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_owner_that_is_no_controller_is_passed_over() -> None:
         pytest.param(ref("a", apiVersion="v1"), id="core"),
     ],
 )
-def test_the_controller_of_another_kind_concerns_nobody(reference: dict[str, Any]) -> None:
+def test_a_controller_of_another_kind_gives_no_key(reference: dict[str, Any]) -> None:
     assert ControllerOf(FOOS)(child(reference)) == ()
 
 
@@ -65,13 +65,13 @@ def test_a_cluster_scoped_controller_has_no_namespace() -> None:
     assert ControllerOf(REALMS)(child(ref("r", kind="Realm"))) == (ObjectKey("", "r"),)
 
 
-def test_an_object_without_owners_concerns_nobody() -> None:
+def test_an_object_without_owners_gives_no_key() -> None:
     assert ControllerOf(FOOS)(child()) == ()
     bare = KubeObject(ObjectKey("web", "c"), "u", "1", b'{"metadata":{"name":"c"}}', PODS)
     assert ControllerOf(FOOS)(bare) == ()
 
 
-def test_what_is_written_into_a_child_leads_back_to_its_owner() -> None:
+def test_the_reference_in_a_child_leads_back_to_its_owner() -> None:
     owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
     made = child(owner_reference(owner))
     assert ControllerOf(FOOS)(made) == (owner.key,)

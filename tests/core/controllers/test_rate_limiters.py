@@ -1,4 +1,4 @@
-"""How long keys wait: the numbers are those of client-go's own tests and defaults."""
+"""Delays of failed keys: the numbers are those of client-go's own tests and defaults."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_bucket_knows_no_key() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.0, 1), (-1.0, 1), (inf, 1), (nan, 1), (1.0, 0)])
-def test_a_bucket_needs_numbers_that_let_somebody_through(rate: float, burst: int) -> None:
+def test_a_bucket_rejects_numbers_that_let_no_key_through(rate: float, burst: int) -> None:
     with pytest.raises(ValueError, match="rate must be above 0"):
         TokenBucket(rate, burst)
 
@@ -124,7 +124,7 @@ def test_a_bucket_needs_numbers_that_let_somebody_through(rate: float, burst: in
 # -- several -------------------------------------------------------------------------------------
 
 
-def test_of_several_limiters_the_longest_wait_counts_and_each_is_told() -> None:
+def test_of_several_limiters_the_longest_delay_counts_and_each_counts_the_failure() -> None:
     slow, fast = ItemExponential(base=1.0), FastSlow(3.0, 0.0, 1)
     limiter = limits(MaxOf(slow, fast))
     assert waits(limiter, 3) == [3.0, 2.0, 4.0]

@@ -1,4 +1,4 @@
-"""Why a key is reconciled is kept from the event to the run."""
+"""Reasons of a key, from the event to the run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_reasons_of_one_key_are_merged_and_taken_once() -> None:
     assert len(pending) == 0
 
 
-def test_what_is_planned_is_a_reason_only_from_then_on() -> None:
+def test_a_scheduled_reason_counts_only_from_its_time_on() -> None:
     pending = PendingReconciles()
     pending.schedule(A, RETRY, Priority.NORMAL, 10.0)
     pending.add(A, UPDATED, Priority.NORMAL)
@@ -82,7 +82,7 @@ def test_a_key_that_waits_for_both_counts_once() -> None:
 
 
 @pytest.mark.parametrize("after", [-1.0, float("inf"), float("nan")])
-def test_a_requeue_after_no_time_that_can_be_is_refused(after: float) -> None:
+def test_a_requeue_after_an_invalid_time_is_rejected(after: float) -> None:
     with pytest.raises(ValueError, match="requeue_after must be seconds"):
         Result(requeue_after=after)
 

@@ -1,4 +1,4 @@
-"""Which keys fail, and what is kept of that."""
+"""Keys that fail, and their failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aioinformer._core.controllers.reconcile import MAX_ERROR_LENGTH, FailureTra
 A, B, C = (ObjectKey("web", name) for name in "abc")
 
 
-def test_a_failing_key_is_kept_with_its_count_and_times() -> None:
+def test_a_failing_key_is_stored_with_its_count_and_times() -> None:
     failing = FailureTracker()
     assert failing.record_failure(A, "Conflict: no", now=10.0, due=11.0) == 1
     assert failing.record_failure(A, "Invalid: no", now=12.0, due=16.0) == 2
@@ -55,7 +55,7 @@ def test_a_long_error_is_cut() -> None:
     assert len(found.error) == MAX_ERROR_LENGTH
 
 
-def test_what_is_kept_of_an_error_is_one_line() -> None:
+def test_an_error_is_stored_as_one_line() -> None:
     failing = FailureTracker()
     failing.record_failure(A, "ValueError: one\ntwo\x1b[2J", now=0.0, due=1.0)
     found = failing.get(A, 0.0)

@@ -1,4 +1,4 @@
-"""Which keys wait, which are worked on, which are to come."""
+"""The state of a work queue: keys that wait, that are processed, and that are delayed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_nothing_can_be_taken_from_an_empty_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "state"), [([], "is not in"), (["a"], "still waits in")], ids=["gone", "waits"]
+    ("known", "state"), [([], "is not in"), (["a"], "still waits in")], ids=["unknown", "waits"]
 )
 def test_a_key_that_is_not_worked_on_can_not_be_done(known: list[str], state: str) -> None:
     queue = filled(*known)
@@ -204,7 +204,7 @@ def test_a_queue_that_is_shut_down_hands_out_what_it_has_and_takes_nothing() -> 
     assert (queue.finished, queue.idle, queue.dropped) == (True, True, 4)
 
 
-def test_what_a_shutdown_drops_is_freed_a_few_keys_at_a_time() -> None:
+def test_delayed_keys_dropped_by_a_shutdown_are_freed_in_steps() -> None:
     queue = KeyQueue[str]()
     for number in range(10):
         queue.add_at(f"k{number}", 1.0)
@@ -213,7 +213,7 @@ def test_what_a_shutdown_drops_is_freed_a_few_keys_at_a_time() -> None:
     assert [queue.free(4) for _ in range(3)] == [True, True, False]
 
 
-def test_what_waits_can_be_dropped_and_nobody_has_worked_on_it() -> None:
+def test_waiting_keys_can_be_dropped_without_being_processed() -> None:
     queue = filled("a", "b", "c", "c")
     queue.add("low", 0.0, LOW)
     queue.add_at("later", 1.0)
@@ -233,7 +233,7 @@ def test_what_waits_can_be_dropped_and_nobody_has_worked_on_it() -> None:
 
 
 @pytest.mark.parametrize("priority", Priority)
-def test_what_is_dropped_in_line_is_freed_a_few_keys_at_a_time(priority: Priority) -> None:
+def test_dropped_waiting_keys_are_freed_in_steps(priority: Priority) -> None:
     queue = filled(*(f"k{number}" for number in range(10)), priority=priority)
     queue.shut_down(drop=True)
     assert [queue.free(4) for _ in range(3)] == [True, True, False]
@@ -281,7 +281,7 @@ def test_the_numbers_say_how_long_keys_waited_and_were_worked_on() -> None:
     assert (found.running_longest, found.unfinished_seconds) == (4.0, 4.0)
 
 
-def test_what_is_added_while_it_is_worked_on_waits_from_then_on() -> None:
+def test_a_rerun_waits_from_the_end_of_the_run_before_it() -> None:
     queue = filled("a")
     queue.take(0.0)
     queue.add("a", 1.0)

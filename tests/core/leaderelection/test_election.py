@@ -31,7 +31,7 @@ FAR_AWAY = dt.datetime(1999, 1, 1, tzinfo=dt.UTC)
 
 
 def lease_of(holder: str, *, version: int = 1, renewed: int = 0, **spec: object) -> dict[str, Any]:
-    """A Lease that somebody else has written."""
+    """Return a Lease that another candidate has written."""
     base = {
         "holderIdentity": holder,
         "leaseDurationSeconds": 15,
@@ -221,7 +221,7 @@ def test_a_renewal_that_failed_is_looked_after_at_once_and_then_in_peace() -> No
     assert election.step(3.5, WALL) == SleepUntil(5.5)
     assert election.step(5.5, WALL) == ReadLease()
     election.record_read(server.lease, 5.6, 0.0)
-    assert isinstance(election.step(5.6, WALL), UpdateLease), "nobody has touched it"
+    assert isinstance(election.step(5.6, WALL), UpdateLease), "the Lease is unchanged"
 
 
 def test_two_conflicts_in_a_row_make_it_wait() -> None:
@@ -291,7 +291,7 @@ def test_a_leader_that_sees_another_has_lost() -> None:
     assert server.election.fencing is None
 
 
-def test_a_leader_whose_lease_somebody_emptied_has_lost() -> None:
+def test_a_leader_whose_lease_another_program_emptied_has_lost() -> None:
     server = leader()
     server.election.step(2.0, WALL)
     server.election.record_failure(2.0, 0.0)
@@ -348,7 +348,7 @@ def test_a_webhook_that_changes_what_we_write_does_not_make_it_another_s() -> No
 # -- giving it up -------------------------------------------------------------------------------
 
 
-def test_what_is_given_up_is_read_first_and_released_if_it_is_ours() -> None:
+def test_a_release_reads_the_lease_first_and_writes_only_if_it_is_ours() -> None:
     server = leader()
     server.election.release(5.0)
     assert server.step(5.0) == ReadLease()
@@ -358,7 +358,9 @@ def test_what_is_given_up_is_read_first_and_released_if_it_is_ours() -> None:
 
 
 @pytest.mark.parametrize("found", [lease_of("b", version=500), None])
-def test_what_is_somebody_else_s_or_gone_is_not_released(found: dict[str, Any] | None) -> None:
+def test_a_lease_of_another_holder_or_a_deleted_one_is_not_released(
+    found: dict[str, Any] | None,
+) -> None:
     server = leader()
     server.election.release(5.0)
     server.lease = found
@@ -366,7 +368,7 @@ def test_what_is_somebody_else_s_or_gone_is_not_released(found: dict[str, Any] |
     assert server.step(5.0) == ElectionEnded(released=False)
 
 
-def test_who_has_written_nothing_has_nothing_to_release() -> None:
+def test_a_candidate_without_writes_has_nothing_to_release() -> None:
     server = candidate()
     server.lease = lease_of("b")
     server.run(0.0)
@@ -374,7 +376,7 @@ def test_who_has_written_nothing_has_nothing_to_release() -> None:
     assert server.step(1.0) == ElectionEnded(released=False)
 
 
-def test_who_may_have_written_looks() -> None:
+def test_a_candidate_with_an_uncertain_write_reads_the_lease() -> None:
     server = candidate()
     server.step(0.0)
     action = server.election.step(0.0, WALL)
@@ -418,7 +420,9 @@ def test_a_new_term_of_the_same_candidate_is_a_new_term() -> None:
     assert not server.election.leads(10.0)
     server.election.seek(10.0)
     server.run(10.0)
-    assert server.election.fencing == Fencing(1, "a"), "at once: it knows that nobody else leads"
+    assert server.election.fencing == Fencing(1, "a"), (
+        "at once: the candidate knows that no other leads"
+    )
 
 
 def test_a_deleted_lease_is_counted_on_from_what_was_seen() -> None:
@@ -468,7 +472,7 @@ def test_the_state_shows_in_the_repr() -> None:
 
 # -- any order ----------------------------------------------------------------------------------
 
-WHAT = st.sampled_from(["done", "done", "done, unheard", "refused"])
+WHAT = st.sampled_from(["done", "done", "done, no answer", "rejected"])
 TURN = st.tuples(st.integers(0, 1), st.floats(0.0, 6.0), st.floats(0.0, 4.0), WHAT)
 
 
@@ -486,7 +490,7 @@ def test_no_two_ever_lead_and_no_term_is_counted_twice(
             election.seek(now)
         action = election.step(now, FAR_AWAY + dt.timedelta(seconds=who * 7777 + now))
         if isinstance(action, ReadLease | CreateLease | UpdateLease):
-            answer = None if what == "refused" else done(cluster, action)
+            answer = None if what == "rejected" else done(cluster, action)
             now += min(takes, election.request_timeout(now))
             if what == "done":
                 tell(election, action, answer, now)

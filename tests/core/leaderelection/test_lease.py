@@ -1,4 +1,4 @@
-"""What a Lease says, and how it is written."""
+"""The record in a Lease: read from the object, and written into a body."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_writer_with_a_namespace_of_its_own_needs_none_in_the_lease() -> None:
         {"spec": ["no"]},
     ],
 )
-def test_what_a_lease_does_not_say_is_empty(lease: dict[str, Any]) -> None:
+def test_missing_fields_of_a_lease_are_empty(lease: dict[str, Any]) -> None:
     assert LeaseRecord.of(lease) == LeaseRecord("", 0, 0, "", "")
     assert resource_version(lease) == ""
 

@@ -53,7 +53,7 @@ def test_the_action_is_the_reason_if_nothing_is_said() -> None:
     assert EventRecord(POD, "Normal", "Seen").to_dict("x", STAMP, REPORTER)["action"] == "Seen"
 
 
-def test_what_is_too_long_is_cut() -> None:
+def test_texts_that_are_too_long_are_cut() -> None:
     event = EventRecord(POD, "Normal", "R" * 200, "é" * 600, "A" * 200)
     body = event.to_dict("x", STAMP, ReportingController("c", "i" * 200))
     assert (len(body["reason"]), len(body["action"])) == (128, 128)
@@ -69,7 +69,7 @@ def test_words_are_counted_in_bytes_as_the_server_does() -> None:
         assert len(body[name].encode()) == 128
 
 
-def test_what_can_not_be_encoded_is_told_as_far_as_it_can() -> None:
+def test_characters_that_can_not_be_encoded_become_question_marks() -> None:
     body = EventRecord(POD, "Warning", "Unreadable", "no \udcff.txt").to_dict("x", STAMP, REPORTER)
     assert body["note"] == "no ?.txt"
 
@@ -83,7 +83,7 @@ def test_what_can_not_be_encoded_is_told_as_far_as_it_can() -> None:
     ],
     ids=["reason", "note", "action"],
 )
-def test_what_is_no_text_is_refused_before_it_can_do_harm(words: Any, said: str) -> None:
+def test_values_that_are_not_text_are_rejected(words: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         EventRecord(POD, "Normal", **words)
 
@@ -134,7 +134,7 @@ def test_an_object_that_does_not_say_what_it_is_has_no_events(obj: dict[str, Any
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("Error", "Seen"), ("Normal", "")])
-def test_an_event_of_another_type_or_without_a_reason_is_refused(
+def test_an_event_of_another_type_or_without_a_reason_is_rejected(
     kind: EventType, reason: str
 ) -> None:
     with pytest.raises(UsageError, match="event"):

@@ -30,11 +30,11 @@ def event(name: str = "web-0", reason: str = "Seen") -> EventRecord:
 
 
 class Server:
-    """Sends everything at once; remembers what it was told by name."""
+    """Sends everything at once; remembers the counts by name."""
 
     def __init__(self, *, entries: int = 4096) -> None:
         self.aggregation = EventSeriesTracker(entries=entries)
-        self.told: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
         self.requests: list[PendingEvent] = []
 
     def happens(self, occurrence: EventRecord, now: float) -> list[PendingEvent]:
@@ -49,7 +49,7 @@ class Server:
             draft = entry.pending_event(REPORTER)
             if draft is not None:
                 entry.record_sent(draft)
-                self.told[draft.name] = draft.count
+                self.counts[draft.name] = draft.count
                 drafts.append(draft)
         self.requests += drafts
         return drafts
@@ -78,7 +78,7 @@ def test_another_reason_is_another_event() -> None:
     assert draft.is_new
 
 
-def test_a_series_that_goes_on_is_told_each_half_hour() -> None:
+def test_the_count_of_a_series_that_goes_on_is_sent_each_half_hour() -> None:
     server, minutes = Server(), int(REFRESH_TIME / 60)
     for minute in range(minutes + 2):
         server.happens(event(), minute * 60.0)
@@ -98,7 +98,7 @@ def test_a_series_is_over_after_six_minutes_of_silence() -> None:
     assert draft.is_new
 
 
-def test_an_occurrence_after_the_silence_begins_anew_even_if_nobody_looked() -> None:
+def test_a_record_after_the_quiet_time_starts_a_new_event_without_take_due() -> None:
     server = Server()
     for n in range(4):
         server.happens(event(), float(n))
@@ -107,7 +107,7 @@ def test_an_occurrence_after_the_silence_begins_anew_even_if_nobody_looked() -> 
     assert (new.count, new.is_new) == (1, True)
 
 
-def test_what_is_counted_while_an_event_is_on_its_way_goes_with_it() -> None:
+def test_records_during_a_request_are_part_of_the_next_count() -> None:
     aggregation = EventSeriesTracker()
     (entry,) = aggregation.observe(event(), SECOND, 1.0)
     assert aggregation.observe(event(), 2 * SECOND, 2.0) == []
@@ -117,7 +117,7 @@ def test_what_is_counted_while_an_event_is_on_its_way_goes_with_it() -> None:
     assert draft.body["series"]["count"] == 2
 
 
-def test_an_event_that_has_expired_on_the_server_is_told_whole() -> None:
+def test_an_event_that_has_expired_on_the_server_is_created_again() -> None:
     server = Server()
     (entry,) = server.aggregation.observe(event(), SECOND, 1.0)
     server.send([entry])
@@ -139,7 +139,7 @@ def test_one_object_has_so_many_events_at_once_and_others_their_own() -> None:
     assert not server.happens(event(reason="Later"), 2.0 + TOKEN_INTERVAL)
 
 
-def test_a_refused_event_is_forgotten() -> None:
+def test_a_rejected_event_is_forgotten() -> None:
     aggregation = EventSeriesTracker()
     (entry,) = aggregation.observe(event(), SECOND, 1.0)
     aggregation.forget(entry)
@@ -162,7 +162,7 @@ def test_names_differ_where_the_clock_stands_still_or_goes_back() -> None:
     ),
     st.integers(1, 4),
 )
-def test_every_occurrence_is_told_in_the_end_or_filtered(
+def test_every_record_is_sent_in_the_end_or_filtered(
     history: list[tuple[str, float]], entries: int
 ) -> None:
     """Whatever happens when, and however little is remembered."""
@@ -173,5 +173,5 @@ def test_every_occurrence_is_told_in_the_end_or_filtered(
         server.happens(event(reason=reason), now)
         assert len(server.aggregation) <= entries
     server.send(server.aggregation.close())
-    assert sum(server.told.values()) + server.aggregation.filtered == len(history)
-    assert len({draft.name for draft in server.requests if draft.is_new}) == len(server.told)
+    assert sum(server.counts.values()) + server.aggregation.filtered == len(history)
+    assert len({draft.name for draft in server.requests if draft.is_new}) == len(server.counts)

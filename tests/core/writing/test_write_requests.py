@@ -1,4 +1,4 @@
-"""What is sent for each write, and what an answer is."""
+"""The request of each kind of write, and its decoded answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER = (
 
 
 def sent(request: WriteRequest) -> tuple[str, str, str, Any]:
-    """A request without its query, its body decoded."""
+    """Return a request without its query and with its body decoded."""
     body = json.loads(request.body) if request.body else None
     return request.method, request.path, request.content_type, body
 
@@ -125,9 +125,7 @@ def test_a_body_shows_in_no_repr() -> None:
         (ANYWHERE, "Web!/web-0", "DNS label"),
     ],
 )
-def test_a_key_that_leads_nowhere_is_refused(
-    writes: WriteRequestBuilder, key: str, said: str
-) -> None:
+def test_an_incomplete_key_is_rejected(writes: WriteRequestBuilder, key: str, said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("?", r"\?")):
         writes.get(key)
 
@@ -144,7 +142,9 @@ def test_a_key_that_leads_nowhere_is_refused(
         ({**WEB_0, "data": object()}, "can't be sent as JSON"),
     ],
 )
-def test_an_object_that_can_not_be_meant_is_refused(obj: dict[str, Any], said: str) -> None:
+def test_an_object_of_another_kind_or_without_a_name_is_rejected(
+    obj: dict[str, Any], said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         IN_WEB.update(obj)
 
@@ -154,19 +154,19 @@ def test_a_new_object_needs_a_name_or_the_beginning_of_one() -> None:
         IN_WEB.create({"metadata": {}})
 
 
-def test_an_apply_without_a_manager_is_refused() -> None:
+def test_an_apply_without_a_manager_is_rejected() -> None:
     with pytest.raises(UsageError, match="manager="):
         IN_WEB.apply(WEB_0, "")
 
 
 @pytest.mark.parametrize("patch", ["text", ["text"], [1]])
-def test_a_patch_of_no_known_kind_is_refused(patch: Patch) -> None:
+def test_a_patch_of_another_type_is_rejected(patch: Patch) -> None:
     with pytest.raises(UsageError, match="merge patch"):
         IN_WEB.patch("web-0", patch)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-def test_a_number_that_is_none_is_refused_rather_than_sent_as_null(bad: float) -> None:
+def test_a_number_that_json_does_not_have_is_rejected_instead_of_sent_as_null(bad: float) -> None:
     """A null in a merge patch deletes the field."""
     ports = [{"port": 1}, {"port": bad}]
     with pytest.raises(UsageError, match=r"JSON: spec\.ports\.1\.port is NaN or infinite"):
@@ -181,7 +181,7 @@ def test_a_null_that_is_meant_is_sent() -> None:
 
 
 @pytest.mark.parametrize("given", [None, 5, "text", [WEB_0]])
-def test_what_is_no_object_is_refused_by_name(given: Any) -> None:
+def test_a_value_that_is_not_an_object_is_rejected_by_the_name_of_its_type(given: Any) -> None:
     with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
         IN_WEB.create(given)
     with pytest.raises(UsageError, match="a Pod to write is a mapping, not "):
@@ -189,7 +189,7 @@ def test_what_is_no_object_is_refused_by_name(given: Any) -> None:
 
 
 @pytest.mark.parametrize("key", [None, 5, ("web", "web-0")])
-def test_what_is_no_key_is_refused_by_name(key: Any) -> None:
+def test_a_value_that_is_not_a_key_is_rejected_by_the_name_of_its_type(key: Any) -> None:
     with pytest.raises(UsageError, match="a Pod is identified by an ObjectKey or a str, not by"):
         IN_WEB.get(key)
 
@@ -207,7 +207,7 @@ def test_a_subresource_leads_nowhere_else(subresource: str) -> None:
         IN_WEB.patch("web-0", {}, subresource)
 
 
-def test_a_namespace_that_can_not_be_is_refused_when_the_writer_is_made() -> None:
+def test_an_invalid_namespace_is_rejected_when_the_writer_is_made() -> None:
     with pytest.raises(ValueError, match="cluster-scoped"):
         WriteRequestBuilder(NODES, "web")
 

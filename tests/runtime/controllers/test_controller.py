@@ -240,14 +240,14 @@ def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
 def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, diary, told = make_cluster(), RecordingReconciler(), list[Problem]()
+    cluster, diary, problems = make_cluster(), RecordingReconciler(), list[Problem]()
     own = list[Problem]()
     cluster.create(BARS, {"metadata": {"name": "good"}, "spec": {"colour": "red"}})
     cluster.create(BARS, {"metadata": {"name": "bad"}, "spec": {}})
 
     async def main() -> None:
         source = ClusterSource(cluster)
-        async with SharedInformerFactory(source, on_error=told.append) as informers:
+        async with SharedInformerFactory(source, on_error=problems.append) as informers:
             bars = informers.informer(BARS)
             controller = Controller(informers.informer(FOOS), diary, on_error=own.append, name="it")
             async with controller.watches(bars, by_colour):
@@ -260,7 +260,7 @@ def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
 
     run_simulated(main)
     assert diary.names == ["red", "blue"]
-    assert [type(each.error) for each in told] == [KeyError, KeyError]
+    assert [type(each.error) for each in problems] == [KeyError, KeyError]
     assert [(each.phase, each.cause) for each in own] == [("trigger", "it")] * 2
     assert "raised at Added of <Bar default/bad" in caplog.text
 
@@ -282,7 +282,7 @@ def test_a_string_in_the_place_of_keys_is_not_taken_for_letters(
     assert "must return a list of keys, not 'x'" in caplog.text
 
 
-async def test_what_can_not_work_is_refused_when_it_is_asked_for() -> None:
+async def test_wrong_arguments_are_rejected_when_they_are_given() -> None:
     async def later(obj: KubeObject) -> list[str]:
         return [obj.name]
 
@@ -356,7 +356,7 @@ def colour_of(obj: KubeObject) -> str:
 
 
 def test_a_key_whose_object_can_not_be_converted_is_reconciled_all_the_same() -> None:
-    """Who reads the object is told what is wrong with it, again and again, until it is put right.
+    """Each read of the object raises the error until the object is corrected.
 
     What it owns is found without converting it.
     """
@@ -402,7 +402,7 @@ def test_a_resync_reconciles_all_again_at_low_priority() -> None:
 # -- one run of a key after the other ---------------------------------------------------------
 
 
-def test_what_happens_during_a_run_is_followed_by_exactly_one_more() -> None:
+def test_events_during_a_run_lead_to_exactly_one_more_run() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler(duration=10)
 
     async def main() -> None:
@@ -453,7 +453,7 @@ def test_a_fresh_event_overtakes_ten_thousand_initial_ones() -> None:
     assert fresh.because("updated")
 
 
-def test_work_starts_when_all_triggers_have_heard_of_what_is_cached() -> None:
+def test_workers_start_when_all_triggers_have_received_the_cached_objects() -> None:
     cluster, seen = make_cluster("a"), list[int]()
     for i in range(1000):
         cluster.create(BARS, body_with_owner(f"child-{i}", "a"))
@@ -580,14 +580,14 @@ def test_requeue_after_nothing_is_at_once() -> None:
 
 
 def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
-    cluster, told = make_cluster("a"), list[Problem]()
+    cluster, problems = make_cluster("a"), list[Problem]()
     diary = RecordingReconciler(duration=1000)
 
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
             Controller(
-                foos, diary, timeout=5, backoff=doubling(), on_error=told.append, name="it"
+                foos, diary, timeout=5, backoff=doubling(), on_error=problems.append, name="it"
             ) as it,
         ):
             await asyncio.sleep(8)
@@ -600,10 +600,10 @@ def test_a_run_that_takes_too_long_is_cancelled_and_tried_again() -> None:
     run_simulated(main)
     assert diary.times == [0.0, 6.0, 13.0]
     assert diary.cancelled == ["a", "a"]
-    assert [type(each.error) for each in told] == [ReconcileTimeout] * 2
-    assert told[0].key == key("a")
-    assert told[0].retry_in == 1.0
-    assert "reconcile of default/a it: ReconcileTimeout" in str(told[0])
+    assert [type(each.error) for each in problems] == [ReconcileTimeout] * 2
+    assert problems[0].key == key("a")
+    assert problems[0].retry_in == 1.0
+    assert "reconcile of default/a it: ReconcileTimeout" in str(problems[0])
 
 
 def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
@@ -635,7 +635,7 @@ def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
 
 
 def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:
-    cluster, told = make_cluster("a"), list[Problem]()
+    cluster, problems = make_cluster("a"), list[Problem]()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
         async with asyncio.timeout(1):
@@ -644,12 +644,12 @@ def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:
     async def main() -> None:
         async with (
             foo_informer(cluster) as foos,
-            Controller(foos, reconcile, timeout=5, on_error=told.append),
+            Controller(foos, reconcile, timeout=5, on_error=problems.append),
         ):
             await asyncio.sleep(1.001)
 
     run_simulated(main)
-    assert type(told[0].error) is TimeoutError
+    assert type(problems[0].error) is TimeoutError
 
 
 async def raise_cancelled(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -665,18 +665,18 @@ async def cancel_oneself(key: ObjectKey, ctx: ReconcileContext) -> None:
 
 @pytest.mark.parametrize("reconcile", [raise_cancelled, cancel_oneself])
 def test_a_cancellation_of_the_reconcilers_own_is_a_failure(reconcile: Any) -> None:
-    cluster, told = make_cluster("a"), list[Problem]()
+    cluster, problems = make_cluster("a"), list[Problem]()
 
     async def main() -> None:
         async with foo_informer(cluster) as foos:
-            controller = Controller(foos, reconcile, backoff=doubling(), on_error=told.append)
+            controller = Controller(foos, reconcile, backoff=doubling(), on_error=problems.append)
             async with controller:
                 await asyncio.sleep(4)
                 assert controller.state == "running"
                 assert controller.health.failed_runs == 3
 
     run_simulated(main)
-    assert [type(each.error) for each in told] == [HandlerCancelled] * 3
+    assert [type(each.error) for each in problems] == [HandlerCancelled] * 3
 
 
 def not_async(key: ObjectKey, ctx: ReconcileContext) -> None:

@@ -33,13 +33,13 @@ LEASES = find_built_in("leases")
 
 @dataclass(slots=True)
 class Stage:
-    """Who reconciles when."""
+    """Replicas with an elector and a controller each, and a record of their runs."""
 
     at_work: set[str] = field(default_factory=set[str])
     spans: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
-    """Who, from when, to when: every run."""
+    """Every run: its replica, its start and its end."""
     together: bool = False
-    """Whether two replicas ever reconciled at once."""
+    """True if two replicas ever reconciled at once."""
 
 
 class Replica:
@@ -93,7 +93,7 @@ def test_runs_are_cancelled_before_another_replica_begins(seed: int) -> None:
         with first.faults.refuse():
             await wait_until(lambda: stage.at_work == {"two"}, every=0.1)
         ((_, _, ended),) = stage.spans
-        assert first.lost == [ended]  # cancelled, and only then told of
+        assert first.lost == [ended]  # cancelled, and only then reported
         assert ended - cut <= 10.0  # the renew deadline
         assert 15.0 - 10.0 - 2.0 <= loop_time() - ended <= 15.0
         for task in tasks:

@@ -1,4 +1,4 @@
-"""What goes wrong in a controller is told once to everybody."""
+"""Failures of a controller are reported to the log, the metrics and the hook."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from aioinformer.errors import ConnectionLost, ReconcileTimeout
 from tests.runtime.controllers.reconcilers import key
 
 
-async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFixture) -> None:
-    told = list[Problem]()
-    setbacks = ReconcileErrors("foos", ControllerOptions(name="it", on_error=told.append))
+async def test_a_failure_is_logged_counted_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+    problems = list[Problem]()
+    errors = ReconcileErrors("foos", ControllerOptions(name="it", on_error=problems.append))
     error = ValueError("no")
 
-    setbacks.report_failure(key("a"), error, failures=3, delay=0.02)
+    errors.report_failure(key("a"), error, failures=3, delay=0.02)
 
-    assert told == [
+    assert problems == [
         Problem(
             informer="foos", phase="reconcile", cause="it", error=error, retry_in=0.02, key=key("a")
         )
@@ -30,11 +30,11 @@ async def test_a_failure_is_logged_counted_and_told(caplog: pytest.LogCaptureFix
     assert record.message == said
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
-    assert (setbacks.count, repr(setbacks)) == (1, "<ReconcileErrors of it: 1>")
+    assert (errors.count, repr(errors)) == (1, "<ReconcileErrors of it: 1>")
 
 
-@pytest.mark.parametrize("error", [ConnectionLost("gone"), ReconcileTimeout("late")])
-async def test_what_explains_itself_has_no_traceback(
+@pytest.mark.parametrize("error", [ConnectionLost("lost"), ReconcileTimeout("late")])
+async def test_a_failed_request_is_logged_without_a_traceback(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     ReconcileErrors("foos", ControllerOptions(name="it")).report_failure(
@@ -54,7 +54,7 @@ async def test_an_interruption_in_the_hook_is_not_swallowed() -> None:
         )
 
 
-def test_a_hook_that_can_not_be_called_is_refused() -> None:
+def test_an_async_hook_is_rejected() -> None:
     async def later(problem: Problem) -> None:
         return None
 

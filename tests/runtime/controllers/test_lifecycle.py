@@ -1,4 +1,4 @@
-"""How long a controller works: its start, its end, and what ends it."""
+"""One run of a controller: its start, its end, and the reasons for its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
 )
-from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._core.instrumentation import ReadQueue
 from aioinformer._runtime.controllers.lifecycle import PENDING_LIMIT
 from aioinformer.errors import Forbidden, NotRunning, ShutdownIncomplete
 from aioinformer.testing import ClusterSource, Faults
@@ -206,7 +206,7 @@ def test_an_exception_in_the_body_cancels_runs_at_once_and_comes_out_as_itself()
     assert diary.cancelled == ["a"]
 
 
-def test_cancelled_it_cancels_its_runs_in_the_step_in_which_it_hears_of_it() -> None:
+def test_a_cancelled_controller_cancels_its_runs_in_the_same_step() -> None:
     """So that nothing is written after a lease was lost, but what was on its way already: in the
     turn of the cancellation and, before it has come through, in the next one.
     """
@@ -276,7 +276,7 @@ def test_cancelled_at_any_moment_nothing_is_left_behind(after: int) -> None:
         run_simulated(main, seed=seed)
 
 
-def test_what_a_cancelled_run_raises_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_cancelled_run_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     cluster = make_cluster("a")
 
     async def clumsy(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -374,7 +374,7 @@ def test_an_informer_that_has_ended_has_no_controllers() -> None:
 
 
 @pytest.mark.parametrize("name", ["worker 0 of controller it", "supervisor of controller it"])
-def test_a_task_that_somebody_else_cancels_is_a_failure_and_never_silent(
+def test_a_task_that_is_cancelled_from_outside_is_a_failure(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = make_cluster("a")
@@ -441,7 +441,7 @@ def test_it_may_be_left_by_another_task_than_it_was_entered_by() -> None:
     assert diary.names == ["a"]
 
 
-def test_children_that_come_and_go_in_a_flood_are_all_heard_of() -> None:
+def test_all_children_that_are_added_and_deleted_in_a_burst_are_delivered() -> None:
     """Merged by object, what came and went would be nothing, and no owner would hear that it is to
     make another one.
     """
@@ -530,7 +530,7 @@ def test_runs_are_measured_and_the_queue_ends_with_the_controller(cancelled: boo
     assert metrics.worked_on == len(diary.runs)
 
 
-def test_a_hundred_thousand_keys_left_in_line_hold_nobody(
+def test_a_hundred_thousand_waiting_keys_do_not_delay_the_shutdown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler()

@@ -33,7 +33,7 @@ def test_a_run_is_known_while_it_goes_on() -> None:
     run_simulated(main)
 
 
-def test_what_it_answers_is_returned() -> None:
+def test_the_result_of_the_reconciler_is_returned() -> None:
     async def answers(key: ObjectKey, ctx: ReconcileContext) -> Result:
         return Result(requeue_after=5)
 
@@ -44,7 +44,7 @@ def test_what_it_answers_is_returned() -> None:
 
 
 def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
-    """However often whoever waits for the run is cancelled, as under an elector."""
+    """The waiting task may be cancelled any number of times, as under an elector."""
     cleaned = list[float]()
 
     async def careful(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -76,7 +76,7 @@ async def is_odd(key: ObjectKey, ctx: ReconcileContext) -> None:
     raise Odd
 
 
-def test_what_is_no_exception_is_wrapped_in_one() -> None:
+def test_a_base_exception_is_wrapped_in_an_exception() -> None:
     async def main() -> None:
         with pytest.raises(HandlerCancelled, match="it raised Odd itself") as caught:
             await ReconcileRuns(is_odd, ControllerOptions(name="it")).run(A, CONTEXT)
@@ -85,7 +85,7 @@ def test_what_is_no_exception_is_wrapped_in_one() -> None:
     run_simulated(main)
 
 
-def test_what_a_late_run_raised_is_the_cause_of_the_timeout() -> None:
+def test_an_error_of_a_late_run_is_the_cause_of_the_timeout() -> None:
     async def clumsy(key: ObjectKey, ctx: ReconcileContext) -> None:
         try:
             await asyncio.sleep(100)

@@ -17,7 +17,7 @@ OLD, NEW = pod("a", 1), pod("a", 2)
 
 @dataclass(slots=True)
 class Asked:
-    """What was asked for."""
+    """A record of the requested keys."""
 
     keys: list[str] = field(default_factory=list[str])
     why: list[tuple[str, Priority]] = field(default_factory=list[tuple[str, Priority]])
@@ -87,7 +87,7 @@ def test_a_state_at_which_it_raises_does_not_cost_the_keys_of_the_other(
 
 
 @pytest.mark.parametrize("given", [None, "web/a", 5, [5], ["a/b/c"]])
-def test_what_are_no_keys_is_an_error(given: Any) -> None:
+def test_a_result_that_is_not_a_list_of_keys_is_an_error(given: Any) -> None:
     asked = Asked()
 
     def to_keys(obj: KubeObject) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aioinformer import FastSlow, NoMetrics, ObjectKey, Priority, RateLimiter, WorkQueue
-from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._core.instrumentation import ReadQueue
 from aioinformer._runtime.controllers.work_queue import KEYS_PER_STEP
 from aioinformer.errors import QueueShutDown, UsageError
 from aioinformer.testing.simulation.loop import run
@@ -46,14 +46,14 @@ async def ended(*tasks: asyncio.Task[str]) -> None:
 # -- waiting and taking --------------------------------------------------------------------------
 
 
-async def test_what_is_there_is_taken_at_once() -> None:
+async def test_a_waiting_key_is_taken_at_once() -> None:
     queue = WorkQueue[str]()
     assert queue.add("a")
     assert await queue.get() == "a"
     assert len(queue) == 0
 
 
-async def test_whoever_waits_is_woken_by_an_add() -> None:
+async def test_a_waiting_worker_is_woken_by_an_add() -> None:
     queue = WorkQueue[str]()
     (worker,) = await waiting(queue)
     assert not worker.done()
@@ -69,7 +69,7 @@ async def test_those_who_wait_are_served_in_the_order_of_their_coming() -> None:
     assert [await worker for worker in workers] == ["a", "b", "c"]
 
 
-async def test_nobody_overtakes_a_worker_that_was_woken_and_did_not_run_yet() -> None:
+async def test_no_worker_overtakes_a_woken_worker() -> None:
     queue = WorkQueue[str]()
     (first,) = await waiting(queue)
     late = asyncio.create_task(queue.get())  # runs before who is woken after this
@@ -89,7 +89,7 @@ async def test_a_woken_worker_takes_what_is_the_most_urgent_by_then() -> None:
     assert len(queue) == 1
 
 
-async def test_a_key_that_is_worked_on_is_given_to_nobody_else() -> None:
+async def test_a_key_that_is_processed_is_handed_to_no_other_worker() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
     key = await queue.get()
@@ -114,7 +114,7 @@ async def test_a_context_is_one_run_of_a_key_even_if_it_fails() -> None:
     assert (queue.statistics().processing, queue.statistics().done) == (0, 1)
 
 
-async def test_the_end_of_what_nobody_works_on_is_an_error_that_names_it() -> None:
+async def test_done_for_a_key_that_is_not_processed_is_an_error() -> None:
     queue = WorkQueue[ObjectKey](name="pods")
     with pytest.raises(UsageError, match=r"web-0.* is not in the work queue pods"):
         queue.done(ObjectKey("web", "web-0"))
@@ -176,10 +176,10 @@ async def test_workers_that_give_up_again_and_again_leave_nothing_behind() -> No
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_whatever_is_cancelled_no_key_is_lost_and_none_is_worked_on_twice_at_once(
+def test_with_any_cancellations_no_key_is_lost_or_processed_twice_at_once(
     seed: int,
 ) -> None:
-    """Producers, workers and somebody who cancels them at every await, in a seed's order."""
+    """Producers, workers and a task that cancels them at every await, in a seed's order."""
 
     async def main() -> None:
         queue, chance = WorkQueue[str](), random.Random(seed)
@@ -308,7 +308,7 @@ async def test_a_loop_that_is_late_puts_all_in_line_that_are_ready_by_then() -> 
     for number in range(10):
         queue.add_after(f"k{number}", 0.0001 * (1 + number))
     while loop.time() < start + 0.002:
-        pass  # somebody blocks the loop
+        pass  # another task blocks the loop
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert len(queue) == 10
@@ -411,7 +411,7 @@ async def test_a_shut_down_queue_hands_out_what_waits_and_then_says_so() -> None
         await queue.get()
 
 
-async def test_those_who_wait_hear_of_the_shutdown() -> None:
+async def test_waiting_workers_are_woken_by_a_shutdown() -> None:
     queue = WorkQueue[str]()
     workers = await waiting(queue, 3)
     queue.shut_down()
@@ -421,7 +421,7 @@ async def test_those_who_wait_hear_of_the_shutdown() -> None:
 
 
 async def test_a_worker_waits_for_a_run_that_is_still_to_come_after_the_shutdown() -> None:
-    """Nobody would be left to take it if all idle workers went home."""
+    """No worker would be left to take it if all idle workers ended."""
     queue = WorkQueue[str]()
     queue.add("a")
     key = await queue.get()
@@ -435,13 +435,13 @@ async def test_a_worker_waits_for_a_run_that_is_still_to_come_after_the_shutdown
         await other
 
 
-async def test_who_waits_or_was_woken_hears_that_everything_was_dropped() -> None:
+async def test_waiting_and_woken_workers_raise_after_a_dropping_shutdown() -> None:
     queue = WorkQueue[str]()
     queue.add("held")
     held = await queue.get()
     queue.add("held")
     woken, other = await waiting(queue, 2)
-    queue.add("a")  # kept for the first of them, who did not run yet
+    queue.add("a")  # reserved for the first waiter, which did not run yet
     queue.shut_down(drop=True)
     for worker in (woken, other):
         with pytest.raises(QueueShutDown):
@@ -581,45 +581,45 @@ def test_an_unused_queue_can_be_asked_outside_of_any_loop() -> None:
     assert queue  # an empty queue is not nothing
 
 
-class Told(NoMetrics):
-    """Remembers what a queue tells."""
+class RecordingMetrics(NoMetrics):
+    """Metrics that record their calls."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.calls: list[object] = []
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
-        self.told.append(("started", queue, read().depth))
+        self.calls.append(("started", queue, read().depth))
 
     def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        self.told.append(("ended", queue, read().done))
+        self.calls.append(("ended", queue, read().done))
 
     def worked(self, queue: str, waited: float, seconds: float) -> None:
-        self.told.append((queue, waited, seconds))
+        self.calls.append((queue, waited, seconds))
 
 
-def test_metrics_hear_of_a_queue_from_its_first_use_to_its_last_key() -> None:
+def test_metrics_receive_a_queue_from_its_first_use_to_its_last_key() -> None:
     async def main() -> None:
-        metrics = Told()
+        metrics = RecordingMetrics()
         queue = WorkQueue[str](name="pods", metrics=metrics)
-        assert metrics.told == []
+        assert metrics.calls == []
         queue.add("a")
         await asyncio.sleep(1.0)
         async with queue.work():
             queue.shut_down()
             await asyncio.sleep(2.0)
         await queue.drain(0)
-        assert metrics.told == [("started", "pods", 0), ("pods", 1.0, 2.0), ("ended", "pods", 1)]
+        assert metrics.calls == [("started", "pods", 0), ("pods", 1.0, 2.0), ("ended", "pods", 1)]
 
     simulated(main())
 
 
-def test_metrics_hear_nothing_of_keys_that_nobody_worked_on() -> None:
+def test_metrics_receive_no_keys_that_were_not_processed() -> None:
     async def main() -> None:
-        metrics = Told()
+        metrics = RecordingMetrics()
         queue = WorkQueue[str](name="pods", metrics=metrics)
         queue.add("a")
         queue.shut_down(drop=True)
-        assert metrics.told == [("started", "pods", 0), ("ended", "pods", 0)]
+        assert metrics.calls == [("started", "pods", 0), ("ended", "pods", 0)]
 
     simulated(main())
 

@@ -44,7 +44,7 @@ async def test_those_who_wait_are_called_in_the_order_of_coming_one_for_each_thi
     assert repr(shelf.turns) == "<FairWaiters waiting=0 reserved=0>"
 
 
-async def test_who_comes_later_does_not_overtake() -> None:
+async def test_a_later_waiter_does_not_overtake() -> None:
     shelf = Shelf()
     (first,) = await shelf.waiting(1)
     late = asyncio.create_task(shelf.take())  # runs before who is called after this
@@ -54,7 +54,7 @@ async def test_who_comes_later_does_not_overtake() -> None:
     assert await late == "b"
 
 
-async def test_what_was_kept_for_who_is_cancelled_goes_to_the_next() -> None:
+async def test_an_item_reserved_for_a_cancelled_waiter_goes_to_the_next() -> None:
     shelf = Shelf()
     first, second = await shelf.waiting(2)
     shelf.put("a")
@@ -63,7 +63,7 @@ async def test_what_was_kept_for_who_is_cancelled_goes_to_the_next() -> None:
     assert first.cancelled()
 
 
-async def test_who_is_cancelled_first_is_not_called() -> None:
+async def test_a_waiter_that_was_cancelled_first_is_not_woken() -> None:
     shelf = Shelf()
     first, second = await shelf.waiting(2)
     first.cancel()
@@ -72,7 +72,7 @@ async def test_who_is_cancelled_first_is_not_called() -> None:
     assert first.cancelled()
 
 
-async def test_what_is_left_over_by_the_last_one_cancelled_can_be_taken() -> None:
+async def test_an_item_left_by_the_last_cancelled_waiter_can_be_taken() -> None:
     shelf = Shelf()
     (only,) = await shelf.waiting(1)
     shelf.put("a")

@@ -1,4 +1,4 @@
-"""How a body is made to end, on loops of each kind."""
+"""The cancellation of a body, on loops of each kind."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLo
 
 
 async def evicted(*, cancelled: bool = False) -> tuple[bool, BaseException | None]:
-    """Whether somebody else wants it to end, and with what a body ends that is evicted."""
-    eviction = BodyCanceller()
+    """Return if another source cancels the task, and the exception of a cancelled body."""
+    canceller = BodyCanceller()
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    loop.call_soon(eviction.cancel, "enough")
+    loop.call_soon(canceller.cancel, "enough")
     if cancelled:
         loop.call_soon(task.cancel)
-    eviction.enter()
+    canceller.enter()
     error: BaseException | None = None
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError as caught:
         error = caught
-    return eviction.leave(), error
+    return canceller.leave(), error
 
 
-async def test_who_is_evicted_is_nobody_else_s_business() -> None:
+async def test_a_cancelled_body_does_not_affect_the_task_outside() -> None:
     outside, error = await evicted()
     assert isinstance(error, asyncio.CancelledError)
     assert not outside
@@ -54,12 +54,12 @@ async def test_who_is_evicted_is_nobody_else_s_business() -> None:
     await asyncio.sleep(0)  # and no cancellation comes later
 
 
-async def test_who_is_cancelled_as_well_is_told_so() -> None:
+async def test_a_cancellation_from_outside_is_reported_too() -> None:
     outside, _ = await asyncio.create_task(evicted(cancelled=True))
     assert outside
 
 
-async def test_a_scope_around_it_that_is_cancelled_as_well_is_told_of() -> None:
+async def test_a_cancelled_scope_around_the_body_is_reported_too() -> None:
     with anyio.CancelScope() as scope:
         asyncio.get_running_loop().call_soon(scope.cancel)
         outside, _ = await evicted()
@@ -68,21 +68,21 @@ async def test_a_scope_around_it_that_is_cancelled_as_well_is_told_of() -> None:
     assert scope.cancelled_caught
 
 
-async def test_who_evicts_itself_is_cancelled_where_it_next_waits() -> None:
-    eviction = BodyCanceller()
-    eviction.enter()
-    eviction.cancel("enough")
-    assert "cancelled" in repr(eviction)
+async def test_a_body_that_cancels_itself_is_cancelled_at_its_next_await() -> None:
+    canceller = BodyCanceller()
+    canceller.enter()
+    canceller.cancel("enough")
+    assert "cancelled" in repr(canceller)
     with pytest.raises(asyncio.CancelledError):
         await asyncio.sleep(3600)
-    assert not eviction.leave()
+    assert not canceller.leave()
 
 
-async def test_who_does_not_wait_any_more_is_not_cancelled_later() -> None:
-    eviction = BodyCanceller()
-    eviction.enter()
-    eviction.cancel("enough")
-    assert not eviction.leave()
+async def test_a_body_that_has_ended_is_not_cancelled_later() -> None:
+    canceller = BodyCanceller()
+    canceller.enter()
+    canceller.cancel("enough")
+    assert not canceller.leave()
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 

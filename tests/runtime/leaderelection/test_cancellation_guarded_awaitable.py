@@ -68,7 +68,7 @@ async def test_a_coroutine_may_end_as_it_likes_once_it_is_cancelled() -> None:
     assert await GuardedAwaitable(body(), refusing_after(1)) == "ended well"
 
 
-async def test_what_the_task_is_thrown_reaches_the_coroutine() -> None:
+async def test_exceptions_thrown_into_the_task_reach_the_coroutine() -> None:
     seen = list[str]()
 
     async def body() -> None:
@@ -89,7 +89,7 @@ async def test_what_the_task_is_thrown_reaches_the_coroutine() -> None:
     assert seen == ["from outside"]
 
 
-def test_a_coroutine_that_nobody_drives_on_is_closed() -> None:
+def test_a_coroutine_that_is_not_continued_is_closed() -> None:
     class Pause:
         def __await__(self) -> Generator[None, Any, None]:
             yield

@@ -28,7 +28,7 @@ def test_it_goes_with_the_loop_s_clock_while_the_machine_is_awake() -> None:
     assert clock.now == 107.0
 
 
-def test_what_the_machine_sleeps_is_added() -> None:
+def test_time_of_suspension_is_added() -> None:
     machine = Machine()
     clock = machine.clock
     machine.asleep += 3600
@@ -39,7 +39,7 @@ def test_what_the_machine_sleeps_is_added() -> None:
     assert repr(clock) == "<SuspendAwareClock 3761.000 s, suspended 3660 s>"
 
 
-def test_what_goes_by_between_two_readings_is_no_sleep_and_time_never_goes_back() -> None:
+def test_time_between_two_reads_is_no_suspension_and_time_never_goes_back() -> None:
     readings = chain([10.0, 9.9, 9.95], [9.2, 10.05, 70.0, 69.5, 70.02], repeat(70.0))
     clock = SuspendAwareClock(lambda: 0.0, lambda: next(readings))
     assert [clock.now for _ in range(5)] == [0.0, 0.0, 60.0, 60.0, 60.0]

@@ -43,36 +43,36 @@ async def under(elector: LeaderElector, body: Body) -> None:
 
 
 async def lose(elector: LeaderElector, body: Body = wait_forever) -> LeadershipLost:
-    """The same, until it is lost."""
+    """Run a body under the elector until leadership is lost. Return the error."""
     with pytest.raises(LeadershipLost) as caught:
         await under(elector, body)
     return caught.value
 
 
-def how(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
-    """How it stands."""
+def state_of(elector: LeaderElector) -> tuple[str, bool, Fencing | None]:
+    """Return the state, if it leads, and the number of the term."""
     return elector.health.state, elector.is_leader, elector.fencing
 
 
 # -- winning ----------------------------------------------------------------------------------
 
 
-def test_who_is_alone_leads_at_once_and_says_so_in_the_lease() -> None:
+def test_a_single_candidate_leads_at_once_and_writes_the_lease() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
         elector = place.elector()
-        assert how(elector) == ("idle", False, None)
+        assert state_of(elector) == ("idle", False, None)
         async with elector.leading() as fencing:
             assert loop_time() == 0.0
             assert fencing == elector.fencing == Fencing(0, "a")
             assert str(fencing) == "0/a"
-            assert how(elector) == ("leading", True, fencing)
+            assert state_of(elector) == ("leading", True, fencing)
             assert elector.leader == elector.identity == "a"
             spec = place.lease["spec"]
             assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("a", 15)
             assert (spec["leaseTransitions"], spec["acquireTime"]) == (0, spec["renewTime"])
-        assert how(elector) == ("idle", False, None)
+        assert state_of(elector) == ("idle", False, None)
         assert elector.leader == ""
 
     run_simulated(main)
@@ -107,7 +107,7 @@ def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
     assert began - ended < 2 * 2.2, "a retry, stretched by chance"
 
 
-def test_who_is_killed_is_followed_when_its_lease_is_over() -> None:
+def test_after_a_kill_another_leads_when_the_lease_has_expired() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -171,7 +171,7 @@ def test_a_candidate_that_lost_may_run_again() -> None:
     run_simulated(main)
 
 
-def test_what_others_wrote_into_the_lease_stays() -> None:
+def test_fields_of_others_in_the_lease_stay() -> None:
     place = ElectionSetup()
     lease = {
         "metadata": {"name": "controller", "labels": {"app": "shop"}, "annotations": {"x": "y"}},
@@ -226,7 +226,7 @@ def test_the_lease_is_held_until_the_body_has_ended_however_long_that_takes() ->
     assert place.holder == ""
 
 
-def test_a_body_that_raises_is_heard_as_it_is_and_the_lease_released() -> None:
+def test_an_error_of_the_body_passes_through_and_the_lease_is_released() -> None:
     place = ElectionSetup()
 
     async def fail() -> None:
@@ -241,7 +241,7 @@ def test_a_body_that_raises_is_heard_as_it_is_and_the_lease_released() -> None:
     assert place.holder == ""
 
 
-def test_a_lease_that_somebody_else_holds_is_not_released() -> None:
+def test_a_lease_of_another_holder_is_not_released() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -252,7 +252,7 @@ def test_a_lease_that_somebody_else_holds_is_not_released() -> None:
     assert place.holder == "thief"
 
 
-def test_a_twin_of_the_same_name_is_somebody_else() -> None:
+def test_a_candidate_with_the_same_identity_is_another_candidate() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -305,7 +305,7 @@ def test_a_second_cancellation_ends_the_releasing() -> None:
 # -- losing ---------------------------------------------------------------------------------
 
 
-def test_who_can_not_renew_has_ended_by_the_renew_deadline_after_the_last_one_was_sent() -> None:
+def test_without_renewals_the_body_has_ended_by_the_renew_deadline() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -376,7 +376,7 @@ def test_a_short_outage_is_nothing() -> None:
     run_simulated(main)
 
 
-def test_who_sees_another_holder_ends_at_once() -> None:
+def test_a_leader_that_reads_another_holder_ends_at_once() -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -424,19 +424,19 @@ def test_a_body_that_swallows_its_cancellation_is_cancelled_again() -> None:
     run_simulated(main)
 
 
-def test_a_body_that_does_not_end_is_told_of_loudly_and_nothing_is_released(
+def test_a_body_that_does_not_end_is_logged_and_nothing_is_released(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     place = ElectionSetup()
 
-    def told() -> list[logging.LogRecord]:
+    def warnings() -> list[logging.LogRecord]:
         return [each for each in caplog.records if each.levelno == logging.CRITICAL]
 
     async def linger() -> None:
         place.faults.refuse()
         with anyio.CancelScope(shield=True):
             await asyncio.sleep(14.9)
-            assert not told()
+            assert not warnings()
             await asyncio.sleep(30)
             place.faults.clear()
 
@@ -445,12 +445,12 @@ def test_a_body_that_does_not_end_is_told_of_loudly_and_nothing_is_released(
         assert loop_time() == pytest.approx(44.9)
 
     run_simulated(main)
-    (told_once,) = told()
-    assert "web/controller was cancelled and still runs" in told_once.getMessage()
+    (warning,) = warnings()
+    assert "web/controller was cancelled and still runs" in warning.getMessage()
     assert place.holder == "a"
 
 
-def test_what_a_body_raises_as_it_is_cancelled_is_not_covered_up() -> None:
+def test_an_error_of_a_cancelled_body_is_not_replaced() -> None:
     place = ElectionSetup()
 
     async def fail() -> None:
@@ -481,7 +481,7 @@ def test_a_body_that_returns_as_it_is_cancelled_has_lost_all_the_same() -> None:
     run_simulated(main)
 
 
-def test_the_election_task_that_somebody_cancels_is_no_silent_end() -> None:
+def test_an_election_task_that_is_cancelled_from_outside_ends_the_term() -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -497,7 +497,7 @@ def test_the_election_task_that_somebody_cancels_is_no_silent_end() -> None:
     run_simulated(main)
 
 
-# -- somebody else ends it -----------------------------------------------------------------------
+# -- ended from outside -------------------------------------------------------------------------
 
 
 def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> None:
@@ -555,7 +555,7 @@ def test_scopes_within_it_are_none_of_its_business() -> None:
 
 
 @pytest.mark.parametrize("way", ["timeout", "scope", "group", "anyio group"])
-def test_what_nests_in_it_ends_when_it_is_lost(way: str) -> None:
+def test_tasks_inside_the_body_end_when_leadership_is_lost(way: str) -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -582,7 +582,7 @@ def test_what_nests_in_it_ends_when_it_is_lost(way: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_who_is_cancelled_from_outside_as_it_loses_is_cancelled(seed: int) -> None:
+def test_a_cancellation_from_outside_during_a_loss_stays_a_cancellation(seed: int) -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -680,7 +680,7 @@ def test_a_pause_that_is_short_enough_is_nothing() -> None:
 
 
 def stopped_in_the_middle(run: bool, seed: int) -> bool:
-    """Whether a body took a step after a pause that began when that step was due already."""
+    """Return if a body took a step after a pause that began when that step was due already."""
     place, steps = ElectionSetup(), list[float]()
 
     async def body() -> None:
@@ -758,16 +758,16 @@ def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
     assert place.cluster.get("pods", "p", namespace="web")
 
 
-# -- being told ---------------------------------------------------------------------------------
+# -- reports ------------------------------------------------------------------------------------
 
 
-def test_new_leaders_are_told_of_and_what_the_hook_raises_is_logged(
+def test_new_leaders_are_reported_and_errors_of_the_hook_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    place, told = ElectionSetup(), list[str]()
+    place, reports = ElectionSetup(), list[str]()
 
     def hook(leader: str) -> None:
-        told.append(leader)
+        reports.append(leader)
         raise ValueError("hook")
 
     async def main() -> None:
@@ -778,23 +778,23 @@ def test_new_leaders_are_told_of_and_what_the_hook_raises_is_logged(
         await task
 
     run_simulated(main)
-    assert told == ["a", "b"]
+    assert reports == ["a", "b"]
     assert "on_new_leader raised for web/controller" in caplog.text
 
 
 def test_leading_is_measured() -> None:
-    place, told = ElectionSetup(), list[tuple[str, bool]]()
+    place, reports = ElectionSetup(), list[tuple[str, bool]]()
 
-    class Told(NoMetrics):
+    class RecordingMetrics(NoMetrics):
         def leadership(self, lease: str, leads: bool) -> None:
-            told.append((lease, leads))
+            reports.append((lease, leads))
 
     async def main() -> None:
-        async with place.elector(metrics=Told()).leading():
-            assert told == [(KEY, False), (KEY, True)]
+        async with place.elector(metrics=RecordingMetrics()).leading():
+            assert reports == [(KEY, False), (KEY, True)]
 
     run_simulated(main)
-    assert told == [(KEY, False), (KEY, True), (KEY, False)]
+    assert reports == [(KEY, False), (KEY, True), (KEY, False)]
 
 
 def test_health_says_how_it_stands() -> None:
@@ -802,12 +802,12 @@ def test_health_says_how_it_stands() -> None:
 
     async def main() -> None:
         elector = place.elector()
-        assert how(elector)[0] == "idle"
+        assert state_of(elector)[0] == "idle"
         assert "LeaderElector a for web/controller idle" in repr(elector)
         place.faults.status(503)
         task = asyncio.create_task(under(elector, lambda: asyncio.sleep(15)))
         await asyncio.sleep(3)
-        assert how(elector)[0] == "waiting"
+        assert state_of(elector)[0] == "waiting"
         assert isinstance(elector.health.error, ServerFailure)
         place.faults.clear()
         await asyncio.sleep(10)
@@ -867,7 +867,7 @@ def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
     run_simulated(main)
 
 
-def test_somebody_of_the_same_name_is_told_apart() -> None:
+def test_another_candidate_of_the_same_identity_is_distinguished() -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -914,7 +914,7 @@ def test_a_block_is_entered_once() -> None:
     run_simulated(main)
 
 
-def test_two_blocks_at_once_of_one_candidate_are_refused() -> None:
+def test_two_blocks_at_once_of_one_candidate_are_rejected() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -945,7 +945,7 @@ def test_numbers_that_do_not_fit_are_named() -> None:
     run_simulated(main)
 
 
-def test_other_things_than_leases_and_async_hooks_are_refused() -> None:
+def test_other_resources_and_async_hooks_are_rejected() -> None:
     async def hook(leader: str) -> None:
         raise AssertionError(leader)
 

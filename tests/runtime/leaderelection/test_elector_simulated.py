@@ -1,4 +1,4 @@
-"""Electors as they are, several at once, in simulated time: nobody else is ever inside.
+"""Several electors at once in simulated time: at most one body runs.
 
 The rules are held through far worse in ``tests/simulation/test_elections.py``; this is about the
 tasks, timers and scopes around them.
@@ -40,7 +40,7 @@ class History:
                 group.create_task(self._live(self.place.elector(identity, faults=faults)))
                 group.create_task(self._trouble(faults))
         async with asyncio.timeout(20), self.place.elector("d").leading():
-            pass  # nobody holds it any more, or not for long
+            pass  # no candidate holds it, or its lease expires soon
 
     async def _live(self, elector: LeaderElector) -> None:
         while loop_time() < SECONDS:
@@ -87,7 +87,7 @@ class History:
                 case 2:
                     faults.status(503)
                 case 3:
-                    faults.reset(after=10)  # what is written is done, and not heard of
+                    faults.reset(after=10)  # the write takes effect, and the answer is lost
                 case 4:
                     faults.latency(self.chance.uniform(0, 6))
                 case _:
@@ -96,7 +96,7 @@ class History:
             faults.clear()
 
 
-def test_nobody_else_is_inside_whatever_the_network_does() -> None:
+def test_at_most_one_body_runs_with_any_network_faults() -> None:
     terms, seen = 0, Counter[str]()
     for seed in range(HISTORIES):
         history = History(seed)
@@ -109,6 +109,6 @@ def test_nobody_else_is_inside_whatever_the_network_does() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("start", range(1000, 2000, 100))
-def test_nobody_else_is_inside_in_a_thousand_histories(start: int) -> None:
+def test_at_most_one_body_runs_in_a_thousand_histories(start: int) -> None:
     for seed in range(start, start + 100):
         run_simulated(History(seed).run, seed=seed)

@@ -55,7 +55,7 @@ async def lead(term: LeadershipTerm, body: Callable[[], asyncio.Future[None]]) -
         await body()
 
 
-def test_who_slept_for_too_long_ends_within_a_moment_and_writes_nothing_first() -> None:
+def test_a_leader_that_was_suspended_too_long_ends_before_its_next_write() -> None:
     place = ElectionSetup()
     laptop = Laptop(place)
     versions = list[str]()

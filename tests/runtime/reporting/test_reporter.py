@@ -267,7 +267,7 @@ def test_a_server_that_went_back_in_time_is_counted_and_announced(
 
     assert reports.rewinds == 1
     assert [each.phase for each in told.problems] == ["rewind"]
-    assert "restored backup" in caplog.text
+    assert "the restore of a backup" in caplog.text
 
 
 def test_absence_is_shown_while_it_lasts() -> None:

@@ -1,4 +1,4 @@
-"""What a controller tells: sent in the background, whatever the server says."""
+"""Events of a controller, sent in the background."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name":
 
 
 class Stage:
-    """A cluster, a recorder of it, and what its error hook heard."""
+    """A cluster, a recorder of it, and the problems that its error hook received."""
 
     def __init__(self) -> None:
         self.cluster = Cluster()
@@ -93,7 +93,7 @@ def test_events_of_cluster_scoped_objects_go_to_the_default_namespace() -> None:
     assert staged(act).events["Seen"]["metadata"]["namespace"] == "default"
 
 
-def test_repeated_events_become_a_series_whose_count_is_told_at_the_end() -> None:
+def test_repeated_events_become_a_series_whose_count_is_sent_at_the_end() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             for _ in range(10):
@@ -106,7 +106,7 @@ def test_repeated_events_become_a_series_whose_count_is_told_at_the_end() -> Non
     assert not staged(act).problems
 
 
-def test_a_series_that_has_fallen_silent_is_told_while_the_recorder_runs() -> None:
+def test_the_count_of_a_quiet_series_is_sent_while_the_recorder_runs() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             for _ in range(5):
@@ -118,7 +118,7 @@ def test_a_series_that_has_fallen_silent_is_told_while_the_recorder_runs() -> No
     assert not staged(act).problems
 
 
-def test_what_is_recorded_before_it_is_entered_is_sent_then() -> None:
+def test_records_before_entering_are_sent_after_entering() -> None:
     async def act(stage: Stage) -> None:
         (recorder := stage.recorder()).record(POD, "Normal", "Early")
         async with recorder:
@@ -173,7 +173,7 @@ def test_a_series_whose_event_has_expired_is_created_anew() -> None:
     assert not staged(act).problems
 
 
-def test_a_refused_event_is_counted_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rejected_event_is_counted_logged_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             stage.faults.forbid(verb="create")
@@ -226,7 +226,7 @@ def test_too_many_events_of_one_object_are_filtered() -> None:
 
 
 @pytest.mark.parametrize(("obj", "kind"), [({}, "Normal"), (POD, "Error")])
-def test_what_can_not_be_an_event_is_told_and_not_raised(
+def test_a_record_that_can_not_be_an_event_is_reported_and_not_raised(
     obj: dict[str, Any], kind: EventType
 ) -> None:
     async def act(stage: Stage) -> None:
@@ -239,7 +239,7 @@ def test_what_can_not_be_an_event_is_told_and_not_raised(
 
 
 @pytest.mark.parametrize("mistake", [{"obj": None}, {"related": 5}, {"note": None}, {"action": []}])
-def test_what_no_type_checker_has_seen_is_told_and_not_raised(mistake: dict[str, Any]) -> None:
+def test_a_record_of_wrong_types_is_reported_and_not_raised(mistake: dict[str, Any]) -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             call: dict[str, Any] = {"obj": POD, "event_type": "Normal", "reason": "Seen", **mistake}
@@ -252,7 +252,7 @@ def test_what_no_type_checker_has_seen_is_told_and_not_raised(mistake: dict[str,
     assert [problem.cause for problem in staged(act).problems] == ["dropped"]
 
 
-def test_an_event_after_the_end_is_told_of_and_not_raised() -> None:
+def test_a_record_after_the_end_is_reported_and_not_raised() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             pass
@@ -279,7 +279,7 @@ def test_a_writer_that_raises_what_it_should_not_is_survived(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Odd:
-        """Somebody else's ``ResourceWriter``."""
+        """A ``ResourceWriter`` of another library."""
 
         def __init__(self, inner: Any) -> None:
             self.inner = inner

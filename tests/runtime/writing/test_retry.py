@@ -1,4 +1,4 @@
-"""Once more, if somebody else was faster."""
+"""Repetition after a conflict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOREIGN = {"causes": [{"reason": "FieldManagerConflict", "field": ".spec.x"}]}
 
 
 class Attempts:
-    """Fails as often as it is told, and notes when it was called."""
+    """Fails a given number of times, and records the times of its calls."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -61,7 +61,7 @@ def test_the_last_conflict_is_raised() -> None:
         (server_error(Status(404, "NotFound")), NotFound),
     ],
 )
-def test_what_repeating_can_not_help_is_raised_at_once(
+def test_conflicts_that_a_repetition_can_not_resolve_are_raised_at_once(
     error: Exception, kind: type[Exception]
 ) -> None:
     attempts = Attempts(error)

@@ -1,1 +1,1 @@
-"""Checks that hold a recorded history to what the library promises."""
+"""Checks that hold the records of a history to the guarantees of the library."""

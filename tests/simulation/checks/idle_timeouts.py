@@ -1,7 +1,7 @@
-"""How long an informer waits for bytes that will not come: promise 9, as far as it is about time.
+"""Checks of the time that an informer waits for bytes that will not come (guarantee 9).
 
-The network writes down when a connection fell silent and when its client was last ready for more;
-what the informer knew of the server's bookmarks is worked out anew from those that came through.
+The network records when a connection fell silent and when its client was last ready for more. The
+informer's knowledge of the server's bookmarks is computed anew from the bookmarks that arrived.
 """
 
 from __future__ import annotations
@@ -14,86 +14,89 @@ from tests.simulation.plan import InformerSpec
 from tests.simulation.records import NEVER, History, Request, Transition
 
 NOTICED_WITHIN = 80.0
-"""Seconds within which silence is noticed where bookmarks flow."""
+"""Seconds within which silence is noticed if bookmarks are regular."""
 REGULAR = 62.0
-"""Seconds: bookmarks that are no further apart flow. A server sends one a minute."""
+"""Seconds: bookmarks that are no further apart are regular. A server sends one a minute."""
 STEADY = 8
-"""Regular bookmarks in a row that make up for an irregular one, however late that was."""
+"""Regular bookmarks in a row after which an irregular one, however late, no longer counts."""
 INITIAL_LIST_SILENCE = 32.0
-"""Seconds of silence in an initial state that are borne at most, and some to notice it."""
+"""The most seconds of silence in an initial state, with some to notice it."""
 INITIAL_LIST_LIMIT = 332.0
-"""Seconds that an initial state may take: five minutes, and once more what silence is borne."""
+"""Seconds that an initial state may take: five minutes, and the most seconds of silence."""
 MINIMUM_IDLE_TIMEOUT = 15.0
-"""Seconds of silence for which no watch is given up."""
+"""Seconds of silence after which no watch may be replaced yet."""
 ROOMY = 1000
 """Entries: a queue of so many is never full in a history."""
 DRIFT = 1.0
-"""Seconds by which times in a history may be off, in favour of the accused."""
+"""Seconds by which times in a history may be off, in favour of the informer."""
 
 
 def judge_idle_timeouts(history: History) -> None:
-    """Silence is noticed in time, and nothing is given up that was alive.
+    """Check that silence is noticed in time, and that no live connection is replaced.
 
     Raises:
-        Violation: one of them wasn't.
+        Violation: one of these did not hold.
     """
     for spec in history.plan.informers:
-        asked = [each for each in history.requests if each.informer == spec.name]
+        asked = [each for each in history.of(Request) if each.informer == spec.name]
         transitions = {
-            id(each.request): each for each in history.transitions if each.informer == spec.name
+            id(each.request): each for each in history.of(Transition) if each.informer == spec.name
         }
-        flow = _Flow()
+        regularity = _Regularity()
         for request in asked:
             if request.kind in ("watch", "watchlist") and request.answered < NEVER:
-                flow.add(request)
-                flows = flow.flows and not _reads_late(spec, transitions.get(id(request)))
-                _judge_end(request, transitions.get(id(request)), history, flows=flows)
+                regularity.add(request)
+                regular = regularity.is_regular and not _reads_late(
+                    spec, transitions.get(id(request))
+                )
+                _judge_end(request, transitions.get(id(request)), history, regular=regular)
             if (
                 found := transitions.get(id(request))
             ) is not None and found.outcome is Outcome.IDLE_TIMEOUT:
-                flow.stop()
+                regularity.stop()
 
 
 def _reads_late(spec: InformerSpec, transition: Transition | None) -> bool:
-    """Whether its full queue has kept it from reading, so that it can't tell when bookmarks came:
-    it has counted none.
+    """Return True if a full queue kept the informer from reading.
+
+    The informer can't know then when bookmarks arrived, and has counted none.
     """
     return (
         spec.high_mark < ROOMY and transition is not None and transition.bookmark_interval is None
     )
 
 
-class _Flow:
-    """Whether bookmarks flow, as far as they have come through to one informer."""
+class _Regularity:
+    """The regularity of the bookmarks that have arrived at one informer."""
 
     def __init__(self) -> None:
         self._owed: int | None = None
 
     def add(self, request: Request) -> None:
-        """What one watch has brought."""
+        """Count the bookmarks of one watch."""
         before = request.answered
         for number, at in enumerate(request.bookmarks):
             if at - before > REGULAR:
                 self._owed = STEADY
             elif self._owed is None:
                 self._owed = 0
-            elif number:  # how soon the first one comes says nothing
+            elif number:  # the time of the first bookmark says nothing
                 self._owed = max(0, self._owed - 1)
             before = at
 
     def stop(self) -> None:
-        """A watch was given up."""
+        """Start again after a watch was replaced for its silence."""
         if self._owed is not None:
             self._owed = STEADY
 
     @property
-    def flows(self) -> bool:
-        """Whether it does."""
+    def is_regular(self) -> bool:
+        """True if bookmarks are regular."""
         return self._owed == 0
 
 
 def _judge_end(
-    request: Request, transition: Transition | None, history: History, *, flows: bool
+    request: Request, transition: Transition | None, history: History, *, regular: bool
 ) -> None:
     ended = request.ended if request.ended is not None else history.ending.time
     waited, streaming = (
@@ -106,11 +109,11 @@ def _judge_end(
         and transition.outcome is Outcome.IDLE_TIMEOUT
         and waited < MINIMUM_IDLE_TIMEOUT - DRIFT
     ):
-        what = f"a watch was given up {waited:.3f} s after something came"
+        what = f"a watch was replaced {waited:.3f} s after bytes arrived"
     elif streaming and ended - request.answered > INITIAL_LIST_LIMIT:
-        what = f"{ended - request.answered:.0f} s were waited for the end of an initial state"
+        what = f"{ended - request.answered:.0f} s passed in waiting for the end of an initial state"
     elif (streaming or request.silent_since is not None) and ended > _until(
-        request, streaming=streaming, flows=flows
+        request, streaming=streaming, regular=regular
     ):
         what = f"silence since {request.last_read:.3f} s was noticed after {waited:.3f} s"
     if what:
@@ -119,10 +122,10 @@ def _judge_end(
         )
 
 
-def _until(request: Request, *, streaming: bool, flows: bool) -> float:
-    """Until when silence may be borne."""
+def _until(request: Request, *, streaming: bool, regular: bool) -> float:
+    """Return the time until which the informer may wait in silence."""
     if streaming:
         return request.last_read + INITIAL_LIST_SILENCE
-    if flows:
+    if regular:
         return request.last_read + NOTICED_WITHIN
     return request.answered + request.length + GRACE + DRIFT

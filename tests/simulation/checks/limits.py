@@ -1,7 +1,7 @@
-"""How an informer behaves towards its surroundings: promises 8, 9, 10 and 11.
+"""Checks of what an informer costs its surroundings (guarantees 8, 9, 10 and 11).
 
-Towards memory, towards the loop that it lives in, towards whoever operates it, and towards the
-server.
+``judge_bounds`` checks the memory, ``judge_liveness`` the event loop, ``judge_reporting`` what the
+informer reports of failures, and ``judge_politeness`` the requests that the server receives.
 """
 
 from __future__ import annotations
@@ -15,23 +15,32 @@ from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
-from tests.simulation.records import History, ProblemReported, Request, Sample, Transition
+from tests.simulation.records import (
+    History,
+    Joined,
+    Logged,
+    ProblemReported,
+    Request,
+    Sample,
+    Transition,
+    Write,
+)
 
 SLACK = 1
-"""A re-created object is two events, so that a mailbox may hold one too many."""
+"""A re-created object is two events, so that a mailbox may hold one event too many."""
 MARKS = 4
-"""Entries of a queue beside changes: a new state, a resync, a bookmark; the tail of a chunk."""
+"""Entries of a queue beside changes: a new state, a resync, a bookmark, the tail of a chunk."""
 BATCHES = 3
-"""A mailbox's batches beside the diff of a list: a replay, its mark, a resync."""
+"""Batches of a mailbox beside the diff of a list: a replay, its mark, a resync."""
 DIFF = 256
-"""Events in a batch of a diff, but for the last one."""
+"""Events in each batch of a diff except the last."""
 
 POLICY = BackoffPolicy()
-"""What the informers of a history have."""
+"""The policy of the informers of a history."""
 SHORT = 0.5
-"""Seconds: a watch that ends sooner, with no change in it, was certainly not served."""
+"""Seconds: a watch that ends sooner, without a change in it, was certainly not served."""
 DRIFT = 1.0
-"""Seconds by which times in a history may be off, in favour of the accused."""
+"""Seconds by which times in a history may be off, in favour of the informer."""
 EPSILON = 1e-6
 
 
@@ -39,13 +48,13 @@ EPSILON = 1e-6
 
 
 def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
-    """Mailboxes and the queue hold no more than they may.
+    """Check that mailboxes and the queue hold no more than their limits.
 
     Raises:
         Violation: one holds more.
     """
-    joined = {each.listener.name: each for each in history.joined}
-    keys = {each.key for each in history.writes if spec.namespace in (None, each.key.namespace)}
+    joined = {each.listener.name: each for each in history.of(Joined)}
+    keys = {each.key for each in history.of(Write) if spec.namespace in (None, each.key.namespace)}
     for sample in samples:
         if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
             what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
@@ -64,7 +73,7 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
 
 
 def judge_liveness(history: History) -> None:
-    """Everything has ended, and nothing went wrong behind anybody's back.
+    """Check that all tasks and requests have ended, and that no exception went unhandled.
 
     Raises:
         Violation: something was left.
@@ -85,36 +94,35 @@ def judge_liveness(history: History) -> None:
 # -- 10 ----------------------------------------------------------------------------------------
 
 EXPECTED = "WatchList is not available, falling back to LIST: "
-"""How the log begins to tell of a failure that some servers always answer with."""
+"""The beginning of the log line about an error that some servers always answer with."""
 
 WELL = {
     *((phase, outcome) for phase in Phase for outcome in (Outcome.MORE, Outcome.COMPLETE)),
     (Phase.WATCH, Outcome.ENDED),
 }
-"""How requests end when nothing is wrong."""
+"""The ends of requests when nothing is wrong."""
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
     *((Phase.DISCOVERY, each) for each in LOOKS),
 }
-"""What was asked after a failure. No failures of their own: nothing is told of them (of a rewind it
-is when the state was read again)."""
+"""The outcomes of requests that follow a failure. They are no failures of their own and are not
+reported. (A rewind is reported when the state was read again.)"""
 LONG_INTERVAL = 230.0
-"""Seconds: a watch that is silent where bookmarks are taken to be so far apart is as usual."""
+"""Seconds: if the estimated interval of bookmarks is so long, an idle timeout is no failure."""
 
 
 def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
-    """Every failure was logged, counted and told to the error hook, and is what health shows
-    while it waits.
+    """Check that every failure was logged, counted, passed to the error hook, and shown by health.
 
     Raises:
         Violation: one was not.
     """
     _judge_logs(history)
-    transitions = [each for each in history.transitions if each.informer == spec.name]
+    transitions = [each for each in history.of(Transition) if each.informer == spec.name]
     for each in transitions:
         _judge_outcome(each)
-    problems = [each for each in history.problems if each.informer == spec.name]
+    problems = [each for each in history.of(ProblemReported) if each.informer == spec.name]
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
     failed = (
         each
@@ -123,9 +131,7 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
     )
     found = Counter(each.outcome.name.lower() for each in failed)
     if reported != found:
-        what = (
-            f"the error hook of {spec.name} was told of {dict(reported)}, there were {dict(found)}"
-        )
+        what = f"the error hook of {spec.name} received {dict(reported)}, there were {dict(found)}"
         raise Violation(10, what, time=history.ending.time)
     _judge_rejected(history, spec, problems)
     requests = [each for each in problems if each.phase != "handler"]  # those count by listener
@@ -150,7 +156,7 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
 
 
 def _is_expected_idle_timeout(transition: Transition) -> bool:
-    """Whether it is a silence that has come again and again: no failure."""
+    """Return True if this is an idle timeout that came again and again, which is no failure."""
     long_interval = (
         transition.bookmark_interval is not None and transition.bookmark_interval >= LONG_INTERVAL
     )
@@ -158,37 +164,37 @@ def _is_expected_idle_timeout(transition: Transition) -> bool:
 
 
 def _is_not_a_request(problem: ProblemReported) -> bool:
-    """Whether it is no request that failed."""
+    """Return True if the problem is not that of a request."""
     return (
         problem.phase in ("rewind", "object", "handler") or problem.cause == "api_version_changed"
     )
 
 
 def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
-    """What isn't cached is logged, and the error hook is told of it."""
+    """Check that each rejected object is logged and passed to the error hook."""
     reported = sum(each.phase == "object" for each in problems)
     of, stays = f"{spec.name}: ", "; the previous version stays cached"
     logged = sum(
-        each.message.startswith(of) and each.message.endswith(stays) for each in history.logs
+        each.message.startswith(of) and each.message.endswith(stays) for each in history.of(Logged)
     )
     if reported != logged:
-        what = f"{spec.name} logged {logged} rejections, the error hook was told of {reported}"
+        what = f"{spec.name} logged {logged} rejections, the error hook received {reported}"
         raise Violation(10, what, time=history.ending.time)
 
 
 def _judge_logs(history: History) -> None:
-    said = (log.message.partition(": ")[2] for log in history.logs)
+    said = (log.message.partition(": ")[2] for log in history.of(Logged))
     logged = Counter(each.removeprefix(EXPECTED) for each in said)
-    failed = Counter(each.failure for each in history.requests if each.failure)
+    failed = Counter(each.failure for each in history.of(Request) if each.failure)
     for failure, times in failed.items():
         if logged[failure] < times:
             what = f"{failure!r} happened {times} times and was logged {logged[failure]} times"
-            time = next(each.time for each in history.requests if each.failure == failure)
+            time = next(each.time for each in history.of(Request) if each.failure == failure)
             raise Violation(10, what, time=time)
 
 
 def _judge_outcome(transition: Transition) -> None:
-    """A request that failed was not taken for one that went well."""
+    """Check that a request that failed was not taken for one that went well."""
     request = transition.request
     lasted = (request.ended or request.time) - request.time
     expired = request.expired and transition.outcome not in (
@@ -214,7 +220,7 @@ AT_ONCE = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
     (Phase.DISCOVERY, Outcome.APPEARED),
 }
-"""What is followed by another question, not by the same one again."""
+"""The rows that another kind of request follows at once."""
 ONCE_AT_ONCE = {
     *(
         (phase, outcome)
@@ -230,37 +236,37 @@ ONCE_AT_ONCE = {
     for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
     for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
 }
-"""What may be followed at once by another way to ask, if it is the first failure of an outage."""
+"""The rows that another kind of request may follow at once, at the first failure of an outage."""
 FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT}
-"""After one of these no WatchList is asked for in a while."""
+"""The outcomes after which no WatchList is requested for a while."""
 REMEMBERED = 1000.0
-"""Seconds of it that are looked at; the library means half an hour."""
+"""The seconds of that while that are checked; the library remembers it for half an hour."""
 NO_REASON = {Outcome.ACCESS_DENIED, Outcome.THROTTLED}
-"""These say nothing of WatchLists."""
+"""The outcomes that say nothing about WatchLists."""
 SPACE = 20.0
 """Seconds between the beginnings of watches that are cut short."""
 
 BUDGET = (10.0, 5)
-"""In any ten seconds, so many requests that follow a failure."""
+"""The most requests that follow a failure, in any ten seconds: (seconds, requests)."""
 LATER = (60.0, 3)
-"""And so many a minute when nothing has lasted longer than ``QUICK`` for ``LONG``."""
+"""The same for any minute, once no request has lasted longer than ``QUICK`` for ``LONG``."""
 LONG = 120.0
 QUICK = 5.0
 
 
 def judge_politeness(history: History) -> None:
-    """After a failure nobody is asked before the backoff allows it, or the server.
+    """Check that no request follows a failure before the backoff and the server allow it.
 
-    Worked out anew from the policy: the ``k``-th failure since a quiet time is followed by at
-    least ``initial × factor ** (k - 1)`` seconds, but for the first one if there is another way
-    to ask. Then counted, whatever the policy: the budget.
+    The waits are computed anew from the policy: at least ``initial × factor ** (k - 1)`` seconds
+    follow the ``k``-th failure since a quiet time, except the first if there is another kind of
+    request. Then the requests are counted against the budget, whatever the policy.
 
     Raises:
-        Violation: somebody was.
+        Violation: a request came too soon, or was one too many.
     """
     for spec in history.plan.informers:
-        requests = [each for each in history.requests if each.informer == spec.name]
-        transitions = [each for each in history.transitions if each.informer == spec.name]
+        requests = [each for each in history.of(Request) if each.informer == spec.name]
+        transitions = [each for each in history.of(Transition) if each.informer == spec.name]
         pairs = list(zip(transitions, requests[1:], strict=False))
         _judge_waits(pairs)
         _judge_budget(pairs)
@@ -292,7 +298,7 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
 
 
 def _too_soon(transition: Transition, following: Request, why: str) -> Violation:
-    what = f"asked after {following.time - transition.time:.3f} s, {why}"
+    what = f"requested after {following.time - transition.time:.3f} s, {why}"
     evidence = [transition.request, transition, transition.request.failure, following]
     return Violation(11, what, time=following.time, evidence=evidence)
 
@@ -317,7 +323,7 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
 
 
 def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
-    """No ``seconds`` have more than ``most`` of these."""
+    """Check that no ``seconds`` have more than ``most`` of these requests."""
     for first, last in zip(asked, asked[most:], strict=False):
         if last.time - first.time < seconds - DRIFT:
             what = f"more than {most} requests follow failures in {seconds:.0f} s"
@@ -326,15 +332,15 @@ def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
 
 
 def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
-    """What is known of WatchLists is remembered, and nothing else is taken for it."""
+    """Check that a WatchList that failed is remembered, and that no other failure counts as one."""
     until = float("-inf")
     for transition, following in pairs:
         streaming = transition.phase is Phase.WATCHLIST
         if streaming and transition.outcome in FALLBACKS:
             until = transition.time + REMEMBERED
         if following.kind == "watchlist" and following.time < until:
-            what = "a WatchList is asked for again, which does not work here"
+            what = "a WatchList is requested again, although the server has none"
             raise Violation(11, what, time=following.time, evidence=[transition, following])
         if streaming and transition.outcome in NO_REASON and following.kind != "watchlist":
-            what = "lists are used instead of WatchLists, for no good reason"
+            what = "lists are used instead of WatchLists without a reason"
             raise Violation(11, what, time=following.time, evidence=[transition, following])

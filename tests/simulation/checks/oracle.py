@@ -1,16 +1,15 @@
-"""What the server held of one selection, at each resourceVersion: the oracle.
+"""``Oracle``: the server's state of one selection at each resourceVersion.
 
-Worked out from the log of writes alone, with a selector of its own, so that it shares no code with
-what it judges. A server that goes back to a backup gives versions a second time: then there is one
-more timeline, which has its past up to the backup from the one that the backup was made in.
+The oracle works from the log of writes alone, with a selector of its own, so that it shares no code
+with the library. A server that is restored from a backup assigns versions a second time. Then there
+is one more timeline, which shares the past up to the backup with the timeline of the backup.
 
-What one informer can know of a server that went back to a backup, and what it can't.
-
-It is promised that this is noticed and announced, and that from then on everything holds again.
-There are two things that no client can notice. A server that has given out its new versions up to
-the one that the informer knows, before the informer could ask: every answer looks like progress
-then. And silence, where the informer has never seen a bookmark: nothing says then that silence
-means something. What follows one of these is not judged.
+``Rewinds`` decides what one informer can know of a restored server. The informer must notice and
+announce the rewind, and from then on everything holds again. No client can notice two cases: a
+server that has assigned its new versions up to the one that the informer knows, before the informer
+sent a request, because every answer looks like progress then; and silence, if the informer has
+never seen a bookmark, because nothing says then that silence means something. The state that
+follows one of these cases is not judged.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
 from tests.simulation.records import (
     NEVER,
     History,
+    ProblemReported,
     Record,
+    Request,
     Restored,
     State,
     Transition,
@@ -35,21 +36,21 @@ from tests.simulation.records import (
 
 
 class TimelineCursor:
-    """The states of one timeline, from the first one on."""
+    """A cursor over the states of one timeline, from the first one on."""
 
     def __init__(
         self, changes: Sequence[tuple[int, ObjectKey, Version | None]], backup_version: int = 0
     ) -> None:
-        """Begin before everything."""
+        """Begin before all changes."""
         self.version = 0
         self.backup_version = backup_version
-        """The version of the backup that it began with; 0 for none."""
+        """The version of the backup with which the timeline began; 0 for none."""
         self._changes = changes
         self._next = 0
         self._state: dict[ObjectKey, Version] = {}
 
     def to(self, version: int) -> State:
-        """The state at a version, no earlier one than before. Good until the next call."""
+        """Return the state at a version, not before the last one; valid until the next call."""
         self.version = version
         while self._next < len(self._changes) and self._changes[self._next][0] <= version:
             _, key, shown = self._changes[self._next]
@@ -64,7 +65,7 @@ class TimelineCursor:
 @dataclass(slots=True)
 class _Timeline:
     began: int = 0
-    """The number of the moment."""
+    """The number of the moment of the restoration."""
     backup_version: int = 0
     changes: list[tuple[int, ObjectKey, Version | None]] = field(
         default_factory=list[tuple[int, ObjectKey, Version | None]]
@@ -72,22 +73,22 @@ class _Timeline:
 
 
 class Oracle:
-    """The states of one selection."""
+    """The server's states of one selection."""
 
     def __init__(
         self, writes: Sequence[Write], spec: InformerSpec, restores: Sequence[Restored] = ()
     ) -> None:
-        """Work out what ``spec`` selects of everything that was written."""
+        """Compute the states that ``spec`` selects from all writes."""
         self._app = spec.app
         self._cuts = spec.transform == "cuts"
         self.stored: dict[tuple[ObjectKey, Version], Write] = {}
         """Every state that was ever selected."""
         self.states: dict[tuple[ObjectKey, str], list[Write]] = {}
-        """The same of each object, by key and uid."""
+        """The same for each object, by key and uid."""
         self.exits: dict[tuple[ObjectKey, str], list[Record]] = {}
-        """Where an object, by key and uid, went or left the selection."""
+        """The deletions of each object, by key and uid, and its departures from the selection."""
         self.final: dict[ObjectKey, Version] = {}
-        """What is selected at the end."""
+        """The selected state at the end."""
         self._made: dict[tuple[ObjectKey, Version], int] = {}
         self._timelines = [_Timeline()]
         records: list[Write | Restored] = [*writes, *restores]
@@ -98,7 +99,7 @@ class Oracle:
                 self._follow(record, selected=not record.deleted and self._selects(record))
 
     def _selects(self, write: Write) -> bool:
-        """Whether it is to be cached: what a transform drops is as good as not selected."""
+        """Return True if the object must be cached: an object that a transform drops must not."""
         dropped = self._cuts and write.node == DROPPED
         return self._app in ("", write.app) and not dropped
 
@@ -114,13 +115,15 @@ class Oracle:
             self._made[write.key, version] = write.order
             changes.append((write.version, write.key, version))
         elif before is not None:
-            last = Version(before.uid, write.version, before.value)  # what its DELETED shows
+            last = Version(
+                before.uid, write.version, before.value
+            )  # the version of the DELETED event
             self._made[write.key, last] = write.order
             self.exits.setdefault((write.key, before.uid), []).append(write)
             changes.append((write.version, write.key, None))
 
     def _go_back(self, restored: Restored) -> None:
-        """The state is that of a backup, and so is everything before it."""
+        """Begin a timeline with the state of the backup and the past of that state."""
         backup = restored.backup
         source = [line for line in self._timelines if line.began <= backup.order][-1]
         shared = [change for change in source.changes if change[0] <= backup.version]
@@ -132,7 +135,7 @@ class Oracle:
         self.final = dict(state)
 
     def cursors(self, *, until: int) -> list[TimelineCursor]:
-        """A walk through each timeline that began before a moment."""
+        """Return a cursor over each timeline that began before a moment."""
         return [
             TimelineCursor(each.changes, each.backup_version)
             for each in self._timelines
@@ -140,11 +143,11 @@ class Oracle:
         ]
 
     def made(self, key: ObjectKey, version: Version) -> int:
-        """The number of the moment when an object got into this state; 0 if it never did."""
+        """Return the number of the moment at which an object got into this state; 0 for never."""
         return self._made.get((key, version), 0)
 
     def left(self, key: ObjectKey, version: Version, *, before: float = float("inf")) -> bool:
-        """Whether an object went after it was in some state, and before a moment."""
+        """Return True if an object left after it was in some state, and before a moment."""
         exits = self.exits.get((key, version.uid), ())
         since = self.made(key, version)
         return any(since < each.order < before for each in exits)
@@ -154,83 +157,84 @@ class Oracle:
 
 
 class Rewinds:
-    """One informer's part in them."""
+    """The rewinds of the server, as one informer can know them."""
 
     def __init__(self, history: History, informer: str) -> None:
-        """Find out what it announced, and what it could not know."""
+        """Find the rewinds that the informer announced, and those that it could not know."""
         self.announced = [
             each.order
-            for each in history.problems
+            for each in history.of(ProblemReported)
             if each.informer == informer and each.phase == "rewind"
         ]
-        """When."""
+        """The numbers of the moments of the announcements."""
         self.moved = [
             each.order
-            for each in history.problems
+            for each in history.of(ProblemReported)
             if each.informer == informer and each.cause == "api_version_changed"
         ]
-        """When the resource was found in another version: then all objects are told once more."""
+        """The moments at which the resource was found in another version: all objects are delivered
+        again then."""
         self._history = history
         self._informer = informer
-        self._transitions = [each for each in history.transitions if each.informer == informer]
-        self.lost = min((self._lost_from(each) for each in history.restores), default=NEVER)
-        """From when on its state is not judged: the number of a moment, or ``inf``."""
+        self._transitions = [each for each in history.of(Transition) if each.informer == informer]
+        self.lost = min((self._lost_from(each) for each in history.of(Restored)), default=NEVER)
+        """The number of the moment from which on the state is not judged; ``inf`` for none."""
 
     def by(self, order: int) -> int:
-        """How often versions may have come again before a moment."""
+        """Return the number of times that versions may go back before a moment."""
         return sum(1 for each in (*self.announced, *self.moved) if each < order)
 
     def undone(self, made: int, order: int) -> bool:
-        """Whether what was made at one moment had been undone, and announced so, at another."""
-        restores = (each.order for each in self._history.restores if each.order > made)
+        """Return True if the rewind of a state made at one moment was announced before another."""
+        restores = (each.order for each in self._history.of(Restored) if each.order > made)
         return any(since < said < order for since in restores for said in self.announced)
 
     def not_served(self, order: int) -> bool:
-        """Whether discovery had said, before a moment, that the resource isn't served."""
+        """Return True if discovery said, before a moment, that the resource isn't served."""
         looked = (each for each in self._transitions if each.outcome is Outcome.NOT_SERVED)
         return any(each.order < order for each in looked)
 
     def judge(self) -> None:
-        """Whether what was announced had happened.
+        """Check that each announced rewind happened.
 
         Raises:
-            Violation: it had not.
+            Violation: one did not.
         """
         for number, order in enumerate(self.announced, 1):
-            if number > sum(1 for each in self._history.restores if each.order < order):
-                raise Violation(10, "a rewind is announced that wasn't there", time=0.0)
+            if number > sum(1 for each in self._history.of(Restored) if each.order < order):
+                raise Violation(10, "a rewind is announced that did not happen", time=0.0)
 
     # -- what can't be known ------------------------------------------------------------------
 
     def _lost_from(self, restored: Restored) -> float:
-        """When it was too late to notice; ``inf`` if it was not."""
+        """Return the moment at which it was too late to notice a restoration; ``inf`` for none."""
         known = self._known_at(restored)
         if known <= restored.backup.version:
-            return NEVER  # it had seen nothing of what was undone
-        said = min((each for each in self.announced if each > restored.order), default=NEVER)
+            return NEVER  # the informer had seen nothing of what was undone
+        announced = min((each for each in self.announced if each > restored.order), default=NEVER)
         again = min(
-            (each.order for each in self._history.restores if each.order > restored.order),
+            (each.order for each in self._history.of(Restored) if each.order > restored.order),
             default=NEVER,
         )
         passed = min(
             (
                 each.order
-                for each in self._history.writes
+                for each in self._history.of(Write)
                 if restored.order < each.order < again and each.version >= known
             ),
             default=NEVER,
         )
-        if said < NEVER or passed < NEVER:
-            return NEVER if said < passed else passed
+        if announced < NEVER or passed < NEVER:
+            return NEVER if announced < passed else passed
         blind = all(each.bookmark_interval is None for each in self._transitions)
         return restored.order if blind else NEVER
 
     def _known_at(self, restored: Restored) -> int:
-        """The last version that it had when it asked for the first time after that."""
+        """Return the version that the informer knew at its first request after a restoration."""
         asked = min(
             (
                 each.order
-                for each in self._history.requests
+                for each in self._history.of(Request)
                 if each.informer == self._informer and each.order > restored.order
             ),
             default=NEVER,

@@ -1,9 +1,9 @@
-"""The promises, as assertions over a history.
+"""The library's guarantees, as checks of a history.
 
-One function a promise, in the order of the design's section 6; what concerns one listener is in
-``check``, ``calls``, ``repetition`` and ``endings``, what the server held in ``oracle``, requests
-and memory in ``manners``. ``judge`` raises the first violation; it knows nothing of how the
-history came about.
+There is one function for each guarantee, in the order of their numbers. Other modules check what
+concerns one listener (``ordering``, ``handler_calls``), the server's past states (``oracle``), and
+requests and memory (``limits``, ``idle_timeouts``). ``judge`` raises the first violation; it reads
+the records alone and doesn't know how the history was made.
 """
 
 from __future__ import annotations
@@ -24,10 +24,22 @@ from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec
-from tests.simulation.records import EventDelivered, History, ListenerSample, Sample, State
+from tests.simulation.records import (
+    EventDelivered,
+    History,
+    Joined,
+    Left,
+    ListenerSample,
+    Overflowed,
+    Request,
+    Restored,
+    Sample,
+    State,
+    Write,
+)
 
 PROMPT = 2.0
-"""Seconds that a quick listener may wait for its next event: none, but for what the clock costs."""
+"""Seconds that a quick listener may wait for its next event: the cost of looking at the clock."""
 
 _PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
 
@@ -36,17 +48,17 @@ def judge(history: History) -> None:
     """Hold a history to the promises.
 
     Raises:
-        Violation: one was broken.
+        Violation: a promise was broken.
     """
     judge_liveness(history)
     delivered: dict[str, list[EventDelivered]] = {}
-    for each in history.delivered:
+    for each in history.of(EventDelivered):
         delivered.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
-        samples = [each for each in history.samples if each.informer == spec.name]
+        samples = [each for each in history.of(Sample) if each.informer == spec.name]
         rewinds = Rewinds(history, spec.name)
         rewinds.judge()
-        oracle = Oracle(history.writes, spec, history.restores)
+        oracle = Oracle(history.of(Write), spec, history.of(Restored))
         _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
         _judge_synced(history, spec, samples)
         checks = _check_order(history, spec, oracle, delivered, rewinds)
@@ -67,8 +79,10 @@ def judge(history: History) -> None:
 
 
 def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> None:
-    """Each sample shows what the server had at its version: on the timeline of the one before, or
-    on a later one, if the server was announced to have gone back.
+    """Check that each sample shows the server's state at its version.
+
+    The state is on the timeline of the sample before, or on a later one if a rewind of the server
+    was announced.
     """
     cursors = oracle.cursors(until=samples[-1].order) if samples else []
     before: Sample | None = None
@@ -83,7 +97,7 @@ def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> No
             undone += before is not None and int(before.version) > now.backup_version
             cursors = cursors[cursors.index(now) :]
         if undone > rewinds.by(sample.order):
-            what = f"the cache goes back to rv={sample.version}, and nobody was told"
+            what = f"the cache goes back to rv={sample.version} without an announced rewind"
             raise Violation(2, what, time=sample.time, evidence=[before, sample])
         if sample.index is not None:
             _judge_index(sample, oracle)
@@ -118,7 +132,7 @@ def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> 
 
 
 def _judge_index(sample: Sample, oracle: Oracle) -> None:
-    """An index leads to exactly the objects that the cache holds under its values."""
+    """Check that an index leads to exactly the cached objects with each of its values."""
     expected: dict[str, set[ObjectKey]] = {}
     for key, version in sample.state.items():
         write = oracle.stored.get((key, version))
@@ -139,7 +153,7 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
     read = min(
         (
             each.initial_list_complete
-            for each in history.requests
+            for each in history.of(Request)
             if each.informer == spec.name and each.initial_list_complete and each.kind != "probe"
         ),
         default=None,
@@ -167,15 +181,15 @@ def _check_order(
     delivered: dict[str, list[EventDelivered]],
     rewinds: Rewinds,
 ) -> dict[str, OrderingCheck]:
-    left = {each.listener: each for each in history.left}
+    left = {each.listener: each for each in history.of(Left)}
     checks: dict[str, OrderingCheck] = {}
-    for joined in history.joined:
+    for joined in history.of(Joined):
         name = joined.listener.name
         if joined.listener.informer != spec.name:
             continue
         events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
-            what = f"{name} is told something after it has left"
+            what = f"{name} receives an event after it has left"
             raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
         check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
         check.judge()
@@ -203,10 +217,10 @@ def _judge_latches(
 def _judge_promptness(
     history: History, samples: list[Sample], delivered: dict[str, list[EventDelivered]]
 ) -> None:
-    """A listener that is quick hears what waits for it at once, whatever others do (promise 7)."""
-    left = {each.listener: each.time for each in history.left}
-    left |= {each.listener: each.time for each in history.overflowed}
-    for joined in history.joined:
+    """Check that a quick listener receives pending events at once, whatever others do."""
+    left = {each.listener: each.time for each in history.of(Left)}
+    left |= {each.listener: each.time for each in history.of(Overflowed)}
+    for joined in history.of(Joined):
         name, merges = joined.listener.name, joined.listener.overflow == "coalesce"
         if not _is_prompt(joined.listener):
             continue
@@ -215,22 +229,22 @@ def _judge_promptness(
         for sample, later in pairwise((*samples, samples[-1])):
             while following < len(events) and events[following].order < sample.order:
                 following += 1
-            if not _waits(sample, name):
+            if not _has_pending(sample, name):
                 continue
             delivered_at = events[following].time if following < len(events) else float("inf")
             until = min(delivered_at, left.get(name, delivered_at))
-            if merges:  # it may come to nothing, and is told no more then
-                until = min(until, later.time if _waits(later, name) else sample.time)
+            if merges:  # pending events may merge into none, which are not delivered
+                until = min(until, later.time if _has_pending(later, name) else sample.time)
             if until > sample.time + PROMPT:
-                what = f"{name} has something to hear, and hears it at {delivered_at:.6f} s"
+                what = f"{name} has a pending event, which is delivered at {delivered_at:.6f} s"
                 raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
 
 
-def _waits(sample: Sample, name: str) -> bool:
-    return any(_waits_for(sample_listener, name) for sample_listener in sample.listeners)
+def _has_pending(sample: Sample, name: str) -> bool:
+    return any(_is_pending(sample_listener, name) for sample_listener in sample.listeners)
 
 
-def _waits_for(sample_listener: ListenerSample, name: str) -> bool:
+def _is_pending(sample_listener: ListenerSample, name: str) -> bool:
     return (
         sample_listener.listener == name
         and sample_listener.pending > 0
@@ -243,7 +257,7 @@ def _is_prompt(spec: ListenerSpec) -> bool:
 
 
 def _stuck(history: History) -> set[str]:
-    return {each.listener.name for each in history.joined if each.listener.behaviour == "stuck"}
+    return {each.listener.name for each in history.of(Joined) if each.listener.behaviour == "stuck"}
 
 
 # -- 1: convergence ----------------------------------------------------------------------------
@@ -254,7 +268,7 @@ def _judge_convergence(
 ) -> None:
     unknown = sorted(last.rejected - {str(key) for key in oracle.final})
     if unknown:
-        what = f"{last.informer} still rejects {unknown[0]}, which the server has no more"
+        what = f"{last.informer} still rejects {unknown[0]}, which the server no longer has"
         raise Violation(1, what, time=last.time, evidence=[last])
     expected, shown = _without(oracle.final, last), _without(last.state, last)
     if expected != shown:
@@ -277,5 +291,7 @@ def _judge_convergence(
         )
         if wrong:
             key = wrong[0]
-            what = f"{name} was told {held.get(key)}, the cache shows {selected.get(key)}"
+            what = (
+                f"{name} holds {held.get(key)} from its events, the cache shows {selected.get(key)}"
+            )
             raise Violation(1, what, time=last.time, key=key, evidence=[last])

@@ -1,4 +1,4 @@
-"""Asked too often, whatever the reason: the budget, on requests that are made up."""
+"""The budget of requests, on requests that are made up."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.simulation.plan import InformerSpec, Plan
 from tests.simulation.records import History, Request, Transition
 
 PROBED = (Phase.FRESHNESS_CHECK, Outcome.REWOUND)
-"""Is followed at once, by something else."""
+"""A row that another kind of request follows at once."""
 
 
 def history(asked: list[float], *rows: tuple[Phase, Outcome], lasting: float = 0.0) -> History:
-    """Requests at these times, each of which ended so after ``lasting`` seconds."""
+    """Return requests at these times, which end with ``rows`` in turn after ``lasting`` seconds."""
     made = History(Plan(seed=0, informers=(InformerSpec(name="web"),), steps=()))
     for order, time in enumerate(asked):
         phase, outcome = rows[order % len(rows)]
         kind: Verb = "watchlist" if phase is Phase.WATCHLIST else "watch"
         ended = time + lasting
         request = Request(2 * order, time, "web", kind, "", ended=ended)
-        made.requests.append(request)
-        made.transitions.append(
+        made.of(Request).append(request)
+        made.of(Transition).append(
             Transition(2 * order + 1, ended, "web", phase, outcome, 0.0, request, "1", None)
         )
     return made
@@ -62,11 +62,11 @@ def test_a_fallback_for_no_good_reason_is_noticed() -> None:
     denied = history(
         [0, 10], (Phase.WATCHLIST, Outcome.ACCESS_DENIED), (Phase.LIST, Outcome.COMPLETE)
     )
-    denied.requests[1].kind = "list"
+    denied.of(Request)[1].kind = "list"
     with pytest.raises(Violation, match="lists are used instead of WatchLists"):
         judge_politeness(denied)
 
 
 def test_a_fallback_that_is_forgotten_is_noticed() -> None:
-    with pytest.raises(Violation, match="a WatchList is asked for again"):
+    with pytest.raises(Violation, match="a WatchList is requested again"):
         judge_politeness(history([0, 100], (Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT)))

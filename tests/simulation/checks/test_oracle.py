@@ -1,4 +1,4 @@
-"""What the server held of a selection, worked out from its log of writes."""
+"""The server's states of a selection, computed from its log of writes."""
 
 from __future__ import annotations
 

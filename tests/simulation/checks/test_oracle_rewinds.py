@@ -1,4 +1,4 @@
-"""What an informer can know of a server that went back, and from when on it isn't judged."""
+"""The knowledge of an informer of a restored server, and the states that are not judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.simulation.records import (
 )
 
 BACKUP, RESTORE = 100, 1000
-"""When; the server was at 10 then, and at 50."""
+"""The moments of the backup at version 10 and of the restoration at version 50."""
 
 
 def history(
@@ -43,21 +43,23 @@ def history(
     """
     made = History(Plan(seed=0, informers=(), steps=()))
     backup = BackupMade(BACKUP, 1.0, 10)
-    made.restores.append(Restored(RESTORE, 10.0, backup, 50))
-    made.requests += [
+    made.of(Restored).append(Restored(RESTORE, 10.0, backup, 50))
+    made.of(Request).extend(
         Request(order, order / 100, "web", "watch", "") for order in (500, RESTORE + 10)
-    ]
+    )
     row = Phase.WATCH, Outcome.ENDED
-    asked = made.requests[0]
-    made.transitions.append(
+    asked = made.of(Request)[0]
+    made.of(Transition).append(
         Transition(RESTORE + 5, 10.0, "web", *row, 0.0, asked, str(known), bookmark_interval)
     )
     if announced is not None:
-        made.problems.append(ProblemReported(announced, 20.0, "web", "rewind", "rewound", ""))
+        made.of(ProblemReported).append(
+            ProblemReported(announced, 20.0, "web", "rewind", "rewound", "")
+        )
     for version in range(11, known + 1):
         order = (passed or RESTORE) - known + version
         if passed is not None:
-            made.writes.append(
+            made.of(Write).append(
                 Write(
                     order, 15.0, version, ObjectKey("web", "a"), "1", "shop", "node", deleted=False
                 )

@@ -20,11 +20,16 @@ from tests.simulation.plan import Visit
 from tests.simulation.records import (
     Ending,
     EventDelivered,
+    FilterRaised,
     History,
+    Joined,
     Left,
     Logged,
+    Overflowed,
     ProblemReported,
+    Record,
     Request,
+    Restored,
     Sample,
     Transition,
     Version,
@@ -34,6 +39,7 @@ from tests.simulation.records import (
 from tests.simulation.runner import simulate
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 
 ELSEWHERE = ObjectKey("web", "never-was")
 SEEDS = range(40)
@@ -42,7 +48,7 @@ SEEDS = range(40)
 
 @cache
 def told_truly(seed: int) -> bytes:
-    """The history of a seed, in which nothing is wrong."""
+    """Return the history of a seed, in which nothing is wrong."""
     history = simulate(draw(seed))
     judge(history)
     history.clock = float
@@ -50,19 +56,26 @@ def told_truly(seed: int) -> bytes:
 
 
 def first(records: Iterable[T], where: Callable[[T], bool] = lambda _: True) -> T:
-    """The first record of a kind; a LookupError if there is none, and the next history is tried."""
+    """Return the first such record; without one, a LookupError lets the next history be tried."""
     for each in records:
         if where(each):
             return each
     raise LookupError
 
 
+def remove_first(
+    history: History, kind: type[R], where: Callable[[R], bool] = lambda _: True
+) -> None:
+    found = first(history.of(kind), where)
+    history.of(kind).remove(found)
+
+
 def first_delivered(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
-    return first(history.delivered, where)
+    return first(history.of(EventDelivered), where)
 
 
 def last_sample(history: History) -> Sample:
-    return history.samples[-1]
+    return history.of(Sample)[-1]
 
 
 # -- lies --------------------------------------------------------------------------------------
@@ -70,21 +83,21 @@ def last_sample(history: History) -> Sample:
 
 def an_addition_is_forgotten(history: History) -> None:
     again = first_delivered(history, lambda each: each.what == "updated" and not each.note)
-    history.delivered = [
+    history.of(EventDelivered)[:] = [
         each
-        for each in history.delivered
+        for each in history.of(EventDelivered)
         if (each.listener, each.key, each.version) != (again.listener, again.key, again.old)
     ]
 
 
 def it_is_added_twice(history: History) -> None:
-    history.delivered.append(
+    history.of(EventDelivered).append(
         _at_the_end(history, lambda each: each.what == "added" and not each.note)
     )
 
 
 def it_is_found_twice(history: History) -> None:
-    history.delivered.append(_at_the_end(history, lambda each: each.note == "initial"))
+    history.of(EventDelivered).append(_at_the_end(history, lambda each: each.note == "initial"))
 
 
 def _at_the_end(history: History, where: Callable[[EventDelivered], bool]) -> EventDelivered:
@@ -100,7 +113,7 @@ def _at_the_end(history: History, where: Callable[[EventDelivered], bool]) -> Ev
 
 def something_is_made_up(history: History) -> None:
     some = first_delivered(history, lambda each: each.what == "added")
-    history.delivered.insert(0, replace(some, order=0, key=ELSEWHERE, note=""))
+    history.of(EventDelivered).insert(0, replace(some, order=0, key=ELSEWHERE, note=""))
 
 
 def it_crosses_uids(history: History) -> None:
@@ -110,12 +123,12 @@ def it_crosses_uids(history: History) -> None:
 
 def what_is_there_is_deleted(history: History) -> None:
     some = _at_the_end(history, lambda each: each.what == "added")
-    history.delivered.append(replace(some, what="deleted", note="deleted", cached=None))
+    history.of(EventDelivered).append(replace(some, what="deleted", note="deleted", cached=None))
 
 
 def what_is_not_held_is_deleted(history: History) -> None:
     some = first_delivered(history, lambda each: each.what == "deleted")
-    history.delivered.append(replace(some, key=ELSEWHERE))
+    history.of(EventDelivered).append(replace(some, key=ELSEWHERE))
 
 
 def what_vanished_has_changed(history: History) -> None:
@@ -124,10 +137,10 @@ def what_vanished_has_changed(history: History) -> None:
 
 
 def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
-    """That the listener merges is no excuse where nothing was merged."""
+    """Deliver an old state to a listener that merges, although nothing was merged."""
     merging = {
         each.listener.name
-        for each in history.joined
+        for each in history.of(Joined)
         if each.listener.overflow == "coalesce" and not each.listener.changes
     }
     some = first_delivered(
@@ -137,9 +150,9 @@ def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
     some.version = Version(some.version.uid, some.version.number + 1)
 
 
-def a_change_that_nobody_asked_for_is_told(history: History) -> None:
-    joined = first(history.joined, lambda each: each.listener.changes == "node")
-    writes = {(each.key, each.version): each for each in history.writes}
+def a_filtered_change_is_delivered(history: History) -> None:
+    joined = first(history.of(Joined), lambda each: each.listener.changes == "node")
+    writes = {(each.key, each.version): each for each in history.of(Write)}
     first_delivered(
         history, lambda each: each.listener == joined.listener.name and _moved(each, writes)
     )
@@ -147,7 +160,7 @@ def a_change_that_nobody_asked_for_is_told(history: History) -> None:
 
 
 def _moved(each: EventDelivered, writes: dict[tuple[ObjectKey, int], Write]) -> bool:
-    """Whether it is told of another node, and of nothing else that is known of an object."""
+    """Return True if the event changes the node of an object, and nothing else."""
     if each.what != "updated" or each.old is None or each.note or each.merged:
         return False
     before, after = writes[each.key, each.old.number], writes[each.key, each.version.number]
@@ -155,24 +168,24 @@ def _moved(each: EventDelivered, writes: dict[tuple[ObjectKey, int], Write]) -> 
 
 
 def a_filter_raises_and_nobody_hears_of_it(history: History) -> None:
-    filter_error = first(history.filter_errors)
-    history.filter_errors.append(replace(filter_error))
+    filter_error = first(history.of(FilterRaised))
+    history.of(FilterRaised).append(replace(filter_error))
 
 
 def a_handler_was_to_end_its_factory(history: History) -> None:
-    first(history.visited, lambda each: bool(each.broke)).raised = ""
+    first(history.of(Visited), lambda each: bool(each.broke)).raised = ""
 
 
 def an_end_comes_late(history: History) -> None:
-    first(history.visited, lambda each: bool(each.broke)).lasted = 5.0
+    first(history.of(Visited), lambda each: bool(each.broke)).lasted = 5.0
 
 
-def a_rejection_is_not_told(history: History) -> None:
-    some = first(history.problems, lambda each: each.phase == "object")
-    history.problems.remove(some)
+def a_rejection_is_not_reported(history: History) -> None:
+    some = first(history.of(ProblemReported), lambda each: each.phase == "object")
+    history.of(ProblemReported).remove(some)
 
 
-def the_unchanged_is_told(history: History) -> None:
+def the_unchanged_is_delivered(history: History) -> None:
     some = first_delivered(history, lambda each: each.note == "resync")
     some.note = ""
 
@@ -183,8 +196,8 @@ def a_resync_has_news(history: History) -> None:
 
 
 def it_hears_after_leaving(history: History) -> None:
-    receivers = {each.listener for each in history.delivered}
-    left: Left = first(history.left, lambda each: each.listener in receivers)
+    receivers = {each.listener for each in history.of(EventDelivered)}
+    left: Left = first(history.of(Left), lambda each: each.listener in receivers)
     left.order = 0
 
 
@@ -205,7 +218,7 @@ def the_cache_still_has_it(history: History) -> None:
 
 
 def what_it_found_was_older(history: History) -> None:
-    joined = first(history.joined, lambda each: bool(each.cached))
+    joined = first(history.of(Joined), lambda each: bool(each.cached))
     found = joined.cached or {}
     joined.cached = {key: Version(each.uid, each.number - 1) for key, each in found.items()}
     first_delivered(
@@ -214,35 +227,37 @@ def what_it_found_was_older(history: History) -> None:
 
 
 def what_it_found_was_not_initial(history: History) -> None:
-    late = {each.listener.name for each in history.joined if each.cached}
+    late = {each.listener.name for each in history.of(Joined) if each.cached}
     first_delivered(
         history, lambda each: each.listener in late and each.note == "initial"
     ).note = ""
 
 
 def the_state_is_not_true(history: History) -> None:
-    sample = first(history.samples, lambda each: len(each.state) > 3 and not each.rejected)
+    sample = first(history.of(Sample), lambda each: len(each.state) > 3 and not each.rejected)
     sample.state = dict(list(sample.state.items())[1:])
 
 
 def the_cache_was_emptied(history: History) -> None:
-    sample = first(history.samples, lambda each: len(each.state) > 3 and not each.rejected)
+    sample = first(history.of(Sample), lambda each: len(each.state) > 3 and not each.rejected)
     sample.state = {}
 
 
 def the_version_goes_back(history: History) -> None:
-    samples = [each for each in history.samples if each.informer == "everything" and each.version]
+    samples = [
+        each for each in history.of(Sample) if each.informer == "everything" and each.version
+    ]
     samples[-1].order, samples[0].order = samples[0].order, samples[-1].order
-    history.samples.remove(samples[-1])
-    history.samples.insert(history.samples.index(samples[0]), samples[-1])
+    history.of(Sample).remove(samples[-1])
+    history.of(Sample).insert(history.of(Sample).index(samples[0]), samples[-1])
 
 
 def the_end_is_not_reached(history: History) -> None:
-    ours = [each for each in history.samples if each.informer == "everything"]
+    ours = [each for each in history.of(Sample) if each.informer == "everything"]
     early = first(ours, lambda each: bool(each.version) and not each.rejected)
     late = replace(early, order=ours[-1].order, listeners=ours[-1].listeners)
-    others = [each for each in history.samples if each.informer != "everything"]
-    history.samples = [early, late, *others]
+    others = [each for each in history.of(Sample) if each.informer != "everything"]
+    history.of(Sample)[:] = [early, late, *others]
 
 
 def synced_did_not_last(history: History) -> None:
@@ -250,7 +265,7 @@ def synced_did_not_last(history: History) -> None:
 
 
 def objects_came_before_synced(history: History) -> None:
-    sample = first(history.samples, lambda each: each.synced)
+    sample = first(history.of(Sample), lambda each: each.synced)
     sample.synced = False
 
 
@@ -262,7 +277,7 @@ def a_latch_did_not_last(history: History) -> None:
 
 
 def a_listener_was_never_synced(history: History) -> None:
-    for sample in history.samples:
+    for sample in history.of(Sample):
         sample.listeners = tuple(
             sample_listener._replace(synced=False) for sample_listener in sample.listeners
         )
@@ -276,7 +291,7 @@ def a_listener_waits(history: History) -> None:
 
 
 def an_error_was_not_logged(history: History) -> None:
-    history.logs.remove(first(history.logs, _is_of_a_handler))
+    remove_first(history, Logged, _is_of_a_handler)
 
 
 def _is_of_a_handler(log: Logged) -> bool:
@@ -284,17 +299,17 @@ def _is_of_a_handler(log: Logged) -> bool:
 
 
 def the_queue_was_overfull(history: History) -> None:
-    first(history.samples, lambda each: each.informer == "shop").queued = 64 + 16 + 5
+    first(history.of(Sample), lambda each: each.informer == "shop").queued = 64 + 16 + 5
 
 
 def _call(history: History, behaviour: str) -> EventDelivered:
-    """A call of a listener with such a temper, that was over before the end."""
-    tempers = {each.listener.name: each.listener.behaviour for each in history.joined}
+    """Return a call of a listener with such a behaviour that ended before the history."""
+    behaviours = {each.listener.name: each.listener.behaviour for each in history.of(Joined)}
     last = last_sample(history).order
     return first_delivered(
         history,
         lambda each: (
-            tempers[each.listener] == behaviour and not each.note and 0 < each.returned < last
+            behaviours[each.listener] == behaviour and not each.note and 0 < each.returned < last
         ),
     )
 
@@ -337,40 +352,40 @@ def a_call_does_not_end(history: History) -> None:
 
 
 def an_error_was_not_hooked(history: History) -> None:
-    history.problems.remove(first(history.problems, lambda each: "HandlerCancelled" in each.error))
+    remove_first(history, ProblemReported, lambda each: "HandlerCancelled" in each.error)
 
 
 def an_overflow_was_not_logged(history: History) -> None:
-    history.logs.remove(first(history.logs, lambda each: " was ended: " in each.message))
+    remove_first(history, Logged, lambda each: " was ended: " in each.message)
 
 
 def an_overflow_was_none(history: History) -> None:
-    overflowed = first(history.overflowed)
+    overflowed = first(history.of(Overflowed))
     overflowed.high, overflowed.twice = overflowed.limit, False
 
 
 def it_hears_after_its_end(history: History) -> None:
-    receivers = {each.listener for each in history.delivered}
-    first(history.overflowed, lambda each: each.listener in receivers).order = 0
+    receivers = {each.listener for each in history.of(EventDelivered)}
+    first(history.of(Overflowed), lambda each: each.listener in receivers).order = 0
 
 
-def what_does_not_pass_is_told(history: History) -> None:
-    filtered = {each.listener.name: each.listener.passing for each in history.joined}
-    joined = first(history.joined, lambda each: each.listener.passing == "app=shop")
+def what_does_not_pass_is_delivered(history: History) -> None:
+    filtered = {each.listener.name: each.listener.passing for each in history.of(Joined)}
+    joined = first(history.of(Joined), lambda each: each.listener.passing == "app=shop")
     first_delivered(history, lambda each: each.listener == joined.listener.name)
     assert filtered[joined.listener.name]
     joined.listener = replace(joined.listener, passing="app=blog")
 
 
 def what_passes_is_taken_away(history: History) -> None:
-    passing = {each.listener.name: each.listener.passing for each in history.joined}
+    passing = {each.listener.name: each.listener.passing for each in history.of(Joined)}
     some = _at_the_end(history, lambda each: bool(passing[each.listener]) and each.what == "added")
-    history.delivered.append(replace(some, what="deleted", note="filtered", cached=None))
+    history.of(EventDelivered).append(replace(some, what="deleted", note="filtered", cached=None))
 
 
 def it_is_told_again_too_often(history: History) -> None:
     again = first_delivered(history, lambda each: each.note == "resync")
-    joined = first(history.joined, lambda each: each.listener.name == again.listener)
+    joined = first(history.of(Joined), lambda each: each.listener.name == again.listener)
     joined.time = again.time - 1
 
 
@@ -380,41 +395,41 @@ def it_is_not_told_again(history: History) -> None:
         history,
         lambda each: each.note == "resync" and "quick" in each.listener and each.listener in there,
     )
-    history.delivered = [
+    history.of(EventDelivered)[:] = [
         each
-        for each in history.delivered
+        for each in history.of(EventDelivered)
         if (each.listener, each.note) != (again.listener, "resync")
     ]
 
 
 def what_was_waited_for_goes_on(history: History) -> None:
-    left = first(history.left, lambda each: each.waited)
+    left = first(history.of(Left), lambda each: each.waited)
     first_delivered(history, lambda each: each.listener == left.listener).returned = left.order + 1
 
 
 def _drained(history: History) -> Visited:
     names = {step.name for step in history.plan.steps if isinstance(step, Visit) and step.drains}
-    if history.restores:
+    if history.of(Restored):
         raise LookupError
     return first(
-        history.visited,
+        history.of(Visited),
         lambda each: each.name in names and len(each.held) > 3 and not each.incomplete,
     )
 
 
 def something_was_not_drained(history: History) -> None:
     visited = _drained(history)
-    since = {each.key for each in history.writes if each.order > visited.order}
+    since = {each.key for each in history.of(Write) if each.order > visited.order}
     key = first(visited.held, lambda each: each not in since)
     visited.held = {each: held for each, held in visited.held.items() if each != key}
 
 
 def a_visit_goes_on(history: History) -> None:
-    first(history.visited).late = 1
+    first(history.of(Visited)).late = 1
 
 
 def a_visit_takes_long(history: History) -> None:
-    first(history.visited).lasted = 30.0
+    first(history.of(Visited)).lasted = 30.0
 
 
 def draining_was_cut_short(history: History) -> None:
@@ -423,15 +438,15 @@ def draining_was_cut_short(history: History) -> None:
 
 
 def a_failure_was_not_logged(history: History) -> None:
-    history.logs.remove(first(history.logs, lambda each: "connection reset" in each.message))
+    remove_first(history, Logged, lambda each: "connection reset" in each.message)
 
 
 def health_shows_another_failure(history: History) -> None:
-    first(history.samples, lambda each: each.condition == "waiting").error = "Another: one"
+    first(history.of(Sample), lambda each: each.condition == "waiting").error = "Another: one"
 
 
-def a_failure_was_not_told(history: History) -> None:
-    history.problems.remove(first(history.problems))
+def a_failure_was_not_reported(history: History) -> None:
+    remove_first(history, ProblemReported)
 
 
 def a_failure_was_not_counted(history: History) -> None:
@@ -439,48 +454,48 @@ def a_failure_was_not_counted(history: History) -> None:
 
 
 def a_failure_was_taken_for_an_end(history: History) -> None:
-    transition = first(history.transitions, lambda each: bool(each.request.failure))
+    transition = first(history.of(Transition), lambda each: bool(each.request.failure))
     transition.phase, transition.outcome = Phase.WATCH, Outcome.ENDED
 
 
 def a_rewind_was_made_up(history: History) -> None:
-    if history.restores:
+    if history.of(Restored):
         raise LookupError
-    history.problems.append(
+    history.of(ProblemReported).append(
         ProblemReported(1, 0.0, "shop", "rewind", "rewound", "ServerRewound: no")
     )
 
 
 def a_rewind_was_not_announced(history: History) -> None:
-    history.problems.remove(first(history.problems, lambda each: each.phase == "rewind"))
+    remove_first(history, ProblemReported, lambda each: each.phase == "rewind")
 
 
 def a_rewind_is_not_shown(history: History) -> None:
-    first(history.samples, lambda each: each.rewinds > 0).rewinds = 0
+    first(history.of(Sample), lambda each: each.rewinds > 0).rewinds = 0
 
 
 def silence_was_borne(history: History) -> None:
-    silent = first(history.transitions, lambda each: each.request.silent_since is not None)
+    silent = first(history.of(Transition), lambda each: each.request.silent_since is not None)
     silent.request.ended = 1e6
     if silent.request.kind not in ("watch", "watchlist") or silent.request.answered > 1e9:
         raise LookupError
 
 
 def a_lively_watch_was_given_up(history: History) -> None:
-    given_up = first(history.transitions, lambda each: each.outcome is Outcome.IDLE_TIMEOUT)
+    given_up = first(history.of(Transition), lambda each: each.outcome is Outcome.IDLE_TIMEOUT)
     given_up.request.last_read = (given_up.request.ended or 0.0) - 10
 
 
 def an_initial_state_took_long(history: History) -> None:
     streamed = first(
-        history.transitions,
+        history.of(Transition),
         lambda each: each.phase is Phase.WATCHLIST and each.request.answered < 1e9,
     )
     streamed.request.answered -= 400
 
 
 def it_asked_too_soon(history: History) -> None:
-    first(history.transitions, _waited_after).time = 1e9
+    first(history.of(Transition), _waited_after).time = 1e9
 
 
 def _waited_after(transition: Transition) -> bool:
@@ -489,15 +504,15 @@ def _waited_after(transition: Transition) -> bool:
 
 
 def the_server_asked_for_more(history: History) -> None:
-    first(history.transitions, _waited_after).request.retry_after = 1e5
+    first(history.of(Transition), _waited_after).request.retry_after = 1e5
 
 
 def a_fallback_was_forgotten(history: History) -> None:
     transition = first(
-        history.transitions,
+        history.of(Transition),
         lambda each: each.row == (Phase.WATCHLIST, Outcome.ERROR_EVENT) and not each.version,
     )
-    first(history.requests, lambda each: _follows(each, transition)).kind = "watchlist"
+    first(history.of(Request), lambda each: _follows(each, transition)).kind = "watchlist"
 
 
 def _follows(request: Request, transition: Transition) -> bool:
@@ -522,12 +537,12 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (what_is_not_held_is_deleted, {2}),
     (what_vanished_has_changed, {4}),
     (what_one_who_merges_sees_vanish_has_changed, {4}),
-    (a_change_that_nobody_asked_for_is_told, {2}),
+    (a_filtered_change_is_delivered, {2}),
     (a_filter_raises_and_nobody_hears_of_it, {7}),
     (a_handler_was_to_end_its_factory, {7}),
     (an_end_comes_late, {9}),
-    (a_rejection_is_not_told, {10}),
-    (the_unchanged_is_told, {4}),
+    (a_rejection_is_not_reported, {10}),
+    (the_unchanged_is_delivered, {4}),
     (a_resync_has_news, {2}),
     (it_hears_after_leaving, {2}),
     (the_cache_is_behind, {3}),
@@ -554,7 +569,7 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (an_overflow_was_not_logged, {8}),
     (an_overflow_was_none, {8}),
     (it_hears_after_its_end, {8}),
-    (what_does_not_pass_is_told, {2}),
+    (what_does_not_pass_is_delivered, {2}),
     (what_passes_is_taken_away, {2}),
     (it_is_told_again_too_often, {2}),
     (it_is_not_told_again, {9}),
@@ -566,7 +581,7 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
     (the_queue_was_overfull, {8}),
     (a_failure_was_not_logged, {10}),
     (health_shows_another_failure, {10}),
-    (a_failure_was_not_told, {10}),
+    (a_failure_was_not_reported, {10}),
     (a_failure_was_not_counted, {10}),
     (a_failure_was_taken_for_an_end, {10}),
     (a_rewind_was_made_up, {10}),

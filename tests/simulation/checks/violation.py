@@ -1,4 +1,4 @@
-"""A broken promise: which one, of what, when, and how one can tell."""
+"""A broken promise: its number, with the object, the time and the evidence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PROMISES = {
     10: "nothing is silent",
     11: "polite",
 }
-"""The clauses of the design's section 6 that a history without sockets can show."""
+"""The guarantees that a history without sockets can show, by number."""
 
 
 class Violation(AssertionError):
-    """What happened is not what was promised."""
+    """A guarantee that a history breaks."""
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class Violation(AssertionError):
         key: ObjectKey | None = None,
         evidence: Sequence[object] = (),
     ) -> None:
-        """Describe it.
+        """Describe a violation.
 
         Args:
-            promise: the number of the clause.
-            what: what is wrong, in a sentence.
-            time: when, in virtual seconds.
-            key: of which object.
-            evidence: records that show it.
+            promise: the number of the guarantee.
+            what: the violation, in a sentence.
+            time: the virtual time of the violation.
+            key: the object that is concerned.
+            evidence: records that show the violation.
         """
         about = f" of {key}" if key is not None else ""
         shown = "".join(f"\n    {each}" for each in evidence)
