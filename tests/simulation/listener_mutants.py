@@ -51,7 +51,7 @@ class IgnoresKeyOrder(ObservedInformer):
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         registration = super().add_handler(handler, **options)
         if options["concurrency"] > 1:
-            vars(registration)["_caller"].lanes = UnboundedKeyConcurrency(options["concurrency"])
+            registration.listener.in_flight = UnboundedKeyConcurrency(options["concurrency"])
         return registration
 
 
