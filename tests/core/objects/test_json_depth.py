@@ -1,4 +1,4 @@
-"""What is nested too deep is read as far as it matters, and nobody else has to suffer for it."""
+"""JSON that is nested too deeply is decoded as far as needed, and affects no other object."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ MANAGED = b',"managedFields":[{"manager":"kubectl"}]'
 
 
 def watched(raw: bytes) -> KubeObject:
-    """The object of a watch event."""
+    """Return the object of a watch event."""
     delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}\n' % raw)
     assert isinstance(delta, Delta)
     return delta.obj
 
 
 def listed(*items: bytes) -> list[KubeObject]:
-    """The objects of a list."""
+    """Return the objects of a list."""
     decoder = ListDecoder(PODS)
     head = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":['
     objects = decoder.feed(head + b",".join(items) + b"]}")
@@ -49,7 +49,7 @@ def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonS
 
 
 def nested(levels: int, inside: object) -> object:
-    """Lists and objects in turns."""
+    """Nest lists and objects in turns."""
     for level in range(levels):
         inside = [inside, "]}"] if level % 2 else {'"[{': inside}
     return inside

@@ -57,7 +57,7 @@ class StrangePod(msgspec.Struct):
 
 
 def opened(obj: KubeObject) -> bool:
-    """Whether the decoded body of ``obj`` is kept."""
+    """Return True if the decoded body of ``obj`` is kept."""
     return msgspec.structs.asdict(obj)["_body"].content is not None
 
 

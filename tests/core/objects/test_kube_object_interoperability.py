@@ -53,7 +53,7 @@ POD = Pod(
 
 @pytest.fixture(name="obj", params=["closed", "open"])
 def either_way(request: pytest.FixtureRequest) -> KubeObject:
-    """The pod, with its body decoded already or not."""
+    """Return the pod, with its body decoded already or not."""
     obj = make_object(BODY)
     if request.param == "open":
         assert obj["spec"]
@@ -173,7 +173,7 @@ def test_a_pickle_holds_what_makes_an_object_and_nothing_of_the_cache() -> None:
 
 
 def through_a_pickle(view: Any) -> Any:
-    """What comes out of it."""
+    """Return the result."""
     return pickle.loads(pickle.dumps(view))  # noqa: S301 - ours
 
 

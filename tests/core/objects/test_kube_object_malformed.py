@@ -35,7 +35,7 @@ class Model(msgspec.Struct):
 
 
 def accepted(raw: bytes) -> KubeObject | None:
-    """The object that the cache would hold; ``None`` if the wire refuses it."""
+    """Return the object that the cache would hold; ``None`` if decoding fails."""
     try:
         delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}' % raw)
     except ProtocolError:
@@ -45,26 +45,26 @@ def accepted(raw: bytes) -> KubeObject | None:
 
 
 def made(raw: bytes) -> KubeObject:
-    """The same, of something that is accepted."""
+    """Return the object of bytes that are accepted."""
     obj = accepted(raw)
     assert obj is not None
     return obj
 
 
 def pod(metadata: bytes = b"", rest: bytes = b"") -> bytes:
-    """A pod with more in its metadata, and beside it."""
+    """Return a pod with more in its metadata, and beside it."""
     return b'{"metadata":{"name":"a","uid":"u","resourceVersion":"7"%b}%b}' % (metadata, rest)
 
 
 def lister_of(obj: KubeObject) -> Lister:
-    """A cache that holds it."""
+    """Return a cache that holds the object."""
     indexer = Indexer()
     indexer.apply(added(obj), [])
     return Lister(indexer, PODS, unsynced=True)
 
 
 def answer(door: Callable[[KubeObject], object], obj: KubeObject) -> object:
-    """What it gives, or raises if that is the one error that it may."""
+    """Return the result, or the error if it is the one that is allowed."""
     try:
         return door(obj)
     except ObjectDecodeError as error:
@@ -144,7 +144,7 @@ body_keys = st.sampled_from([b"spec", b"status", b"data", b"kind", b"apiVersion"
 
 @st.composite
 def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
-    """A pod with anything at all in it; keys may come ``twice``."""
+    """Draw a pod with any content; keys may come ``twice``."""
     given = scraps | st.just(b'{"a":1,"a":"2"}') if twice else scraps
 
     def members(keys: st.SearchStrategy[bytes], most: int) -> list[tuple[bytes, bytes]]:

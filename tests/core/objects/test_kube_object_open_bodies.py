@@ -1,4 +1,4 @@
-"""Which objects have their decoded body at hand. What is read through it is ``test_objects``'."""
+"""The objects whose decoded bodies are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.core.builders import pod
 
 
 def body(obj: KubeObject) -> DecodedBody:
-    """Where ``obj`` has its body."""
+    """Return the body of ``obj``."""
     found: DecodedBody = msgspec.structs.asdict(obj)["_body"]
     return found
 

@@ -20,7 +20,7 @@ POD: dict[str, Any] = {
 
 
 def thawed(view: Any) -> Any:
-    """What a view shows, read through the view alone."""
+    """Return the content of a view, read through the view alone."""
     if isinstance(view, FrozenMapping):
         return {name: thawed(view[name]) for name in view}
     if isinstance(view, FrozenSequence):

@@ -1,4 +1,4 @@
-"""What a URL names, and the table of built-in resources."""
+"""Resources, and the table of built-in ones."""
 
 from __future__ import annotations
 

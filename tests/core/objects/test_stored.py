@@ -1,4 +1,4 @@
-"""What the cache holds in place of whole objects."""
+"""The stored forms of objects besides the whole one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs see of cached objects."""
+"""The form in which programs see cached objects."""
 
 from __future__ import annotations
 
