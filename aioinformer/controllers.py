@@ -2,7 +2,15 @@
 
 ``Controller``, ``WorkQueue``, ``Result``, ``ReconcileContext``, ``EventRecorder`` and
 ``ResourceWriter`` are in ``aioinformer``. The names of this page are the types of their arguments
-and results.
+and results:
+
+- ``Reconcile``, the function that a controller calls; ``Reason`` and ``Priority`` of a run.
+- Rate limiters for ``backoff=``: the protocol ``RateLimiter``, and ``default_limiter``,
+  ``ItemExponential``, ``FastSlow``, ``TokenBucket``, ``MaxOf`` with client-go's numbers.
+- Health and statistics: ``ControllerHealth``, ``FailingKey``, ``QueueStatistics``,
+  ``EventStatistics``.
+- Writes: ``Patch`` and ``Propagation``. ``controller_reference`` is another name of
+  ``owner_reference``.
 """
 
 from aioinformer._core.controllers.owner_references import controller_reference

@@ -1,4 +1,4 @@
-"""Styled lines of text: colours, widths, and the removal of control characters.
+"""Styled lines of text: colours, widths, words, and the removal of control characters.
 
 The drawing functions build a ``Line`` without escapes. ``render`` cuts the line to a width and adds
 escapes only if the output has colours. ``printable`` removes control characters from text that came
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from aioinformer import Added, Deleted, Event, Updated
+
 __all__ = [
     "EVENT_STYLES",
     "Line",
@@ -18,6 +20,7 @@ __all__ = [
     "StyledText",
     "align_columns",
     "compact_bytes",
+    "event_type",
     "plain_text",
     "printable",
     "render",
@@ -38,6 +41,7 @@ _CODES: dict[Style, str] = {
 _RESET = "\x1b[0m"
 
 EVENT_STYLES: Mapping[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
+"""Styles by ``event_type``."""
 
 COLUMN_GAP = "   "
 """The space between two columns of a table, as in kubectl."""
@@ -115,6 +119,17 @@ _BAD_WORDS = (
     "DeadlineExceeded",
 )
 """Parts of the words for a bad status: reasons that the kubelet sets, and phases."""
+
+
+def event_type(event: Event) -> str:
+    """Return the type of an event in the words of the API: ADDED, MODIFIED, DELETED."""
+    match event:
+        case Added():
+            return "ADDED"
+        case Updated():
+            return "MODIFIED"
+        case Deleted():
+            return "DELETED"
 
 
 def status_style(word: str) -> Style:

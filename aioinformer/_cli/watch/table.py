@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Protocol
 
 from aioinformer import Deleted, Event, KubeObject, Updated
-from aioinformer._cli.demo.counters import event_type
 from aioinformer._cli.terminal.style import (
     EVENT_STYLES,
     Style,
     StyledText,
     align_columns,
+    event_type,
     printable,
     render,
     status_style,
