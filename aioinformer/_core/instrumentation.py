@@ -1,4 +1,4 @@
-"""Instrumentation: the interfaces by which informers, queues and controllers are measured and traced.
+"""Instrumentation: interfaces by which informers, queues and controllers are measured and traced.
 
 Counts are reported as they happen; gauges are read when a metrics system collects them. Metrics
 count; a trace shows which request led to what, and how long each part took. A span is therefore
