@@ -2,11 +2,19 @@
 
 ``Controller``, ``WorkQueue``, ``Result``, ``ReconcileContext``, ``EventRecorder`` and
 ``ResourceWriter`` are in ``aioinformer``. The names of this page are the types of their arguments
-and results.
+and results:
+
+- ``Reconcile``, the function that a controller calls; ``Reason`` and ``Priority`` of a run.
+- Rate limiters for ``backoff=``: the protocol ``RateLimiter``, and ``default_limiter``,
+  ``ItemExponential``, ``FastSlow``, ``TokenBucket``, ``MaxOf`` with client-go's numbers.
+- Health and statistics: ``ControllerHealth``, ``FailingKey``, ``QueueStatistics``,
+  ``EventStatistics``.
+- Writes: ``Patch`` and ``Propagation``. ``controller_reference`` is another name of
+  ``owner_reference``.
 """
 
 from aioinformer._core.controllers.owner_references import controller_reference
-from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
+from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import (
     FastSlow,
     ItemExponential,
@@ -16,6 +24,7 @@ from aioinformer._core.controllers.rate_limiters import (
     default_limiter,
 )
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
+from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile
 from aioinformer._runtime.writing.event_recorder import EventStatistics

@@ -1,4 +1,4 @@
-"""Scripts in processes of their own, as a reader of the README runs them."""
+"""Scripts in separate processes, as a reader of the README runs them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CompletedScript:
 
 
 class RunningScript:
-    """A script that runs, or has."""
+    """A running or ended script."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -36,7 +36,7 @@ class RunningScript:
         """The text that the script wrote to stderr, after its end."""
 
     async def read_line(self) -> bytes:
-        """Its next line on stdout."""
+        """Read the next line of stdout."""
         return await self._output.readline()
 
     @property
@@ -45,7 +45,7 @@ class RunningScript:
         return self._process.returncode
 
     def send_signal(self, number: signal.Signals = signal.SIGINT) -> None:
-        """Have it end. Once: a second Ctrl-C is for programs that don't heed the first."""
+        """End the script by one Ctrl-C; a second one would end a script that ignores the first."""
         if not self._signalled:
             self._signalled = True
             self._process.send_signal(number)
@@ -86,9 +86,9 @@ async def _start(
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONWARNINGS": "default",  # unclosed sockets are to be heard of
+        "PYTHONWARNINGS": "default",  # unclosed sockets write a warning to stderr
     }
-    # What isn't Python is executable by itself.
+    # A file that is no Python script is executable itself.
     command = (sys.executable, str(script)) if script.suffix == ".py" else (str(script),)
     return await asyncio.create_subprocess_exec(
         *command,

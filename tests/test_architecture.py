@@ -45,7 +45,7 @@ MAX_MODULES = 12
 
 
 def modules() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*.py")) if "simulation" not in path.parts]
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 def packages() -> list[Path]:

@@ -56,9 +56,9 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
             assert start == [b"stream: added web-%d at the start\n" % i for i in range(3)]
             patch = {"spec": {"nodeName": "node-9"}}
             server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
-            told = sorted([await run.read_line() for _ in range(2)])
-            assert re.fullmatch(rb"handler: web-0 \d+ -> \d+\n", told[0])
-            assert told[1] == b"stream: updated web-0 {'nodeName': 'node-9'}\n"
+            received = sorted([await run.read_line() for _ in range(2)])
+            assert re.fullmatch(rb"handler: web-0 \d+ -> \d+\n", received[0])
+            assert received[1] == b"stream: updated web-0 {'nodeName': 'node-9'}\n"
             server.cluster.delete("pods", "web-1", namespace="default")
             assert await run.read_line() == b"stream: deleted web-1 deleted\n"
     assert run.stderr == "", "Ctrl-C ends it, and nothing else is to be said"
@@ -89,13 +89,13 @@ async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
 
 
 async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
-    told: list[str] = []
+    received: list[str] = []
 
     async def reconcile(event: Event) -> None:
-        told.append(f"reconcile {type(event).__name__} {event.obj.name}")
+        received.append(f"reconcile {type(event).__name__} {event.obj.name}")
 
     def blocking_audit(event: Event) -> None:
-        told.append(f"audit {event.obj.name}")
+        received.append(f"audit {event.obj.name}")
 
     cluster = Cluster()
     metadata = {"name": "web-0", "labels": {"app": "shop"}}
@@ -107,7 +107,7 @@ async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
         exec(block("blocking_audit"), names)  # noqa: S102 - what it is for
         for registration in pods.registrations:
             await registration.wait_synced(timeout=5)
-    assert sorted(told) == ["audit other", "audit web-0", "reconcile Added web-0"]
+    assert sorted(received) == ["audit other", "audit web-0", "reconcile Added web-0"]
 
 
 async def test_what_lies_beyond_the_first_screen_runs(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ async def test_what_lies_beyond_the_first_screen_runs(tmp_path: Path) -> None:
         metadata: dict[str, object]
 
     async def on_event(event: Event) -> None:
-        told.append(event.obj.name)
+        received.append(event.obj.name)
 
-    told: list[str] = []
+    received: list[str] = []
     lines = "".join(f"    {line}\n" for line in block("slim =").splitlines())
     names: dict[str, Any] = {"labelled": labelled, "Pod": Pod, "on_event": on_event}
     exec(f"async def go(client, informers, pods):\n{lines}", names)  # noqa: S102 - what it is for
@@ -132,7 +132,7 @@ async def test_what_lies_beyond_the_first_screen_runs(tmp_path: Path) -> None:
             pods = informers.informer("pods")
             await asyncio.wait_for(names["go"](client, informers, pods), 5)
             assert pods.lister["default/web-0"].labels == {"app": "shop", "seen": "yes"}
-    assert told[:1] == ["web-0"]
+    assert received[:1] == ["web-0"]
 
 
 def anchors(page: Path) -> set[str]:

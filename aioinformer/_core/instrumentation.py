@@ -1,4 +1,4 @@
-"""Instrumentation: the interfaces by which informers, queues and controllers are measured and traced.
+"""Instrumentation: interfaces by which informers, queues and controllers are measured and traced.
 
 Counts are reported as they happen; gauges are read when a metrics system collects them. Metrics
 count; a trace shows which request led to what, and how long each part took. A span is therefore
@@ -17,12 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from aioinformer._core.listwatch.requests import Verb
-
-if TYPE_CHECKING:
-    from aioinformer._core.controllers.queue_items import ReadQueue
 
 __all__ = [
     "BeginSpan",
@@ -30,7 +27,9 @@ __all__ = [
     "Levels",
     "Metrics",
     "NoMetrics",
+    "QueueStatistics",
     "ReadLevels",
+    "ReadQueue",
     "Span",
     "Tracing",
 ]
@@ -66,6 +65,57 @@ ReadLevels: TypeAlias = Callable[[], Levels]
 """Returns an informer's gauges. It may be called in any thread and at any time between
 ``informer_started`` and ``informer_ended``: it reads only plain attributes and lengths, and never
 iterates over a collection that the event loop may be changing. Two of its numbers may be of
+different moments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """Statistics of a work queue. Times are in seconds; counts are since the queue was made."""
+
+    normal: int
+    """Keys that wait at normal priority."""
+    low: int
+    """Keys that wait at low priority."""
+    delayed: int
+    """Keys that wait for their time."""
+    processing: int
+    """Keys that are being processed."""
+    adds: int
+    """Runs that were requested. An add of a key that waits already requests no run."""
+    merged: int
+    """Adds that requested no run, since the key waited already."""
+    retries: int
+    """Rate-limited adds. client-go counts every delayed add, periodic ones included."""
+    dropped: int
+    """Runs that were discarded by a shutdown: of keys added afterwards, of keys that were delayed
+    at the time, and, with ``drop=True``, of keys that waited."""
+    done: int
+    """Runs that have ended."""
+    waited_mean: float
+    """Mean time that the keys which were handed out had waited since their first add. The rerun of
+    a key waits from the end of the run before it. A delay doesn't count."""
+    waited_max: float
+    """The maximum of these times."""
+    waiting_longest: float
+    """Seconds that the next key of either priority has waited by now; 0 if none waits. A key behind
+    it may have waited longer if its priority was raised or if it is a rerun."""
+    worked_mean: float
+    """Mean duration of a run."""
+    worked_max: float
+    """The maximum of these times."""
+    running_longest: float
+    """Duration by now of the longest run under way. It grows if a run is stuck."""
+    unfinished_seconds: float
+    """The sum of the durations by now of all runs under way."""
+
+    @property
+    def depth(self) -> int:
+        """Keys that wait to be handed out: client-go's depth."""
+        return self.normal + self.low
+
+
+ReadQueue: TypeAlias = Callable[[], QueueStatistics]
+"""Reads a queue's statistics. It may be called in any thread. Two of the numbers may be of
 different moments."""
 
 

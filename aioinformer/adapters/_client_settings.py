@@ -20,7 +20,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aioinformer._client.auth.credentials import Credentials, parse_proxy_url, parse_server_url
+from aioinformer._client.auth.credentials import (
+    Credentials,
+    Proxy,
+    parse_proxy_url,
+    parse_server_url,
+)
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_refresh import (
     CertificatePair,
@@ -151,16 +156,15 @@ class _ExternalCredentialSource:
         """
         external = self.external
         server = parse_server_url(external.host)
-        proxy, proxy_authorization = (
-            parse_proxy_url(external.proxy) if external.proxy else (None, "")
-        )
+        proxy = parse_proxy_url(external.proxy) if external.proxy else None
         for name, value in external.proxy_headers.items():
             if name.lower() != "proxy-authorization":
                 raise ConfigurationError(
                     f"{server.host}: the header {name} can't be sent to the proxy; only "
                     "Proxy-Authorization can"
                 )
-            proxy_authorization = value
+            if proxy is not None:
+                proxy = Proxy(proxy.url, value)
         tls = None
         if server.scheme == "https":
             where = f"the ready-made client of {server.host}"
@@ -172,7 +176,6 @@ class _ExternalCredentialSource:
             tls,
             external.tls_server_name,
             proxy,
-            proxy_authorization,
         )
 
     async def _renew(self) -> TokenGrant:

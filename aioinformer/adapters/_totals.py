@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
-from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, ReadLevels
+from aioinformer._core.instrumentation import Levels, QueueStatistics, ReadLevels, ReadQueue
 
 __all__ = [
     "HANDLER_SECONDS",

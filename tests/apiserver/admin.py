@@ -1,8 +1,8 @@
-"""The tests' second client, and the definition of the objects it writes.
+"""A second client for the tests, and the definition of the objects that it writes.
 
-A few lines over aiohttp.  It knows nothing of the library under test and must
-stay that way, otherwise a mistake in the library would hide itself.  It neither
-retries nor caches: a test that wants that does it where it can be seen.
+The client consists of a few lines over aiohttp. It must not use the library under test, because a
+fault of the library could then hide itself. It neither retries nor caches; a test that needs this
+does it in its own code.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class Resource(NamedTuple):
     plural: str
 
     def path(self, namespace: str | None, name: str = "") -> str:
-        """Path of the collection or of one object; `None` means all namespaces."""
+        """Return the path of the collection or of one object; `None` means all namespaces."""
         scope = "" if namespace is None else f"/namespaces/{namespace}"
         return f"/apis/{self.group}/{self.version}{scope}/{self.plural}" + (name and f"/{name}")
 
@@ -56,12 +56,12 @@ class Server(Protocol):
 
 
 class AdminClient:
-    """Writes and reads objects of one namespaced resource.  Use as a context manager."""
+    """A client for objects of one namespaced resource. Use it as a context manager."""
 
     def __init__(self, server: Server, resource: Resource = WIDGETS) -> None:
         self._resource = resource
-        # A new connection for each request: one that a killed server left
-        # behind would make the first request after a restart fail.
+        # A new connection for each request: a connection to a killed server would make the first
+        # request after a restart fail.
         connector = aiohttp.TCPConnector(
             ssl=ssl.create_default_context(cafile=server.ca_file), force_close=True
         )
@@ -82,7 +82,7 @@ class AdminClient:
         return await self.request("POST", self._resource.path(namespace), body=obj)
 
     async def update(self, obj: Json) -> Json:
-        """PUT; a `resourceVersion` in the object makes it conditional."""
+        """Send a PUT. A `resourceVersion` in the object makes the update conditional."""
         metadata = obj["metadata"]
         path = self._resource.path(metadata.get("namespace", "default"), metadata["name"])
         return await self.request("PUT", path, body=obj)
@@ -101,7 +101,7 @@ class AdminClient:
         return await self.request("GET", self._resource.path(namespace), query=query)
 
     async def watch(self, namespace: str | None = None, **query: str) -> AsyncGenerator[Json, None]:
-        """Events as they come, until the server ends the watch; close it with `aclosing`."""
+        """Yield events until the server ends the watch. Close the iterator with `aclosing`."""
         path = self._resource.path(namespace)
         timeout = aiohttp.ClientTimeout(total=None)
         watching = {"watch": "true", **query}
@@ -151,13 +151,13 @@ def _decoded(text: str) -> Json:
 
 
 async def wait_until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Poll; the deadline is the caller's."""
-    while not await condition():  # noqa: ASYNC110  what is waited for is in another process
+    """Poll until the condition is true. The caller sets the time limit."""
+    while not await condition():  # noqa: ASYNC110  the condition is about another process
         await asyncio.sleep(0.05)
 
 
 async def install_crd(server: Server, crd: Json) -> None:
-    """Create the definition; returns when its objects can be listed and discovered."""
+    """Create a definition, and wait until its objects can be listed and discovered."""
     resource = _crd_resource(crd)
     async with AdminClient(server, resource) as admin, asyncio.timeout(INSTALL_SECONDS):
         await admin.request("POST", CRDS, body=crd)

@@ -1,9 +1,7 @@
-"""Builds the API server of this folder, once per state of its sources, and other
-programs with the same modules.
+"""Builds of the API server, and of other programs with the same modules.
 
-It exists because a binary of this size belongs neither into the repository nor
-into every test run: it is kept in the user's cache, under the digest of the
-sources, and built again when they change.  Starting it is `process.py`'s part.
+The binary is too large for the repository and takes too long to build for each test run. So it is
+stored in the user's cache under the digest of its sources, and built again when they change.
 """
 
 import hashlib
@@ -17,20 +15,20 @@ SOURCE = Path(__file__).parent
 
 
 class BuildUnavailable(Exception):
-    """There is no Go here; the message is fit to be shown as a reason to skip."""
+    """Go is not installed. The message can be shown as the reason for skipping tests."""
 
 
 class BuildFailed(Exception):
-    """Go could not build the server; the message is its output."""
+    """Go could not build the server. The message contains its output."""
 
 
 def build() -> Path:
-    """Path of the server's binary, built on first use of these sources."""
+    """Build the server on the first use of these sources, and return the path of its binary."""
     return _build_cached(SOURCE, "apiserver")
 
 
 def build_program(source: str, folder: Path) -> Path:
-    """Path of the binary of a program in one file, which may import what the server does."""
+    """Build a program of one file, which may import the server's modules; return its path."""
     for modules in ("go.mod", "go.sum"):
         shutil.copy(SOURCE / modules, folder)
     (folder / "main.go").write_text(source)
@@ -45,8 +43,8 @@ def _build_cached(source: Path, name: str) -> Path:
     if go is None:
         raise BuildUnavailable(f"Go is needed to build the {name}, and it is not on PATH")
     binary.parent.mkdir(parents=True, exist_ok=True)
-    # Another run may build the same: each has a folder of its own and the
-    # last one to finish wins, with equal content.
+    # Another run may build the same sources. Each run has its own directory, and the last one to
+    # finish replaces the binary with one of equal content.
     with tempfile.TemporaryDirectory(dir=binary.parent, prefix="build-") as folder:
         built = Path(folder) / name
         _go_build(go, source, built)
@@ -70,7 +68,7 @@ def _source_digest(source: Path) -> str:
 
 
 def _go_build(go: str, source: Path, output: Path) -> None:
-    # No symbol tables: a third less to link and to keep in the cache.
+    # Without symbol tables the binary is a third smaller.
     options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(output)]
     done = subprocess.run(
         [go, "build", *options, "."],

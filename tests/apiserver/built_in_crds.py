@@ -1,10 +1,9 @@
-"""Built-in resources that the real server of the tests lacks, as custom ones under their own names.
+"""Built-in resources as custom resources, because the real server of the tests lacks built-in ones.
 
-It serves CustomResourceDefinitions and nothing else. A definition in a protected group needs the
-annotation that its API was approved, or that it was not: with the latter the server accepts it. So
-``coordination.k8s.io/v1`` leases and ``events.k8s.io/v1`` events are there, for electors and
-recorders, which can't tell the difference: without the validation that the built-in types have.
-A group without a dot (core, apps) can't be defined that way.
+The server serves only CustomResourceDefinitions. A definition in a protected group needs an
+annotation about the approval of its API; the server accepts the value "unapproved". In this way
+electors and recorders get ``coordination.k8s.io/v1`` leases and ``events.k8s.io/v1`` events,
+without the validation of the built-in types. A group without a dot (core, apps) can't be defined.
 """
 
 from tests.apiserver.admin import Json, Server, install_crd
@@ -64,7 +63,7 @@ LEASES = _definition(
     },
     [],
 )
-"""``leases.coordination.k8s.io``. The server drops what isn't declared, as it does for leases."""
+"""``leases.coordination.k8s.io``. The server drops undeclared fields, as for built-in leases."""
 
 EVENTS = _definition(
     "events.k8s.io",
@@ -88,14 +87,14 @@ EVENTS = _definition(
     },
     ["eventTime", "reportingController", "reportingInstance", "action", "reason", "type"],
 )
-"""``events.events.k8s.io``, with what the built-in type insists on."""
+"""``events.events.k8s.io`` with the fields that the built-in type requires."""
 
 
 async def install_leases(server: Server) -> None:
-    """Have it serve leases; returns when they can be listed and discovered."""
+    """Define leases, and wait until they can be listed and discovered."""
     await install_crd(server, LEASES)
 
 
 async def install_events(server: Server) -> None:
-    """Have it serve events; returns when they can be listed and discovered."""
+    """Define events, and wait until they can be listed and discovered."""
     await install_crd(server, EVENTS)

@@ -1,8 +1,4 @@
-"""Fixtures for tests against a real API server: the binary, and one server per test.
-
-They exist to keep the waiting in one place.  What a server is and can suffer is
-`process.py`'s part.
-"""
+"""Fixtures for tests against a real API server: the binary, and one server per test."""
 
 import contextlib
 import shutil
@@ -24,10 +20,10 @@ from tests.apiserver.server_process import (
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build before the first test: a first build takes minutes, a test may take one."""
+    """Build the server before the first test, because a build may exceed the time of a test."""
     wanted = any(item.get_closest_marker("apiserver") for item in session.items)
     if wanted and not session.config.getoption("collectonly"):
-        # The fixture meets the same error again and reports it where it belongs.
+        # The fixture raises the same error again, in the test that uses it.
         with contextlib.suppress(BuildUnavailable, BuildFailed):
             build()
 
@@ -70,9 +66,8 @@ async def api_server(
     try:
         yield server
     finally:
-        # Not stop(): nobody needs the data any more, and a polite end takes
-        # the server a second.  pytest keeps the folder for a while; its log
-        # may be of use then, the megabytes of the store are not.
+        # Not stop(): the data is not needed any more, and a graceful shutdown takes a second.
+        # pytest keeps the directory for a while: the log may be useful, the large store is not.
         await server.kill()
         shutil.rmtree(data / "etcd")
 

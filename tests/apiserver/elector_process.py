@@ -1,9 +1,9 @@
-"""A process that runs for a Lease, and says on its standard output what becomes of it.
+"""A candidate for a Lease in a process of its own, which prints the progress of its election.
 
     python -m tests.apiserver.elector_process KUBECONFIG NAME
 
-``leading 3/b``, then ``step`` with the time of the system's monotonic clock, twenty times a second,
-and ``lost`` when it was. For tests that kill it, or stop it for a while.
+It prints ``leading 3/b``, then ``step`` with the time of the system's monotonic clock, twenty times
+a second, and ``lost`` when it has lost the lease. Tests kill this process, or stop it for a while.
 """
 
 from __future__ import annotations

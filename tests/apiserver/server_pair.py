@@ -1,8 +1,8 @@
-"""The embedded server beside the real one: the same writes and requests to both, answers compared.
+"""Comparison of the embedded server with the real one: both get the same requests.
 
-What is another one on every server is set aside: uids, times, resourceVersions, what is inside of
-continue tokens, and managedFields, which the embedded server keeps of applied objects only (where
-that is what is asked about, they are compared).
+Values that differ between any two servers are not compared: uids, times, resourceVersions, the
+content of continue tokens, and managedFields, which the embedded server maintains for applied
+objects only (tests of managedFields compare them).
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _NONDETERMINISTIC = {
 
 @dataclass(frozen=True, slots=True)
 class NormalizedResponse:
-    """An answer without chance, to be compared."""
+    """A response without random values, for the comparison."""
 
     status: int
     headers: Mapping[str, str | None]
@@ -61,9 +61,9 @@ class NormalizedResponse:
 
     @property
     def events(self) -> tuple[str, ...]:
-        """The lines of a watch; of bookmarks that repeat each other the first.
+        """Return the lines of a watch, without repeated bookmarks.
 
-        How often the last one comes depends on fractions of the server's seconds.
+        The number of repetitions depends on fractions of the server's seconds.
         """
         kept: list[str] = []
         for line in self.lines:
@@ -81,7 +81,7 @@ class ComparedServer:
     """The values for ``{name}`` in a path: versions and tokens differ between the servers."""
 
     async def write(self, method: str, path: str, body: Json | None = None) -> None:
-        """Write something."""
+        """Send a write, which must succeed."""
         seen = await self.request(method, path, body)
         assert seen.status < 300, seen
 
@@ -96,7 +96,7 @@ class ComparedServer:
         path = path.format(**self.variables)
         async with self.http.get(path, headers=headers) as response:
             body = await response.read()
-            if "watch=" not in path:  # a watch is chunked, however little it says
+            if "watch=" not in path:  # a watch is chunked, whatever its length
                 _check_framing(response, len(body))
             if response.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
@@ -135,7 +135,7 @@ class ComparedServer:
 
 
 def _check_framing(response: aiohttp.ClientResponse, size: int) -> None:
-    """Either server sends a length up to 2048 bytes, and chunks beyond."""
+    """Check that bodies up to 2048 bytes have a length, and longer ones are chunked."""
     chunked = response.headers.get("Transfer-Encoding") == "chunked"
     assert chunked is (size > 2048), (size, response.headers)
 
@@ -166,7 +166,7 @@ def normalize_line(line: str, *, managers: bool = False) -> str:
         value = _sort_managers(value) if managers else _without_managers(value)
         line = msgspec.json.encode(value).decode() + end
     except msgspec.DecodeError:
-        return line  # no JSON
+        return line  # not JSON
     line = re.sub(r'"continue":"([^"]+)"', _decode_token, line)
     for pattern, replacement in _NONDETERMINISTIC.items():
         line = re.sub(pattern, replacement, line)
@@ -203,7 +203,7 @@ def _without_managers(value: Any) -> Any:
 
 @dataclass(slots=True)
 class ServerPair:
-    """Both of them."""
+    """The two servers."""
 
     real: ComparedServer
     embedded: ComparedServer
@@ -211,16 +211,16 @@ class ServerPair:
 
     @property
     def both(self) -> tuple[ComparedServer, ComparedServer]:
-        """The real one first."""
+        """The two servers, the real one first."""
         return self.real, self.embedded
 
     async def write(self, method: str, path: str, body: Json | None = None) -> None:
-        """Write the same to both."""
+        """Send the same write to both servers."""
         for twin in self.both:
             await twin.write(method, path, body)
 
     async def save_version(self, name: str) -> None:
-        """Keep the newest version of each as ``{name}``."""
+        """Save the newest version of each server as ``{name}``."""
         for twin in self.both:
             twin.variables[name] = await twin.newest_version()
 

@@ -1,11 +1,7 @@
-"""Starts, kills and restarts the API server of this folder, from asyncio.
+"""The process of the API server: start, kill and restart it from asyncio.
 
-It exists so that a test can say "a server, please" and then treat it as badly
-as production treats servers: SIGKILL, and back on the same port with the same
-data.
-
-Left to others: building the server (`build.py`), talking to it (`admin.py`)
-and the fixtures (`conftest.py`).  Tests import all of it from here.
+A test can treat its server as badly as production does: kill it with SIGKILL and start it again on
+the same port with the same data. `build.py` builds the server, and `admin.py` sends requests to it.
 """
 
 import asyncio
@@ -45,18 +41,18 @@ __all__ = [
     "wait_until",
 ]
 
-# Below the minute that a test may take, so that it is this module's message,
-# with the server's output, that explains a server that does not come up.
+# Below the minute that a test may take, so that the error of this module, which contains the
+# server's output, is raised first.
 READY_SECONDS = 45.0
 STOP_SECONDS = 15.0
 
 
 class ServerFailed(Exception):
-    """The server did not come up; the message ends with the tail of its stderr."""
+    """The server did not start. The message ends with the end of its stderr."""
 
 
 class ApiServerProcess:
-    """One server on one data folder; at most one process at a time."""
+    """A server with one data directory, and at most one process at a time."""
 
     def __init__(self, binary: Path, data_dir: Path, *arguments: str) -> None:
         self.data_dir = data_dir
@@ -68,7 +64,7 @@ class ApiServerProcess:
         self._process: Process | None = None
 
     async def start(self) -> None:
-        """Start, on the previous port if there was one; returns when lists are served."""
+        """Start the server, on the previous port if any, and wait until it serves lists."""
         if self._process is not None:
             raise RuntimeError("the server is running already")
         async with contextlib.AsyncExitStack() as undo:
@@ -77,17 +73,17 @@ class ApiServerProcess:
             undo.pop_all()
 
     async def kill(self) -> None:
-        """SIGKILL: no goodbye to clients, nothing flushed.  Does nothing if it is down."""
+        """Send SIGKILL, so that connections are not closed and no data is flushed; idempotent."""
         process, self._process = self._process, None
         if process is not None:
             await _reap(process)
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nobody answers, until `resume`."""
+        """Send SIGSTOP: until `resume`, connections stay open without responses."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -96,12 +92,12 @@ class ApiServerProcess:
         self._process.send_signal(number)
 
     async def restart(self) -> None:
-        """Kill it if it is up, and start it with the same data on the same port."""
+        """Kill the server if it runs, and start it with the same data on the same port."""
         await self.kill()
         await self.start()
 
     async def stop(self) -> None:
-        """SIGTERM, then SIGKILL if it takes too long.  Does nothing if it is down."""
+        """Send SIGTERM, and SIGKILL if the server does not end in time; idempotent."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -23,7 +23,7 @@ ROOT = Path(aioinformer.__file__).parents[1]
 COMMAND = (sys.executable, "-m", "aioinformer")
 
 WAIT_TIMEOUT = 15.0
-"""Seconds for a line to come: the machine may be busy."""
+"""Seconds to wait for a line, long enough for a busy machine."""
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -39,24 +39,24 @@ def environment(home: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class CliProcess:
-    """A process that runs, or what is left of it."""
+    """A running or ended process."""
 
     process: Process
 
     async def read_line(self) -> str:
-        """Its next line on stdout."""
+        """Read the next line of stdout."""
         assert self.process.stdout is not None
         async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stdout.readline()).decode()
 
     async def read_stderr_line(self) -> str:
-        """Its next line on stderr."""
+        """Read the next line of stderr."""
         assert self.process.stderr is not None
         async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stderr.readline()).decode()
 
     async def wait(self) -> tuple[int, str, str]:
-        """Its exit code and what it wrote since, on stdout and stderr."""
+        """Wait for the end; return the exit code and the rest of stdout and stderr."""
         async with asyncio.timeout(WAIT_TIMEOUT):
             out, err = await self.process.communicate()
         assert self.process.returncode is not None
@@ -67,7 +67,7 @@ class CliProcess:
 async def started_cli(
     *argv: str, env: Mapping[str, str], stdout: int = PIPE
 ) -> AsyncGenerator[CliProcess]:
-    """``aioinformer`` with these arguments; killed if it is left running."""
+    """Run ``aioinformer`` with arguments, and kill it at the end of the block."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE
     )
@@ -81,7 +81,7 @@ async def started_cli(
 
 @dataclass(slots=True)
 class TerminalProcess:
-    """A process in a terminal of its own."""
+    """A process in its own terminal."""
 
     process: Process
     master: int
@@ -89,21 +89,21 @@ class TerminalProcess:
     written: str = ""
 
     async def wait_for_text(self, text: str) -> str:
-        """Wait until it has written ``text``; all that it wrote."""
+        """Wait until the process has written ``text``; return all of its output."""
         async with asyncio.timeout(WAIT_TIMEOUT):
             while text not in self.written:
                 self.written += await self._output.get()
         return self.written
 
     async def wait(self) -> tuple[int, str]:
-        """Its exit code and all that it wrote."""
+        """Wait for the end; return the exit code and all of the output."""
         async with asyncio.timeout(WAIT_TIMEOUT):
             while more := await self._output.get():
                 self.written += more
             return await self.process.wait(), self.written
 
     def type_keys(self, keys: bytes) -> None:
-        """Type something."""
+        """Type a text."""
         os.write(self.master, keys)
 
 
@@ -111,17 +111,17 @@ class TerminalProcess:
 async def started_in_terminal(
     *argv: str, env: Mapping[str, str], columns: int = 80, lines: int = 24
 ) -> AsyncGenerator[TerminalProcess]:
-    """``aioinformer`` with these arguments in a terminal of that size."""
+    """Run ``aioinformer`` with arguments in a terminal of a given size."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     loop, received = asyncio.get_running_loop(), asyncio.Queue[str]()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    # Ctrl-C makes a terminal drop what it has yet to show, halves of characters included.
+    # Ctrl-C makes a terminal drop its pending output, which may cut a character.
 
     def read() -> None:
         try:
             text = decoder.decode(os.read(master, 65_536))
-        except OSError:  # the process has ended, and its side is closed
+        except OSError:  # the process has ended and closed its side
             loop.remove_reader(master)
             received.put_nowait("")
             return

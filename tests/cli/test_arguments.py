@@ -129,7 +129,7 @@ def test_a_watch_has_six_forms(form: str) -> None:
     assert options.output == form
 
 
-def test_health_looks_at_a_usual_selection_unless_told_what() -> None:
+def test_health_checks_a_default_selection_of_resources() -> None:
     assert parse_arguments(["health"]) == HealthCommandOptions(resources=())
     assert parse_arguments(
         ["health", "po", "wd", "-A", "--timeout", "3", "-o", "json"]

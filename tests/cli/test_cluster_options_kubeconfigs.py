@@ -66,7 +66,5 @@ def test_files_are_chosen_as_kubectl_chooses_them(tmp_path: Path) -> None:
         ({"token": "secret-1", "as": "jane"}, "token, impersonates another user"),
     ],
 )
-def test_the_kind_of_credentials_is_told_and_nothing_of_them(
-    user: dict[str, Any], kind: str
-) -> None:
+def test_the_kind_of_credentials_is_shown_without_a_secret(user: dict[str, Any], kind: str) -> None:
     assert credential_kind(Context("here", {}, user)) == kind

@@ -1,4 +1,4 @@
-"""An API server that knows who may ask: by header, or by client certificate."""
+"""An API server that authenticates its clients by header or by client certificate."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ UNAUTHORIZED_STATUS = {
 
 
 class AuthenticatingServer:
-    """Answers those whom it knows with who they are, and others with 401."""
+    """A server that answers known clients with their identity, and others with 401."""
 
     def __init__(self, *known: str) -> None:
         self.accepted = set(known)
-        """The headers and names in certificates, joined by a space, that are let in."""
+        """The accepted headers and names in certificates, joined by a space."""
         self.identities: list[str] = []
         """The authenticated users of the requests, in order."""
         self.continue_watches = asyncio.Event()
-        """Lets the watches go on, and end."""
+        """Set to let the watches continue and end."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """For ``serving``."""
+        """Answer a request of ``http_server``."""
         shown: dict[str, Any] = request.get_extra_info("peercert") or {}
         names = [name for _, name in shown.get("subjectAltName", ())]
         who = " ".join([request.headers.get("Authorization", ""), *names]).strip()
@@ -50,7 +50,7 @@ class AuthenticatingServer:
 def client_certificate_context(
     certificates: Certificates, leaf: trustme.LeafCert | None = None
 ) -> ssl.SSLContext:
-    """For a server that takes a client's certificate if it shows one."""
+    """Return the TLS context of a server that accepts client certificates, which are optional."""
     context = certificates.server_context(leaf)
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=certificates.authority_pem.decode())
@@ -58,6 +58,6 @@ def client_certificate_context(
 
 
 def replace_certificate(context: ssl.SSLContext, leaf: trustme.LeafCert) -> None:
-    """Let a server that runs show another certificate from now on."""
+    """Replace the certificate of a running server."""
     with leaf.private_key_and_cert_chain_pem.tempfile() as path:
         context.load_cert_chain(path)

@@ -1,6 +1,6 @@
-"""Every kind of credentials, configured as a user would do it: in files.
+"""All kinds of credentials, configured in files as a user configures them.
 
-Each can be configured twice, for the turn before a rotation and for the one after.
+Each kind can be configured twice: for the turn before a rotation and for the turn after it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from tests.client.fake_exec_plugin import V1, V1BETA1, FakePlugin
 from tests.client.kubeconfigs import encode_base64, make_kubeconfig, write_kubeconfig
 
 TOKENS = ("canary-1-7c21", "canary-2-7c21")
-"""The token of before and of after a rotation; the password too."""
+"""The tokens, and passwords, before and after a rotation."""
 
 NAMES = ("one@example.com", "two@example.com")
-"""The names in the certificates of before and after."""
+"""The names in the certificates before and after a rotation."""
 
 
 @dataclass
 class ConfiguredCredentials:
-    """One kind, as it lies in a folder."""
+    """One kind of credentials, in the files of a directory."""
 
     folder: Path
     certificates: Certificates
@@ -77,7 +77,7 @@ class ConfiguredCredentials:
 
 
 CredentialKind = Callable[[ConfiguredCredentials, int], str]
-"""Configures a kind for a turn; returns who the server sees."""
+"""Configures a kind for a turn, and returns the user that the server sees."""
 
 
 def configure_token(it: ConfiguredCredentials, turn: int) -> str:

@@ -1,4 +1,4 @@
-"""Servers reduced to the documents that they have."""
+"""Servers that consist of discovery documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers, files and certificates as beginners meet them, set up for real."""
+"""Real servers, files and certificates that cause the common errors of beginners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.client.servers import free_address, http_server
 from tests.client.transports import pong
 
 CANARY = "canary-88b0"
-"""Every kubeconfig here has it for a token. No error may."""
+"""The token in every kubeconfig of this module. No error may contain it."""
 
 NOT_BEFORE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 NOT_AFTER = dt.datetime(2020, 4, 1, tzinfo=dt.UTC)
@@ -55,7 +55,7 @@ class FailureContext:
 
     file: str
     address: str = ""
-    """The server's; of a host that is not known, what the system says of it."""
+    """The server's address; for an unknown host, the text of the system's error."""
 
 
 @asynccontextmanager
@@ -93,7 +93,7 @@ async def no_such_host(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
     reason = ""
     try:
         await asyncio.get_running_loop().getaddrinfo(UNKNOWN_HOST, 6443)
-    except socket.gaierror as error:  # without any network it is another one
+    except socket.gaierror as error:  # the text differs without any network
         reason = str(error.strerror)
     yield FailureContext(stage.kubeconfig(f"https://{UNKNOWN_HOST}:6443"), reason)
 
@@ -147,8 +147,10 @@ async def mutual_tls_server(
 
 
 def accept_handshakes(listening: socket.socket, tls: ssl.SSLContext) -> None:
-    """Shake hands until nobody listens. In a thread: asyncio's servers send no alert when they
-    don't like a certificate, other ones do.
+    """Accept TLS handshakes until the socket is closed.
+
+    This runs in a thread, because a server of asyncio sends no alert when it rejects a certificate,
+    and other servers do.
     """
     while True:
         try:
@@ -158,7 +160,7 @@ def accept_handshakes(listening: socket.socket, tls: ssl.SSLContext) -> None:
         with tls.wrap_socket(connection, True, do_handshake_on_connect=False) as wrapped:
             with suppress(OSError):
                 wrapped.do_handshake()
-            with suppress(OSError):  # until the client has read the alert, and hangs up
+            with suppress(OSError):  # until the client has read the alert and closes the connection
                 while socket.socket.recv(wrapped, 4096):
                     pass
 
@@ -184,7 +186,7 @@ def https_to_http(stage: FailureSetup) -> AbstractAsyncContextManager[FailureCon
 
 @asynccontextmanager
 async def http_to_https(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """Go's HTTP server says so in the clear, and kube-apiserver is one."""
+    """Go's HTTP server, which kube-apiserver uses, answers in plain HTTP."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -206,7 +208,7 @@ async def wrong_token(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 
 @asynccontextmanager
 async def forbidden(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """Somebody is logged in, and may not do this (recording 25 with another user)."""
+    """Deny an authenticated user the request (recording 25 with another user)."""
     text = (
         'pods is forbidden: User "system:serviceaccount:web:shop" cannot list resource "pods" '
         'in API group "" in the namespace "web"'

@@ -1,4 +1,4 @@
-"""Exec plugins for the tests: small programs that count how often they were run."""
+"""Exec plugins for the tests: small programs that count their runs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ V1BETA1 = "client.authentication.k8s.io/v1beta1"
 
 
 class FakePlugin:
-    """A program that prints what a file holds, and counts its runs."""
+    """A program that prints the content of a file and counts its runs."""
 
     def __init__(self, folder: Path, *, version: str = V1, name: str = "plugin") -> None:
-        """Write it into a folder; it prints nothing yet.
+        """Write the program into a directory; it prints nothing yet.
 
         Args:
-            folder: where it is, and what belongs to it.
-            version: of the protocol.
-            name: of the program.
+            folder: the directory of the program and its files.
+            version: the version of the protocol.
+            name: the name of the program.
         """
         self.version = version
         self.path = folder / name
@@ -68,4 +68,4 @@ def in_seconds(seconds: float) -> str:
 
 
 PYTHON = sys.executable
-"""For programs that a shell can't be."""
+"""The Python program for plugins that a shell script can't implement."""

@@ -1,4 +1,4 @@
-"""Kubeconfig files for the tests, and what comes of loading one."""
+"""Kubeconfig files for the tests, with helpers to load them."""
 
 from __future__ import annotations
 

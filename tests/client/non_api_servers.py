@@ -40,7 +40,7 @@ def web_service(stage: FailureSetup) -> AbstractAsyncContextManager[FailureConte
 
 
 def go_service(stage: FailureSetup) -> AbstractAsyncContextManager[FailureContext]:
-    """Its library says the same as an API server of custom resources alone (recording 53)."""
+    """Answer with the text of Go's library, as an API server for unknown paths (recording 53)."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=404, text="404 page not found\n")
@@ -115,7 +115,7 @@ async def invalid_port(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
 
 @asynccontextmanager
 async def invalid_pem(stage: FailureSetup) -> AsyncGenerator[FailureContext]:
-    """Its address is what OpenSSL says, which differs by version."""
+    """Set ``address`` to the text of OpenSSL, which differs by version."""
     settings = {
         "server": "https://10.0.0.1",
         "certificate-authority-data": encode_base64(NO_PEM.encode()),

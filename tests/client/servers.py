@@ -1,4 +1,4 @@
-"""Small servers for the tests of the client: over HTTP, and over bare TCP for what HTTP forbids."""
+"""Small servers for the tests of the client: HTTP servers, and TCP servers for invalid HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def http_server(
     """Run an HTTP server that passes every request to ``handler``, and yield its URL."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
-    # A handler ends when its client hangs up, as kube-apiserver's do.
+    # A handler ends when its client closes the connection, as in kube-apiserver.
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
     await runner.setup()
     if tls is not None:
@@ -38,7 +38,7 @@ async def http_server(
 
 
 def _expect_failed_handshakes(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    # A client that doesn't trust this server hangs up, which asyncio reports as an error here.
+    # asyncio reports an error here if a client doesn't trust this server and closes the connection.
     if context.get("message") != "Error on transport creation for incoming connection":
         loop.default_exception_handler(context)
 
@@ -58,7 +58,7 @@ async def tcp_server(
         try:
             await handler(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the client or the test is done
+            pass  # the client or the test has ended
         finally:
             writer.transport.abort()
 

@@ -1,4 +1,4 @@
-"""A transport to a server of the tests, and what can be done and seen with it."""
+"""A transport to a server of the tests, with helpers for requests and sockets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from aioinformer._client.auth.credentials import (
     Credentials,
     FixedAuthorization,
     FixedTls,
+    Proxy,
     Tls,
 )
 from aioinformer._client.http.transport import (
@@ -53,8 +54,7 @@ async def running_transport(
         authorization or FixedAuthorization(f"Bearer {CANARY}"),
         FixedTls(tls) if isinstance(tls, ssl.SSLContext) else tls,
         tls_server_name,
-        URL(proxy) if proxy else None,
-        proxy_authorization,
+        Proxy(URL(proxy), proxy_authorization) if proxy else None,
     )
     transport = Transport(credentials, headers=headers, timeouts=timeouts or Timeouts())
     try:
@@ -87,7 +87,7 @@ def is_established(here: int, there: int) -> bool:
 
 
 async def wait_closed(reader: asyncio.StreamReader) -> None:
-    """Return when the peer is gone; a broken connection is as good as a closed one."""
+    """Wait until the peer has closed or broken the connection."""
     try:
         await reader.read()
     except ConnectionError:

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 
 
 def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test on a loop in which waiting takes no time."""
+    """Run a test on an event loop in which waiting takes no real time."""
 
     @functools.wraps(test)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:

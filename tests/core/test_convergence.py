@@ -129,10 +129,10 @@ class Listener:
         event = self.box.pop()
         if event is None:
             return False
-        self._hear(event)
+        self._receive(event)
         return True
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         match event:
             case Added(obj, initial):
                 assert obj.key not in self.held
@@ -189,7 +189,7 @@ class Convergence(RuleBasedStateMachine):
     @initialize(page_size=st.sampled_from([0, 1, 2]), cached=st.booleans())
     def begin(self, *, page_size: int, cached: bool) -> None:
         """The server either has a cache, which ignores the limit, or it has none."""
-        self.cursor = ListWatchState(page_size=page_size)
+        self.list_watch_state = ListWatchState(page_size=page_size)
         self.server_caches = cached
 
     # -- the server --------------------------------------------------------------------------------
@@ -209,42 +209,44 @@ class Convergence(RuleBasedStateMachine):
 
     # -- the reflector -----------------------------------------------------------------------------
 
-    @precondition(lambda self: self.cursor.phase is not Phase.WATCH)
+    @precondition(lambda self: self.list_watch_state.phase is not Phase.WATCH)
     @rule(behind=st.integers(0, 8), size=st.integers(1, 3))
     def a_page_comes(self, behind: int, size: int) -> None:
         self._answer_list(max(self._no_older_than, self.server.rv - behind), size)
 
-    @precondition(lambda self: self.cursor.phase is Phase.WATCH)
+    @precondition(lambda self: self.list_watch_state.phase is Phase.WATCH)
     @rule(count=st.integers(1, 6))
     def events_come(self, count: int) -> None:
         self._deliver(count)
 
-    @precondition(lambda self: self.cursor.phase is Phase.WATCH)
+    @precondition(lambda self: self.list_watch_state.phase is Phase.WATCH)
     @rule()
     def a_bookmark_comes(self) -> None:
         """A server sends one behind all that happened before it."""
-        if int(self.cursor.resource_version) >= self.server.oldest:
+        if int(self.list_watch_state.resource_version) >= self.server.oldest:
             self._deliver(1000)
             self.fifo.bookmark(str(self.server.rv))
-            self.cursor.record_watch_data(str(self.server.rv), now=self.now, bookmark=True)
+            self.list_watch_state.record_watch_data(
+                str(self.server.rv), now=self.now, bookmark=True
+            )
 
     @rule(outcome=st.sampled_from([Outcome.ENDED, *FAILURES]))
     def a_request_ends(self, outcome: Outcome) -> None:
-        if outcome in TRANSITIONS[self.cursor.phase]:
+        if outcome in TRANSITIONS[self.list_watch_state.phase]:
             self._advance(outcome)
 
     @property
     def _no_older_than(self) -> int:
         """The oldest state that may answer the list: any for "0", the newest for none."""
-        assert isinstance(self.cursor.request, ListRequest)
-        asked = self.cursor.request.resource_version
+        assert isinstance(self.list_watch_state.request, ListRequest)
+        asked = self.list_watch_state.request.resource_version
         return {"": self.server.rv, "0": 100}.get(asked) or int(asked)
 
     def _answer_list(self, rv: int, size: int) -> None:
-        request = self.cursor.request
+        request = self.list_watch_state.request
         assert isinstance(request, ListRequest)
         if request.freshness_check:
-            self._advance(self.cursor.finish_page(str(self.server.rv), "").outcome)
+            self._advance(self.list_watch_state.finish_page(str(self.server.rv), "").outcome)
             return
         start = 0
         if request.continue_token:
@@ -257,23 +259,23 @@ class Convergence(RuleBasedStateMachine):
         end = start + size if cuts else len(objects)
         self.listed += objects[start:end]
         token = f"{rv}:{end}" if end < len(objects) else ""
-        outcome = self.cursor.finish_page(str(rv), token).outcome
+        outcome = self.list_watch_state.finish_page(str(rv), token).outcome
         if outcome is Outcome.COMPLETE:
             assert len({obj.key for obj in self.listed}) == len(self.listed) == len(objects)
             self.fifo.replace(tuple(self.listed), str(rv))
         self._advance(outcome)
 
     def _deliver(self, count: int) -> None:
-        rv = int(self.cursor.resource_version)
+        rv = int(self.list_watch_state.resource_version)
         if rv < self.server.oldest:
             self._advance(Outcome.EXPIRED)
             return
         for change in self.server.after(rv)[:count]:
             self.fifo.push(change)
-            self.cursor.record_watch_data(change.obj.resource_version, now=self.now)
+            self.list_watch_state.record_watch_data(change.obj.resource_version, now=self.now)
 
     def _advance(self, outcome: Outcome) -> None:
-        step = self.cursor.advance(outcome, now=self.now, jitter=0.5)
+        step = self.list_watch_state.advance(outcome, now=self.now, jitter=0.5)
         self.now += step.delay + 0.1
         if not (isinstance(step.request, ListRequest) and step.request.continue_token):
             self.listed.clear()
@@ -395,15 +397,15 @@ class Convergence(RuleBasedStateMachine):
     @property
     def _at_rest(self) -> bool:
         return (
-            self.cursor.resource_version == str(self.server.rv)
-            and self.cursor.phase is Phase.WATCH
+            self.list_watch_state.resource_version == str(self.server.rv)
+            and self.list_watch_state.phase is Phase.WATCH
             and not (self.fifo or self.staging)
             and all(each.box.empty for each in self.listeners)
         )
 
     def _run_on(self) -> None:
         """All of them do what they can."""
-        if self.cursor.phase is Phase.WATCH:
+        if self.list_watch_state.phase is Phase.WATCH:
             self._deliver(1000)
         else:
             self._answer_list(self.server.rv, 1000)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import get_args
 
-from aioinformer._core.controllers.queue_items import QueueStatistics
-from aioinformer._core.instrumentation import InformerTrace, Levels, Metrics, NoMetrics
+from aioinformer._core.instrumentation import (
+    InformerTrace,
+    Levels,
+    Metrics,
+    NoMetrics,
+    QueueStatistics,
+)
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
     DiscoveryRequest,

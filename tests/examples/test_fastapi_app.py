@@ -230,7 +230,7 @@ def test_the_environment_says_which_cluster() -> None:
 # -- streams, over sockets ---------------------------------------------------------------------
 
 
-async def test_a_page_is_told_what_changes_and_how_the_informers_are(tmp_path: Path) -> None:
+async def test_a_page_receives_changes_and_the_status_of_the_informers(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")
         async with (
@@ -279,7 +279,7 @@ async def test_a_client_that_stalls_holds_up_no_other_and_no_cache(tmp_path: Pat
 
 
 async def fill_its_buffers(server: ApiServer, service: Service) -> None:
-    """Change pods until some of what the stalled client is to be told has to wait in its mailbox:
+    """Change pods until some events for the stalled client are pending in its mailbox:
     the page's own is empty, so that whatever stays pending is the other's.
     """
     pods = service.live.informers["pods"]

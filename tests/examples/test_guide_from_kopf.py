@@ -28,11 +28,11 @@ class Operated:
         self.maps = client.api("configmaps", namespace="default")
         self.run = run
 
-    async def told(self, line: str) -> None:
-        """Wait until it has said that."""
+    async def wait_for_line(self, line: str) -> None:
+        """Wait until the operator has printed ``line``."""
         async with asyncio.timeout(15):
-            while (said := (await self.run.read_line()).decode()) != f"{line}\n":
-                assert said, f"it ended without saying {line!r}"
+            while (text := (await self.run.read_line()).decode()) != f"{line}\n":
+                assert text, f"the operator ended without {line!r}"
 
     def items(self, resource: str) -> list[dict[str, Any]]:
         """Return the object's data on the server."""
@@ -71,18 +71,18 @@ async def _followed(half: str, tmp_path: Path) -> None:
     folder = tmp_path / half
     folder.mkdir()
     async with operated(half, folder) as it:
-        await it.told("tea: hot")
+        await it.wait_for_line("tea: hot")
         assert it.mottos == {"tea": "hot"}
         (owner,) = (await it.maps.get("tea")).owner_references
         assert (owner["kind"], owner["name"], owner["controller"]) == ("Shop", "tea", True)
 
         await it.shops.patch("tea", {"spec": {"motto": "hotter"}})
-        await it.told("tea: hotter")
+        await it.wait_for_line("tea: hotter")
         assert it.mottos == {"tea": "hotter"}
 
         pod: dict[str, Any] = {"metadata": {"name": "tea-0", "labels": {"shop": "tea"}}}
         it.server.cluster.create("pods", pod, namespace="default")
-        await it.told("tea: 1 pods")
+        await it.wait_for_line("tea: 1 pods")
 
         marked = half == "Before"
         shop = await it.shops.get("tea")
@@ -90,14 +90,14 @@ async def _followed(half: str, tmp_path: Path) -> None:
         assert bool(shop["metadata"].get("finalizers")) is marked
         if half == "After":
             await it.maps.patch("tea", {"data": None})
-            await it.told("tea: hotter")
+            await it.wait_for_line("tea: hotter")
             assert it.mottos == {"tea": "hotter"}, "what others empty is filled"
             await it.maps.delete("tea")
-            await it.told("tea: hotter")
+            await it.wait_for_line("tea: hotter")
             assert it.mottos == {"tea": "hotter"}, "what others delete comes back"
 
         await it.shops.delete("tea")
-        await it.told("tea: closed")
+        await it.wait_for_line("tea: closed")
         await wait_until(lambda: not it.items("shops"))
     assert it.run.status == 0
 
@@ -105,7 +105,7 @@ async def _followed(half: str, tmp_path: Path) -> None:
 async def _counted(tmp_path: Path) -> None:
     """Halfway: kopf's handlers read a cache."""
     async with operated("One step at a time", tmp_path) as it:
-        await it.told("tea: 0 pods")
+        await it.wait_for_line("tea: 0 pods")
         for name in ("tea-0", "tea-1"):
             pod = {"metadata": {"name": name, "labels": {"shop": "tea"}}}
             it.server.cluster.create("pods", pod, namespace="default")

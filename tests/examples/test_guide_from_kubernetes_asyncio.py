@@ -27,7 +27,7 @@ def pod(server: ApiServer, name: str) -> None:
 
 async def test_both_tell_what_changes(tmp_path: Path) -> None:
     async with ApiServer() as server, both(server, tmp_path) as runs:
-        await _told_of_a_change(server, runs)
+        await _read_one_change(server, runs)
         server.cluster.delete("pods", "web-1", namespace="default")
         for run in runs:
             assert await run.read_line() == b"deleted web-1\n"
@@ -39,7 +39,7 @@ async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
     tmp_path: Path,
 ) -> None:
     async with ApiServer() as server, both(server, tmp_path) as runs:
-        await _told_of_a_change(server, runs)
+        await _read_one_change(server, runs)
 
         await server.stop()
         server.cluster.delete("pods", "web-1", namespace="default")
@@ -48,8 +48,8 @@ async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
         await server.start()
 
         for run in runs:
-            told = sorted([await run.read_line() for _ in range(2)])
-            assert told == [b"added web-2\n", b"deleted web-1\n"]
+            lines = sorted([await run.read_line() for _ in range(2)])
+            assert lines == [b"added web-2\n", b"deleted web-1\n"]
     assert [run.status for run in runs] == [0, 0]
 
 
@@ -67,10 +67,10 @@ async def both(
         yield before, after
 
 
-async def _told_of_a_change(server: ApiServer, runs: tuple[RunningScript, RunningScript]) -> None:
+async def _read_one_change(server: ApiServer, runs: tuple[RunningScript, RunningScript]) -> None:
     for run in runs:
-        told = sorted([await run.read_line() for _ in range(2)])
-        assert told == [b"added web-0\n", b"added web-1\n"]
+        lines = sorted([await run.read_line() for _ in range(2)])
+        assert lines == [b"added web-0\n", b"added web-1\n"]
     patch = {"spec": {"nodeName": "node-2"}}
     server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
     for run in runs:

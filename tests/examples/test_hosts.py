@@ -141,10 +141,10 @@ async def test_the_notebook_runs_from_its_first_cell_to_its_last(
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig(tmp_path / "config")))
     notebook = Notebook(HOSTS / "jupyter.ipynb")
 
-    cached, counts, _, _, heard, healths, _ = await notebook.run()
+    cached, counts, _, _, received, healths, _ = await notebook.run()
 
     assert (cached, counts) == (2, {"node-1": 2})
-    assert re.fullmatch(r"\['Added default/(notebook-\w+)', 'Deleted default/\1'\]", repr(heard))
+    assert re.fullmatch(r"\['Added default/(notebook-\w+)', 'Deleted default/\1'\]", repr(received))
     assert str(healths).count("watching") == 2
 
 

@@ -1,4 +1,4 @@
-"""A server with pods, a client of it, and patience that suits tests."""
+"""A server with pods and a client of it, with short waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aioinformer import BackoffPolicy, Client
 from aioinformer.testing import ApiServer
 
 FAST_BACKOFF = BackoffPolicy(initial=0.01, maximum=0.05)
-"""Waits after failures: short, so that a test of many failures doesn't take minutes."""
+"""Short waits after failures, so that a test of many failures doesn't take minutes."""
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def client(server: ApiServer) -> AsyncIterator[Client]:
 
 
 async def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
-    """Let the loop go on until something is so."""
+    """Run the loop until a condition is true."""
     async with asyncio.timeout(timeout):
-        while not condition():  # noqa: ASYNC110 - what is waited for is on the other side of a socket
+        while not condition():  # noqa: ASYNC110 - the condition is about the other side of a socket
             await asyncio.sleep(0.002)

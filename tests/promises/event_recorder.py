@@ -1,7 +1,7 @@
-"""Writing down what a listener is told, and judging it.
+"""Recording and checking of the events that are delivered to a listener.
 
-Used on the embedded server and on the real one alike: what a listener may be told doesn't depend
-on who tells the informer.
+The tests of the embedded server and of the real one use this module, because the order of events
+doesn't depend on the server.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def states(objects: Iterable[KubeObject]) -> dict[ObjectKey, tuple[str, str]]:
 
 
 def check_event_order(events: Iterable[Event]) -> dict[ObjectKey, tuple[str, str]]:
-    """Assert that a listener may be told this in this order; what it holds at the end."""
+    """Assert that events have a valid order, and return the resulting state."""
     held: dict[ObjectKey, KubeObject] = {}
     for event in events:
         match event:
@@ -52,7 +52,7 @@ def check_event_order(events: Iterable[Event]) -> dict[ObjectKey, tuple[str, str
 
 @dataclass
 class RecordingHandler:
-    """A handler that writes down what it is told, and looks into the cache each time."""
+    """A handler that records its events and compares the cache with each of them."""
 
     informer: SharedInformer
     events: list[Event] = field(default_factory=list[Event])
@@ -67,7 +67,9 @@ class RecordingHandler:
 
     async def on_delete(self, obj: KubeObject, /, *, reason: DeleteReason) -> None:
         cached = self.informer.lister.unsynced.get(obj.key)
-        assert cached is None or cached.uid != obj.uid, f"told of the end of {cached} too early"
+        assert cached is None or cached.uid != obj.uid, (
+            f"the deletion of {cached} was delivered too early"
+        )
         self.events.append(Deleted(obj, reason))
 
     def _check_cache_is_ahead(self, obj: KubeObject) -> None:

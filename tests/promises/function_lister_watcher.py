@@ -1,7 +1,7 @@
-"""A network that answers by a function, and writes down what was asked, and when.
+"""A ``ListerWatcher`` whose responses a function computes, and a recording of its requests.
 
-``tests/runtime/scripted_source`` has scripts that say what is answered; here time counts too, in a
-simulated loop. A ``Scene`` adds an informer and what a program is told of its troubles.
+``tests/runtime/scripted_source`` returns scripted responses. This module adds times, on a simulated
+loop. ``InformerHarness`` adds an informer and a list of the reported problems.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ T = TypeVar("T")
 # -- answers -----------------------------------------------------------------------------------
 
 ENDLESS_PAUSE = float("inf")
-"""A pause that has no end."""
+"""A pause without an end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A 200: bytes, and pauses in seconds between them."""
+    """A 200 response: bytes, and pauses in seconds between them."""
 
     parts: tuple[bytes | float, ...] = ()
     error: FetchError | None = None
-    """With what it breaks off; ``None`` for a proper end."""
+    """The error with which the response breaks off; ``None`` for a proper end."""
 
 
 Answer: TypeAlias = Reply | ErrorResponse
@@ -55,7 +55,7 @@ def initial_events_end(version: int) -> bytes:
 
 
 def in_sequence(*answers: Answer) -> Callable[[Request], Answer]:
-    """One after the other; silence when they are used up."""
+    """Return the responses one after the other, then a response without data."""
     left = iter(answers)
     return lambda _: next(left, reply(ENDLESS_PAUSE))
 
@@ -64,7 +64,7 @@ def in_sequence(*answers: Answer) -> Callable[[Request], Answer]:
 
 
 def summarize(request: Request) -> str:
-    """``list 0``, ``whole 10`` (no pages), ``page t``, ``probe``, ``stream 10``, ``watch 10``."""
+    """Return ``list 0``, ``whole 10`` (no pages), ``page t``, ``probe``, ``stream 1`` or ``watch 1``."""
     version = request.resource_version or "newest"
     if isinstance(request, WatchRequest):
         return f"{'stream' if request.initial else 'watch'} {version}"
@@ -77,7 +77,7 @@ def summarize(request: Request) -> str:
 
 @dataclass(slots=True, eq=False)
 class FunctionListerWatcher:
-    """A ``ListerWatcher``: each answer is what a function makes of the request."""
+    """A ``ListerWatcher`` with a function that returns the response to each request."""
 
     respond: Callable[[Request], Answer]
     resource: Resource = PODS
@@ -96,7 +96,7 @@ class FunctionListerWatcher:
     @asynccontextmanager
     async def _open_response(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes]]:
         answer = self.respond(request)
-        await asyncio.sleep(0)  # no network answers at once
+        await asyncio.sleep(0)  # a network never answers at once
         if isinstance(answer, ErrorResponse):
             raise answer.error
         async with aclosing(_send_parts(answer)) as chunks:
@@ -117,7 +117,7 @@ async def _send_parts(answer: Reply) -> AsyncGenerator[bytes]:
 
 @dataclass(slots=True, eq=False)
 class RecordingListerWatcher:
-    """A ``ListerWatcher``, and what it was asked."""
+    """A ``ListerWatcher`` that records its requests."""
 
     source: ListerWatcher
     requests: list[tuple[float, Request]] = field(default_factory=list[tuple[float, Request]])
@@ -144,11 +144,11 @@ class RecordingListerWatcher:
             yield chunks
 
 
-# -- an informer at its end --------------------------------------------------------------------
+# -- an informer -------------------------------------------------------------------------------
 
 
 class InformerHarness:
-    """An informer of pods, and all that a program is told of what goes wrong."""
+    """An informer of pods, and the problems that it has reported."""
 
     def __init__(
         self,
@@ -170,21 +170,21 @@ class InformerHarness:
 
     @property
     def request_summaries(self) -> list[str]:
-        """Return the requests so far in a short form."""
+        """The requests so far, in a short form."""
         return [summarize(request) for _, request in self.recorder.requests]
 
     @property
     def cached_versions(self) -> dict[str, str]:
-        """Names and versions."""
+        """The resourceVersions of the cached pods, by name."""
         return {pod.name: pod.resource_version for pod in self.informer.lister.unsynced.list()}
 
     async def wait_for_problem(self, number: int) -> Problem:
-        """Wait for a problem, the first one being 1."""
+        """Wait for the problem of this number, counted from 1."""
         await wait_until(lambda: len(self.problems) >= number)
         return self.problems[number - 1][1]
 
     async def wait_for_request(self, number: int) -> float:
-        """Wait for a request, the first one being 1; when it came."""
+        """Wait for the request of this number, counted from 1, and return its time."""
         await wait_until(lambda: len(self.recorder.requests) >= number)
         return self.recorder.requests[number - 1][0]
 
@@ -200,9 +200,9 @@ def loop_time() -> float:
 
 
 async def wait_until(condition: Callable[[], bool], *, timeout: float = 1_000.0) -> None:
-    """Let simulated time go on until something is so."""
+    """Advance simulated time until a condition is true."""
     async with asyncio.timeout(timeout):
-        while not condition():  # noqa: ASYNC110 - it may come from anywhere
+        while not condition():  # noqa: ASYNC110 - the condition may depend on anything
             await asyncio.sleep(0.05)
 
 

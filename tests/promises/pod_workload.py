@@ -1,4 +1,4 @@
-"""Random life in a cluster: pods come, change, go, and come back under the same name."""
+"""Random changes of pods, which are created, updated, deleted, and created again by name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from aioinformer.testing import Cluster
 
 
 class PodWorkload:
-    """Changes pods one at a time, and remembers the whole state after each change."""
+    """A workload that changes one pod at a time, and records the whole state after each change."""
 
     def __init__(self, cluster: Cluster, seed: int, *, names: int = 20) -> None:
-        """Churn over ``names`` pod names in each of two namespaces."""
+        """Create a workload over ``names`` pod names in each of two namespaces."""
         self._cluster = cluster
         self._random = random.Random(seed)
         self._names = names
@@ -23,7 +23,7 @@ class PodWorkload:
         self._record_state()
 
     def apply_changes(self, times: int = 1) -> None:
-        """Make some changes."""
+        """Make this number of changes."""
         for _ in range(times):
             namespace = self._random.choice(("web", "db"))
             name = f"pod-{self._random.randrange(self._names)}"

@@ -1,7 +1,7 @@
-"""A server of bytes: what it sends, in which pieces, and how it hangs up, is up to the test.
+"""A server of bytes: the test determines the bytes, their segments, and the end of the connection.
 
-``ApiServer`` says what an API server would say; this says what reaches a client of it. ``hurried``
-runs real sockets in a loop whose seconds are short.
+``ApiServer`` answers like an API server; this server determines what reaches a client. ``run_fast``
+runs real sockets in a loop with accelerated time.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Ending: TypeAlias = Literal["end", "break off", "reset", "silence"]
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """An answer, as it goes to the socket."""
+    """A response, as it is written to the socket."""
 
     pieces: Sequence[bytes | asyncio.Event]
-    """Each piece is a segment of its own; an event is waited for."""
+    """The segments; the server waits for an event."""
     ending: Ending = "end"
 
 
@@ -74,22 +74,22 @@ async def _read_head(reader: asyncio.StreamReader) -> str:
     try:
         return (await reader.readuntil(b"\r\n\r\n")).decode()
     except asyncio.IncompleteReadError:
-        return ""  # the client has gone
+        return ""  # the client has closed the connection
 
 
 @dataclass(slots=True, eq=False)
 class RawServer:
-    """Answers by rote, whoever asks; then silence."""
+    """A server with a sequence of responses, after which it sends nothing."""
 
     responses: deque[RawResponse]
     request_targets: list[str] = field(default_factory=list[str])
-    """Request targets."""
+    """The request targets so far."""
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
 
     async def handle_connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """One connection."""
+        """Serve one connection."""
         while head := await _read_head(reader):
             line, *headers = head.splitlines()
             self.request_targets.append(line.split()[1])
@@ -107,7 +107,7 @@ class RawServer:
                 continue
             writer.write(piece)
             await writer.drain()
-            await asyncio.sleep(0)  # the client reads what there is so far
+            await asyncio.sleep(0)  # the client reads the data so far
         match response.ending:
             case "silence":
                 await asyncio.Event().wait()
@@ -130,12 +130,12 @@ class RawServerInformer:
 
     @property
     def request_summaries(self) -> list[str]:
-        """Return the requests in a short form: ``list 0``, ``stream``, ``watch 10``, ``probe``."""
+        """The requests in a short form: ``list 0``, ``stream``, ``watch 10``, ``probe``."""
         return [_summarize(target) for target in self.server.request_targets]
 
     @property
     def cached_versions(self) -> dict[str, str]:
-        """Names and versions."""
+        """The resourceVersions of the cached pods, by name."""
         return {pod.name: pod.resource_version for pod in self.pods.lister.unsynced.list()}
 
 
@@ -165,7 +165,7 @@ async def running_raw_server(
 
 
 class _FastSelector(selectors.DefaultSelector):
-    """Waits for a fraction of what it is told."""
+    """A selector whose waits are shortened."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ class _FastSelector(selectors.DefaultSelector):
 
 
 class _FastLoop(asyncio.SelectorEventLoop):
-    """A loop of real sockets whose seconds are short."""
+    """A loop with real sockets and accelerated time."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
@@ -187,6 +187,6 @@ class _FastLoop(asyncio.SelectorEventLoop):
 
 
 def run_fast(scenario: Callable[[], Coroutine[Any, Any, T]], *, speed: float = 200.0) -> T:
-    """Run a story whose timers are due that many times sooner than they say."""
+    """Run a scenario whose timers fire earlier by the factor ``speed``."""
     with asyncio.Runner(loop_factory=lambda: _FastLoop(speed)) as runner:
         return runner.run(scenario())

@@ -231,7 +231,7 @@ async def test_a_reflector_that_waits_for_room(ending: Ending) -> None:
 # -- the pump ---------------------------------------------------------------------------------
 
 
-def works(limit: int = 10) -> tuple[DeltaQueue, Indexer, Pump, Listener]:
+def pipeline(limit: int = 10) -> tuple[DeltaQueue, Indexer, Pump, Listener]:
     indexer = Indexer({"slow": slow_index})
     queue = DeltaQueue(indexer)
     pump = Pump("pods", queue, indexer)
@@ -270,7 +270,7 @@ async def _only(work: Work) -> None:
 
 
 async def test_a_pump_that_waits_for_entries(ending: Ending) -> None:
-    queue, _, pump, listener = works()
+    queue, _, pump, listener = pipeline()
 
     await ending.at(lambda: True, pump.run)
     queue.feed([Delta("Added", pod("a", 1))])
@@ -280,7 +280,7 @@ async def test_a_pump_that_waits_for_entries(ending: Ending) -> None:
 
 
 async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
-    queue, _, pump, listener = works()
+    queue, _, pump, listener = pipeline()
 
     task = ending.begin(pump.run)
     await yield_to_loop()
@@ -293,7 +293,7 @@ async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
 
 
 async def test_a_pump_at_the_gate(ending: Ending) -> None:
-    queue, indexer, pump, listener = works(limit=1)
+    queue, indexer, pump, listener = pipeline(limit=1)
     queue.feed([Delta("Added", pod("a", 1)), Delta("Added", pod("b", 2))])
 
     await ending.at(lambda: bool(pump.blocked_by), pump.run)
@@ -305,7 +305,7 @@ async def test_a_pump_at_the_gate(ending: Ending) -> None:
 
 
 async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
-    queue, indexer, pump, listener = works()
+    queue, indexer, pump, listener = pipeline()
     queue.replace([pod("old", 1)], "10")
     await pump_on(pump, queue)
     taken(listener)
@@ -393,10 +393,10 @@ async def test_a_stream_that_waits(ending: Ending) -> None:
 @pytest.mark.parametrize("first", ["the end", "the event"])
 async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: str) -> None:
     events, listener = stream_of()
-    heard: list[Event] = []
+    received: list[Event] = []
 
     async def consume() -> None:
-        heard.append(await anext(events))
+        received.append(await anext(events))
         await asyncio.get_running_loop().create_future()
 
     async with events:
@@ -410,23 +410,23 @@ async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: s
             listener.put([Added(pod("a", 1))])
         await ending.ended(task)
         listener.close(drop=False)
-        heard += [event async for event in events]
+        received += [event async for event in events]
 
-    assert heard == [Added(pod("a", 1))], "once, by this consumer or the next"
+    assert received == [Added(pod("a", 1))], "once, by this consumer or the next"
 
 
 async def test_a_stream_that_gives_way(ending: Ending) -> None:
     events, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
-    heard: list[Event] = []
+    received: list[Event] = []
 
     async def consume() -> None:
         time.sleep(2 * SLICE_SECONDS)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
         ending.now()
-        heard.append(await anext(events))
+        received.append(await anext(events))
 
     async with events:
         await ending.ended(ending.begin(consume))
-        assert heard == []
+        assert received == []
         listener.close(drop=False)
 
         assert [event async for event in events] == [Added(pod("a", 1)), Added(pod("b", 2))]
@@ -489,11 +489,11 @@ async def test_merged_streams_that_wait(ending: Ending) -> None:
 @pytest.mark.parametrize("first", ["the end", "the event"])
 async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, first: str) -> None:
     (one, left), (other, right) = stream_of(), stream_of()
-    heard: list[Event] = []
+    received: list[Event] = []
 
     async def consume() -> None:
         async for _, event in events:
-            heard.append(event)
+            received.append(event)
 
     def come() -> None:
         left.put([Added(pod("a", 1))])
@@ -508,23 +508,23 @@ async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, firs
         await ending.ended(task)
         left.close(drop=False)
         right.close(drop=False)
-        heard += [event async for _, event in events]
+        received += [event async for _, event in events]
 
-    assert sorted(event.obj.name for event in heard) == ["a", "b"], "each once"
+    assert sorted(event.obj.name for event in received) == ["a", "b"], "each once"
 
 
 async def test_merged_streams_that_give_way(ending: Ending) -> None:
     stream, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
-    heard: list[Event] = []
+    received: list[Event] = []
 
     async def consume() -> None:
         time.sleep(2 * SLICE_SECONDS)  # noqa: ASYNC251 - a consumer that is busy, so that a pause is due
         ending.now()
-        heard.append((await anext(events)).event)
+        received.append((await anext(events)).event)
 
     async with merge(stream) as events:
         await ending.ended(ending.begin(consume))
-        assert heard == []
+        assert received == []
         listener.close(drop=False)
 
         assert [event.obj.name async for _, event in events] == ["a", "b"]
@@ -570,25 +570,25 @@ async def test_the_body_of_a_snapshot(ending: Ending) -> None:
 async def test_who_takes_what_is_pending_in_one_go(ending: Ending) -> None:
     """What was not taken before the end is there for the next."""
     _, listener = stream_of(*(Added(pod(f"p-{n}", n)) for n in range(10)))
-    heard: list[str] = []
+    received: list[str] = []
 
     async def consume() -> None:
         while await listener.ready():
             for event in listener.take():
-                heard.append(event.obj.name)
+                received.append(event.obj.name)
                 await asyncio.sleep(0)
-                if len(heard) == 4:
+                if len(received) == 4:
                     ending.now()
 
     await ending.ended(ending.begin(consume))
     listener.close(drop=False)
-    heard += [event.obj.name for event in listener.take()]
+    received += [event.obj.name for event in listener.take()]
 
-    assert heard == [f"p-{n}" for n in range(10)]
+    assert received == [f"p-{n}" for n in range(10)]
 
 
 async def test_a_pump_that_waits_for_who_has_not_heard_of_the_last_list(ending: Ending) -> None:
-    queue, indexer, pump, listener = works()
+    queue, indexer, pump, listener = pipeline()
     for number in (1, 2, 3):
         queue.replace([pod("a", number)], str(number))
 

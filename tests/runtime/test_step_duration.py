@@ -41,10 +41,10 @@ BURST = 2_000
 def relisted(*after: str) -> SharedInformer:
     """An informer of many objects, whose second list finds what is ``after``."""
     first = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
-    gone = watch_response(error_event(410, "Expired"))
+    deleted = watch_response(error_event(410, "Expired"))
     then = list_response(*after, version="20")
     return SharedInformer(
-        scripted_lister_watcher(first, gone, then, watch_response(never_ends=True)),
+        scripted_lister_watcher(first, deleted, then, watch_response(never_ends=True)),
         backoff=FAST_BACKOFF,
     )
 
@@ -82,11 +82,11 @@ async def test_all_of_them_are_refused_by_an_index_function() -> None:
 
 async def test_all_of_them_went_before_a_handler_came_to_them() -> None:
     informer = relisted()
-    go_on, heard = asyncio.Event(), 0
+    go_on, received = asyncio.Event(), 0
 
     async def slow(_event: Event) -> None:
-        nonlocal heard
-        heard += 1
+        nonlocal received
+        received += 1
         await go_on.wait()
 
     registration = informer.add_handler(slow)
@@ -96,7 +96,7 @@ async def test_all_of_them_went_before_a_handler_came_to_them() -> None:
         await wait_until(lambda: informer.health.resource_version == "20")
         go_on.set()
         await registration.wait_synced(10)
-    assert heard <= 2
+    assert received <= 2
 
 
 # -- with filters -----------------------------------------------------------------------------
@@ -151,9 +151,9 @@ async def test_changes_while_handlers_that_hang_have_all_of_a_list_pending(
     first = list_response(*(body(f"web-{number}", 5) for number in range(BURST)), version="10")
     then = list_response(*(body(f"web-{number}", 15) for number in range(BURST)), version="20")
     burst = [modified(f"web-{number}", 100 + number) for number in range(BURST)]
-    gone = watch_response(error_event(410, "Expired"))
+    deleted = watch_response(error_event(410, "Expired"))
     informer = SharedInformer(
-        scripted_lister_watcher(first, gone, then, watch_response(*burst, never_ends=True)),
+        scripted_lister_watcher(first, deleted, then, watch_response(*burst, never_ends=True)),
         backoff=FAST_BACKOFF,
     )
     for _ in range(5):

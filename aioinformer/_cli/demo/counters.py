@@ -11,19 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from aioinformer import Added, Deleted, DeleteReason, Event, KubeObject, ObjectKey, Updated
+from aioinformer._cli.terminal.style import event_type
 
-__all__ = ["EventCounter", "EventRate", "EventSummary", "RecentEvents", "event_type"]
-
-
-def event_type(event: Event) -> str:
-    """Return the type of an event in the words of the API: ADDED, MODIFIED, DELETED."""
-    match event:
-        case Added():
-            return "ADDED"
-        case Updated():
-            return "MODIFIED"
-        case Deleted():
-            return "DELETED"
+__all__ = ["EventCounter", "EventRate", "EventSummary", "RecentEvents"]
 
 
 class EventCounter:

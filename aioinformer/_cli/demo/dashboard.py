@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aioinformer._cli.demo.counters import EventSummary
-from aioinformer._cli.terminal.style import Line, Style, StyledText, compact_bytes
+from aioinformer._cli.terminal.style import EVENT_STYLES, Line, Style, StyledText, compact_bytes
 
 __all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", "format_line"]
 
@@ -67,7 +67,6 @@ LABEL_WIDTH = 9
 """The width of the names of facts, in columns."""
 
 _STATES: dict[str, Style] = {"watching": "green", "listing": "cyan", "waiting": "yellow"}
-_TYPES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
 
 
 def draw_dashboard(
@@ -210,7 +209,10 @@ def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Gly
     shown = list(snapshot.latest)[: max(0, rows)]
     names = max((len(summary.key) for summary in shown), default=0)
     for at, kind, key, detail in shown:
-        head = StyledText(f" {at:7.2f}  ", "dim"), StyledText(f"{kind:<9}", _TYPES.get(kind, ""))
+        head = (
+            StyledText(f" {at:7.2f}  ", "dim"),
+            StyledText(f"{kind:<9}", EVENT_STYLES.get(kind, "")),
+        )
         lines.append((*head, StyledText(f"{key:<{names}}  "), StyledText(detail, "dim")))
     return lines
 

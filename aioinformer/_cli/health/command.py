@@ -28,11 +28,12 @@ from aioinformer._cli.health.checks import (
     check_resource,
     check_server,
 )
-from aioinformer._cli.terminal.process import Terminal
+from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import (
     Line,
     Style,
     StyledText,
+    align_columns,
     compact_bytes,
     printable,
     render,
@@ -45,9 +46,6 @@ __all__ = ["DEFAULT_RESOURCES", "format_report", "run_health"]
 DEFAULT_RESOURCES = ("pods", "services", "deployments.apps", "namespaces", "nodes")
 """The resources to check by default: namespaced and cluster-scoped, of two groups, no Secrets."""
 
-EXIT_FAILED = 1
-UNLIMITED_WIDTH = 1_000_000
-COLUMN_GAP = "   "
 LABEL_WIDTH = 13
 """The width of the names of facts, in columns."""
 
@@ -84,7 +82,7 @@ async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
         await terminal.output.write(_encode_report(report, resource_reports, ok=ok))
     else:
         for line in format_report(report, resource_reports):
-            text = render(line, UNLIMITED_WIDTH, colour=terminal.output.colour).rstrip()
+            text = render(line, colour=terminal.output.colour).rstrip()
             await terminal.output.write(f"{text}\n")
     return 0 if ok else EXIT_FAILED
 
@@ -172,14 +170,7 @@ def _format_table(resource_reports: Sequence[ResourceReport]) -> list[Line]:
         *map(_format_row, resource_reports),
     ]
     widths = [max(len(row[at].text) for row in rows) for at in range(len(_HEADINGS))]
-    return [_pad_row(row, widths) for row in rows]
-
-
-def _pad_row(row: Line, widths: Sequence[int]) -> Line:
-    padded: list[StyledText] = []
-    for span, width in zip(row, widths, strict=True):
-        padded += [span, StyledText(" " * (width - len(span.text)) + COLUMN_GAP)]
-    return tuple(padded[:-1])
+    return [align_columns(row, widths) for row in rows]
 
 
 def _format_row(report: ResourceReport) -> Line:

@@ -1,4 +1,4 @@
-"""Styled lines of text: colours, widths, and the removal of control characters.
+"""Styled lines of text: colours, widths, words, and the removal of control characters.
 
 The drawing functions build a ``Line`` without escapes. ``render`` cuts the line to a width and adds
 escapes only if the output has colours. ``printable`` removes control characters from text that came
@@ -7,14 +7,20 @@ from a server: an escape sequence in an object's name must not reach the termina
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
+from aioinformer import Added, Deleted, Event, Updated
+
 __all__ = [
+    "EVENT_STYLES",
     "Line",
     "Style",
     "StyledText",
+    "align_columns",
     "compact_bytes",
+    "event_type",
     "plain_text",
     "printable",
     "render",
@@ -34,6 +40,12 @@ _CODES: dict[Style, str] = {
 }
 _RESET = "\x1b[0m"
 
+EVENT_STYLES: Mapping[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
+"""Styles by ``event_type``."""
+
+COLUMN_GAP = "   "
+"""The space between two columns of a table, as in kubectl."""
+
 
 class StyledText(NamedTuple):
     """A piece of text in one style."""
@@ -50,12 +62,13 @@ def plain_text(line: Iterable[StyledText]) -> str:
     return "".join(span.text for span in line)
 
 
-def render(line: Iterable[StyledText], width: int, *, colour: bool) -> str:
+def render(line: Iterable[StyledText], width: int = sys.maxsize, *, colour: bool) -> str:
     """Return a line as text, cut to ``width``.
 
     Args:
         line: the line.
-        width: the number of columns. Every character counts as one column.
+        width: the number of columns, by default without a limit, since a terminal may wrap a line
+            and a program may read it. Every character counts as one column.
         colour: True to add escapes for the styles.
     """
     parts: list[str] = []
@@ -66,6 +79,14 @@ def render(line: Iterable[StyledText], width: int, *, colour: bool) -> str:
         code = _CODES.get(style) if colour and shown.strip() else None
         parts.append(f"\x1b[{code}m{shown}{_RESET}" if code else shown)
     return "".join(parts).rstrip() if not colour else "".join(parts)
+
+
+def align_columns(cells: Sequence[StyledText], widths: Iterable[int]) -> Line:
+    """Return the line of a table's row: each cell but the last padded to its column's width."""
+    line: list[StyledText] = []
+    for cell, width in zip(cells[:-1], widths, strict=False):
+        line += [cell, StyledText(" " * (width - len(cell.text)) + COLUMN_GAP)]
+    return (*line, *cells[-1:])
 
 
 def printable(text: str) -> str:
@@ -98,6 +119,17 @@ _BAD_WORDS = (
     "DeadlineExceeded",
 )
 """Parts of the words for a bad status: reasons that the kubelet sets, and phases."""
+
+
+def event_type(event: Event) -> str:
+    """Return the type of an event in the words of the API: ADDED, MODIFIED, DELETED."""
+    match event:
+        case Added():
+            return "ADDED"
+        case Updated():
+            return "MODIFIED"
+        case Deleted():
+            return "DELETED"
 
 
 def status_style(word: str) -> Style:

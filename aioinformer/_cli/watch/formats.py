@@ -14,8 +14,7 @@ import msgspec
 import yaml
 
 from aioinformer import Event, KubeObject
-from aioinformer._cli.demo.counters import event_type
-from aioinformer._cli.terminal.style import printable
+from aioinformer._cli.terminal.style import event_type, printable
 from aioinformer._cli.watch.columns import FieldColumns, ServerColumns
 from aioinformer._cli.watch.kube_events import KubeEvent
 from aioinformer._cli.watch.server_tables import Columns

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from aioinformer import Event, KubeObject, ObjectKey, Resource
-from aioinformer._cli.demo.counters import event_type
+from aioinformer._cli.terminal.style import event_type
 
 __all__ = ["KubeEvent", "RelatedEvents"]
 

@@ -12,17 +12,19 @@ from itertools import islice
 from typing import Protocol
 
 from aioinformer import Deleted, Event, KubeObject, Updated
-from aioinformer._cli.demo.counters import event_type
-from aioinformer._cli.terminal.style import Line, Style, StyledText, printable, render, status_style
+from aioinformer._cli.terminal.style import (
+    EVENT_STYLES,
+    Style,
+    StyledText,
+    align_columns,
+    event_type,
+    printable,
+    render,
+    status_style,
+)
 from aioinformer._cli.watch.kube_events import KubeEvent
 
 __all__ = ["ColumnSet", "Table"]
-
-COLUMN_GAP = "   "
-"""kubectl's padding."""
-UNLIMITED_WIDTH = 1_000_000
-"""The width of a line. Lines are not cut, since programs read them too; a terminal may wrap
-them."""
 
 MEASURED_OBJECTS = 500
 """Objects whose cells are measured before the first line. Measuring takes a few milliseconds, and
@@ -35,7 +37,6 @@ _STATUS_COLUMNS = ("STATUS", "PHASE")
 """Columns whose words are coloured by ``status_style``."""
 _TIME_COLUMNS = ("AGE", "LAST SEEN", "FIRST SEEN", "DURATION")
 """Columns that change with time alone, and so are not highlighted as changes."""
-_EVENT_STYLES: dict[str, Style] = {"ADDED": "green", "MODIFIED": "cyan", "DELETED": "red"}
 
 
 class ColumnSet(Protocol):
@@ -89,7 +90,7 @@ class Table:
         self._widen_columns(texts)
         spans = list(map(self._style_cell, self._headings, texts, before))
         initial = not isinstance(event, (Updated, Deleted)) and event.initial
-        spans[0] = StyledText(kind, "dim" if initial else _EVENT_STYLES.get(kind, ""))
+        spans[0] = StyledText(kind, "dim" if initial else EVENT_STYLES.get(kind, ""))
         return header + self._format_line(spans)
 
     def format_kube_event(self, event: KubeEvent) -> str:
@@ -133,11 +134,8 @@ class Table:
                 self._widths[position] = max(self._widths[position], len(printable(text)))
 
     def _format_line(self, spans: list[StyledText]) -> str:
-        line: list[StyledText] = []
-        for position, span in enumerate(spans[:-1]):
-            line += [span, StyledText(" " * (self._widths[position] - len(span.text)) + COLUMN_GAP)]
-        whole: Line = (*line, *spans[-1:])
-        return render(whole, UNLIMITED_WIDTH, colour=self._colour).rstrip() + "\n"
+        line = align_columns(spans, self._widths)
+        return render(line, colour=self._colour).rstrip() + "\n"
 
     def __repr__(self) -> str:
         return f"<Table {' '.join(self._headings)}>"

@@ -25,6 +25,7 @@ __all__ = [
     "ExplicitServer",
     "FixedAuthorization",
     "FixedTls",
+    "Proxy",
     "Tls",
     "create_ssl_context",
     "parse_proxy_url",
@@ -74,6 +75,17 @@ class Tls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy and the credentials for it."""
+
+    url: URL
+    """The URL of the proxy without user and password, because aiohttp shows this URL in the repr of
+    its exceptions."""
+    authorization: str = field(default="", repr=False)
+    """The ``Proxy-Authorization`` header; empty for none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """The address of one API server, and the credentials for its requests."""
 
@@ -84,11 +96,8 @@ class Credentials:
     """The source of TLS contexts; ``None`` for plain HTTP."""
     tls_server_name: str | None = None
     """The name that the server's certificate must have, if this is not the host name."""
-    proxy: URL | None = None
-    """The URL of an HTTP proxy, without user and password."""
-    proxy_authorization: str = field(default="", repr=False)
-    """The ``Proxy-Authorization`` header; empty for none. The URL doesn't contain the password,
-    because aiohttp shows the URL in the repr of its exceptions."""
+    proxy: Proxy | None = None
+    """The proxy in front of the server; ``None`` for none."""
     namespace: str = ""
     """The namespace of the kubeconfig context or of the pod; empty if there is none."""
     origin: str = ""
@@ -221,8 +230,8 @@ def _displayable_url(text: str, url: URL) -> str:
     return f"the given URL of {url.host}" if url.host else "the given text"
 
 
-def parse_proxy_url(text: str) -> tuple[URL, str]:
-    """Parse the URL of a proxy into a URL without user and password, and a header with them.
+def parse_proxy_url(text: str) -> Proxy:
+    """Parse the URL of a proxy, which may contain a user and password.
 
     Raises:
         ConfigurationError: the text is not the URL of an HTTP proxy.
@@ -234,9 +243,9 @@ def parse_proxy_url(text: str) -> tuple[URL, str]:
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigurationError("a proxy is a URL such as http://10.0.0.1:3128")
     if url.user is None:
-        return url, ""
+        return Proxy(url)
     pair = f"{url.user}:{url.password or ''}".encode()
-    return url.with_user(None), f"Basic {base64.b64encode(pair).decode()}"
+    return Proxy(url.with_user(None), f"Basic {base64.b64encode(pair).decode()}")
 
 
 def create_ssl_context(authority: bytes | None = None) -> ssl.SSLContext:

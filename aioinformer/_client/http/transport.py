@@ -289,13 +289,13 @@ class Transport:
 
     def _make_redactor(self, headers: Mapping[str, str], request: ApiRequest) -> Redactor:
         """Return a redactor of the request's headers, the proxy's included, and of its Secret."""
-        proxy = ("Proxy-Authorization", self._credentials.proxy_authorization)
-        return Redactor([*headers.items(), proxy, *secret_values(request)])
+        proxy_headers = self._proxy_headers().items()
+        return Redactor([*headers.items(), *proxy_headers, *secret_values(request)])
 
     async def _send(
         self, request: ApiRequest, authorization: str, sessions: Sessions
     ) -> aiohttp.ClientResponse:
-        url = self._build_url(request)
+        url, proxy = self._build_url(request), self._credentials.proxy
         headers = self._build_headers(request, url, authorization)
         is_watch = request.watch_timeout is not None
         session = sessions.watches if is_watch else sessions.requests
@@ -308,8 +308,8 @@ class Transport:
                     headers=headers,
                     middlewares=(send_once,) if request.is_write else None,
                     allow_redirects=False,
-                    proxy=self._credentials.proxy,
-                    proxy_headers=self._proxy_headers(),
+                    proxy=proxy.url if proxy else None,
+                    proxy_headers=self._proxy_headers() or None,
                     server_hostname=self._credentials.tls_server_name,
                 )
         except (*REQUEST_EXCEPTIONS, SendFailed) as caught:
@@ -319,7 +319,7 @@ class Transport:
                 url,
                 request,
                 redactor=self._make_redactor(headers, request),
-                proxy=self._credentials.proxy,
+                proxy=proxy.url if proxy else None,
                 origin=self._credentials.origin,
             ) from error
 
@@ -335,14 +335,13 @@ class Transport:
         if authorization:
             headers["Authorization"] = authorization
         if url.scheme == "http":  # no tunnel: the proxy reads the request itself
-            headers.update(self._proxy_headers() or {})
+            headers.update(self._proxy_headers())
         return headers
 
-    def _proxy_headers(self) -> dict[str, str] | None:
-        credentials = self._credentials
-        if not credentials.proxy or not credentials.proxy_authorization:
-            return None
-        return {"Proxy-Authorization": credentials.proxy_authorization}
+    def _proxy_headers(self) -> dict[str, str]:
+        proxy = self._credentials.proxy
+        authorization = proxy.authorization if proxy else ""
+        return {"Proxy-Authorization": authorization} if authorization else {}
 
     def _build_url(self, request: ApiRequest) -> URL:
         server = self._credentials.server

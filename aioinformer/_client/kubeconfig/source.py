@@ -189,9 +189,7 @@ class ReloadingContext:
         context = self.context
         loaded = await context.load_settings()
         try:
-            proxy, proxy_authorization = (
-                parse_proxy_url(loaded.proxy) if loaded.proxy else (None, "")
-            )
+            proxy = parse_proxy_url(loaded.proxy) if loaded.proxy else None
             server = parse_server_url(loaded.host)
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
@@ -205,7 +203,6 @@ class ReloadingContext:
             tls if server.scheme == "https" else None,
             loaded.tls_server_name,
             proxy,
-            proxy_authorization,
             context.namespace,
             context.origin,
             context.impersonation_headers,

@@ -204,25 +204,25 @@ class Indexer:
 
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
-        held = self.state.objects.get(obj.key)
-        return held is not None and held.uid == obj.uid
+        cached = self.state.objects.get(obj.key)
+        return cached is not None and cached.uid == obj.uid
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
         """Return the cached object if it is the same version as ``obj``, else ``obj``.
 
         So a relist doesn't hold unchanged objects twice.
         """
-        held = self.state.objects.get(obj.key)
-        return held if held is not None and self.same(held, obj) else obj
+        cached = self.state.objects.get(obj.key)
+        return cached if cached is not None and self.same(cached, obj) else obj
 
-    def same(self, held: KubeObject, obj: KubeObject) -> bool:
+    def same(self, cached: KubeObject, obj: KubeObject) -> bool:
         """Return True if ``obj`` equals the cached object.
 
         If a newer version was rejected, resourceVersions can't be compared, because the server may
         have been restored to the cached version since; then contents are compared.
         """
-        by_content = self.rejected and held.key in self.rejected
-        return (is_same_content if by_content else is_same_version)(held, obj)
+        by_content = self.rejected and cached.key in self.rejected
+        return (is_same_content if by_content else is_same_version)(cached, obj)
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append its events.
@@ -238,7 +238,7 @@ class Indexer:
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
-        if old is not None and self.same(old, obj):
+        if old is not None and (self.same if self.rejected else is_same_version)(old, obj):
             return None
         try:
             state.put(obj, old)
@@ -249,6 +249,8 @@ class Indexer:
             self.rejected.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
+        elif old.uid == obj.uid:  # as in ``append_change``, without the call for every event
+            events.append(Updated(old, obj))
         else:
             append_change(old, obj, events)
         return None
@@ -417,17 +419,17 @@ class StagedReplacement:
         refers to, and these lists are emptied in steps.
         """
         old, self._old = self._old, self._new
-        kept: list[list[Any]] = [list(self._replaced.objects)]
+        to_free: list[list[Any]] = [list(self._replaced.objects)]
         self._replaced = Replaced((), self._new.resource_version)
         for batch in old.batches_to_free():
-            kept.append(batch)
+            to_free.append(batch)
             yield from _work_units(batch)
         del old
-        while kept:
-            batch = kept[-1]
+        while to_free:
+            batch = to_free[-1]
             while batch:
                 yield from _work_units(batch.pop())
-            kept.pop()
+            to_free.pop()
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)

@@ -3,7 +3,7 @@
 key ──▶ work_queue ──▶ reconcile ──▶ Result ──▶ rate_limiters, delay_queue ──▶ work_queue
 
     work_queue         the keys that wait, that are processed, and that must run again
-    queue_items        one queued key with its priority, and the statistics of a queue
+    queue_items        one queued key, and its priority
     delay_queue        keys that wait for their time
     rate_limiters      the delay before a failed key is retried
     reconcile          reasons, context and result of a reconcile, and the keys that fail

@@ -22,7 +22,8 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from aioinformer._core.controllers.delay_queue import DelayQueue
-from aioinformer._core.controllers.queue_items import Priority, QueueItem, QueueStatistics
+from aioinformer._core.controllers.queue_items import Priority, QueueItem
+from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer.errors import UsageError
 
 __all__ = ["KeyQueue"]

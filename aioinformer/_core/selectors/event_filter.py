@@ -1,14 +1,19 @@
-"""Filters: what one listener is told, decided before anything enters its mailbox.
+"""Filters: the selection of the events that one listener receives.
 
-The semantics are client-go's FilteringResourceEventHandler: an object that ceases to pass is
-deleted for this listener, one that begins to pass is added, and in between the listener sees the
-updates of what passes. Whether an object passed before is asked of its old state rather than
-remembered, so that a filter costs no memory; hence it must depend on the object alone. Every
-kind of event goes through here: live ones, the initial state, the changes of a relist, resyncs.
+The semantics are those of client-go's FilteringResourceEventHandler:
 
-Differences from client-go. A ``Deleted`` for an object that only ceased to pass says so with its
-reason, ``"filtered"``. A filter that raises takes no process down: the object counts as passing,
-so that nothing is lost, and what was raised is reported. The tests themselves are ``predicates``.
+    old state   new state   delivered
+    passes      passes      the update
+    -           passes      an addition
+    passes      -           a deletion with reason "filtered"
+    -           -           nothing
+
+The filter is asked about the old state again; the result isn't remembered. So a filter costs no
+memory, and must depend on the object alone. Events of every kind are filtered: live events, the
+initial state, the changes of a relist, and resyncs.
+
+Two differences from client-go: the reason ``"filtered"``, and a filter that raises doesn't end the
+process. The object counts as passing then, so that no event is lost, and the error is reported.
 """
 
 from __future__ import annotations
@@ -33,14 +38,13 @@ __all__ = ["EventFilter", "Filter"]
 T = TypeVar("T", default=KubeObject)
 
 Filter: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[T], object]
-"""What can be given as ``filter=``: a predicate, or a function that is true of the objects to hear
-of."""
+"""The forms of ``filter=``: a predicate, or a function that returns true for objects to deliver."""
 
 _OnError: TypeAlias = Callable[[KubeObject, BaseException], None]
 
 
 class EventFilter:
-    """Lets through what a listener is to hear. It keeps no state."""
+    """The filter of one listener. It keeps no state."""
 
     def __init__(
         self, predicate: Filter[Any], on_error: _OnError, *, view: ObjectView[Any] | None = None
@@ -48,13 +52,13 @@ class EventFilter:
         """Make a filter.
 
         Args:
-            predicate: what passes.
-            on_error: called with what the filter raised, and at which object.
-            view: what a plain function gets instead of an object, if it is something else.
+            predicate: the test that objects or changes must pass.
+            on_error: called with an object and the exception that the predicate raised for it.
+            view: converts objects for a plain function; ``None`` for the stored objects.
 
         Raises:
             TypeError: ``predicate`` is neither a predicate nor a plain function.
-            UsageError: it is a predicate, and there is no JSON for it to read.
+            UsageError: the predicate reads JSON, and the informer keeps none.
         """
         self._object_test, self._change_test = _split_predicate(predicate)
         if view is not None:
@@ -63,12 +67,12 @@ class EventFilter:
         self._on_error = on_error
 
     def apply(self, event: Event) -> Event | None:
-        """What the listener is told instead of ``event``; ``None`` for nothing."""
+        """Return the event to deliver instead of ``event``, or ``None`` for none."""
         if not isinstance(event, Updated):
             return event if self._passes(event.obj) else None
         old, new = event.old, event.new
         now = self._passes(new)
-        before = now if old is new else self._passes(old)
+        before = now if old is new else self._passes(old)  # equal objects: a resync
         if now and before:
             return event if event.resync or self._passes_change(old, new) else None
         if now:
@@ -108,11 +112,11 @@ def _with_view(
 ) -> Callable[[KubeObject], object] | None:
     if changes is not None:
         view.require_json(f"the filter {changes!r} reads")
-    of = None if objects is None else view.adapter_for(objects, "the filter")
-    if objects is None or of is None:
+    convert = None if objects is None else view.adapter_for(objects, "the filter")
+    if objects is None or convert is None:
         return objects
-    asked: Callable[[Any], object] = objects
-    return lambda obj: asked(of(obj))
+    test: Callable[[Any], object] = objects
+    return lambda obj: test(convert(obj))
 
 
 def _split_predicate(
@@ -138,9 +142,9 @@ def _split_predicate(
 
 
 def _check_sync(test: Callable[..., object]) -> None:
-    called: tuple[object, object] = (test, type(test).__call__)
+    functions: tuple[object, object] = (test, type(test).__call__)
     name: str = getattr(test, "__qualname__", None) or repr(test)
-    if any(map(iscoroutinefunction, called)):
+    if any(map(iscoroutinefunction, functions)):
         raise TypeError(f"the filter {name} is async; it must answer at once")
-    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in called):
+    if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in functions):
         raise TypeError(f"the filter {name} has a yield in it, so that everything would pass")

@@ -1,13 +1,10 @@
-"""Label selectors as text: ``app=web,tier in (a,b),!canary``.
+"""The parsers of label selectors: of texts and of mappings.
 
-Source: ``labels.Parser`` in apimachinery. What a key, a value and a condition may be is
-``requirements``'.
+A text is ``app=web,tier in (a,b),!canary``. Source: ``labels.Parser`` in apimachinery.
 
-Label selectors as mappings: labels that must be equal, and the selectors that objects carry.
-
-``{"app": "shop", "tier": ["web", "api"]}`` is how a Python program writes one; ``matchLabels`` and
-``matchExpressions`` are how a Deployment does (``metav1.LabelSelector``), so that its
-``obj["spec"]["selector"]`` can be handed on as it is. Error texts are those of apimachinery's
+A mapping is ``{"app": "shop", "tier": ["web", "api"]}``, which is convenient in Python, or has
+``matchLabels`` and ``matchExpressions`` (``metav1.LabelSelector``), as in a Deployment: so
+``obj["spec"]["selector"]`` can be passed as it is. Error texts are those of apimachinery's
 ``LabelSelectorAsSelector``.
 """
 
@@ -34,10 +31,10 @@ __all__ = ["LabelMapping", "parse_label_mapping", "parse_label_text"]
 
 
 def parse_label_text(text: str) -> Iterator[LabelRequirement]:
-    """The conditions in ``text``.
+    """Parse a text into conditions.
 
     Raises:
-        InvalidSelector: it doesn't parse, or a key or value can't be a label's.
+        InvalidSelector: the text doesn't parse, or has an invalid key or value.
     """
     return _LabelParser(text).requirements()
 
@@ -57,7 +54,7 @@ _BINARY: dict[str, LabelOperator] = {
 
 class _LabelToken(Struct, frozen=True):
     text: str
-    """Empty at the end of the selector."""
+    """The text of the token, empty at the end of the selector."""
     position: int
 
     @property
@@ -66,7 +63,7 @@ class _LabelToken(Struct, frozen=True):
 
 
 class _LabelParser:
-    """A recursive descent over the tokens, one method a rule (labels.Parser in apimachinery)."""
+    """A recursive-descent parser with one method a rule (labels.Parser in apimachinery)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -129,7 +126,7 @@ class _LabelParser:
         return self._take_word()
 
     def _values(self) -> list[_LabelToken]:
-        """``(a, b)``; an empty place, as in ``(a,)``, is the empty value."""
+        """Parse ``(a, b)``. An empty place, as in ``(a,)``, is the empty value."""
         opening = self._take_token()
         if opening.text != "(":
             raise self._requirement_error(f"found '{opening.text}' expected: '('", opening)
@@ -175,7 +172,7 @@ class _LabelParser:
 
 
 LabelMapping: TypeAlias = Mapping[str, object]
-"""Labels with a value, or a list of values of which it must be one; or ``matchLabels`` and
+"""A mapping of labels to a value or to a list of allowed values; or one with ``matchLabels`` and
 ``matchExpressions``."""
 
 _LABELS, _EXPRESSIONS = "matchLabels", "matchExpressions"
@@ -188,17 +185,18 @@ _OPERATORS: dict[str, LabelOperator] = {
 
 
 def parse_label_mapping(selector: LabelMapping) -> Iterator[LabelRequirement]:
-    """The conditions that ``selector`` means.
+    """Parse a mapping into conditions.
 
     Raises:
-        InvalidSelector: a key, an operator or a value can't be one.
-        TypeError: something is of another type than it can be.
+        InvalidSelector: a key, an operator or a value is invalid.
+        TypeError: a member of the mapping has another type.
     """
-    given = selector.items()
-    if any(key in (_LABELS, _EXPRESSIONS) and not isinstance(value, str) for key, value in given):
+    items = selector.items()
+    # A label may be called "matchLabels"; its value is a string then.
+    if any(key in (_LABELS, _EXPRESSIONS) and not isinstance(value, str) for key, value in items):
         yield from _parse_label_selector(selector)
         return
-    for key, value in given:
+    for key, value in items:
         operator: LabelOperator = "=" if isinstance(value, str) else "in"
         yield _make_requirement(key, operator, _string_values(key, value))
 
@@ -250,7 +248,7 @@ def _make_requirement(key: str, operator: LabelOperator, values: Sequence[str]) 
 
 
 def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
-    """What is wrong with how many values there are; empty if nothing is."""
+    """Return the problem of the number of values, empty if the number is valid."""
     if operator in ("in", "notin") and not values:
         return "Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
     if operator in ("exists", "!") and values:
@@ -260,17 +258,17 @@ def _count_problem(operator: LabelOperator, values: tuple[str, ...]) -> str:
 
 
 def _string_values(key: str, value: object) -> Sequence[str]:
-    """The one value or the several that are given for ``key``."""
+    """Return the values of ``key`` as a sequence."""
     if isinstance(value, str):
         return [value]
-    several = list(value) if _is_list(value) or _is_set(value) else [value]
-    if not _are_strings(several):
+    values = list(value) if _is_list(value) or _is_set(value) else [value]
+    if not _are_strings(values):
         _raise_not_string(key, value)
-    return several
+    return values
 
 
 def _raise_not_string(key: object, value: object) -> NoReturn:
-    # It may come from YAML, which makes booleans and numbers of unquoted words.
+    # The mapping may come from YAML, which reads some unquoted words as booleans or numbers.
     raise TypeError(f"a label selector maps labels to strings, not {key!r} to {value!r}")
 
 

@@ -1,9 +1,9 @@
 """Paths into an object: ``spec.containers[0].image``, parsed and walked.
 
-One spelling for whoever names a part of an object: dots between keys, ``[0]`` for an item of a
-list, and ``['app.kubernetes.io/name']`` for a key with dots or other signs in it, in either
-quotes. It is the common part of kubectl's JSONPath and of field selectors: no wildcards, slices
-or filters, so that a path means one value. Reading it fast is ``projections``' work.
+A path has dots between keys, ``[0]`` for an item of a list, and ``['app.kubernetes.io/name']`` for
+a key with dots or other special characters, in single or double quotes. This is the common part of
+kubectl's JSONPath and of field selectors. There are no wildcards, slices or filters, so that a path
+means one value.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _TYPE_NAMES = {"dict": "an object", "list": "a list", "str": "a string", "bool":
 
 
 class StepMismatch(Exception):
-    """What ``walk`` raises if it is strict; ``projections`` says of which object."""
+    """Raised by a strict ``walk`` at a value of another shape."""
 
     def __init__(self, steps: Steps, value: object) -> None:
-        """``value`` stands at ``steps`` and can't be walked into."""
+        """Name the ``value`` at ``steps``, which has no such member."""
         found = _TYPE_NAMES.get(type(value).__name__, "a number")
         super().__init__(f"{render_path(steps)} is {found}" if steps else f"it is {found}")
 
 
 def parse_path(path: str) -> Steps:
-    """The steps of a path.
+    """Parse a path into its steps.
 
     Raises:
-        InvalidPath: it doesn't parse. The message marks where.
+        InvalidPath: the path doesn't parse. The message marks the place.
     """
     steps: list[Step] = []
     position = 0
@@ -75,7 +75,7 @@ def _path_error(problem: str, path: str, position: int) -> InvalidPath:
 
 
 def render_path(steps: Steps) -> str:
-    """The path that ``parse_path`` reads as these steps."""
+    """Return the path that ``parse_path`` parses into these steps."""
     text = ""
     for step in steps:
         if isinstance(step, int):
@@ -89,23 +89,23 @@ def render_path(steps: Steps) -> str:
 
 
 def walk(body: Any, steps: Steps, strict: bool = False) -> Any:
-    """The value at ``steps`` of decoded JSON; ``None`` if it isn't there, or is ``null``.
+    """Return the value at ``steps`` of decoded JSON; ``None`` if it is absent or ``null``.
 
     Args:
-        body: where to begin.
-        steps: where to go.
-        strict: whether a step into something of another shape, as a key of a string, is an error
-            rather than ``None``. What is absent is none.
+        body: the decoded JSON.
+        steps: the steps of a path.
+        strict: True if a step into a value of another shape, such as a key of a string, is an error
+            rather than ``None``. An absent value is no error.
 
     Raises:
-        Mismatch: ``strict``, and so it is.
+        StepMismatch: ``strict``, and a value has another shape.
     """
     value = body
     for count, step in enumerate(steps):
         if value is None:
             return None
-        wanted: type[Any] = dict if isinstance(step, str) else list
-        if type(value) is not wanted:  # not by trying: a string has a first item too
+        expected: type[Any] = dict if isinstance(step, str) else list
+        if type(value) is not expected:  # value[step] doesn't tell: a string has a first item too
             if strict:
                 raise StepMismatch(steps[:count], value)
             return None

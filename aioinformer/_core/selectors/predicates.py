@@ -1,14 +1,14 @@
-"""Predicates: which objects a listener hears of, and which changes of them.
+"""Predicates: conditions on objects and on changes, for filters.
 
-Two questions, two types. An ``ObjectPredicate`` looks at one state of an object: a listener that
-is filtered by it sees objects come and go as they begin and cease to pass. A ``ChangePredicate``
-looks at two states: it decides which updates are told, and nothing else. Both combine with ``&``,
-``|`` and ``~`` among their own kind; ``&`` also joins the two::
+There are two types. An ``ObjectPredicate`` tests one state of an object: a listener with such a
+filter receives an addition when an object starts to pass, and a deletion when it stops. A
+``ChangePredicate`` tests two states: it selects updates, and nothing else. Predicates of one type
+combine with ``&``, ``|`` and ``~``. ``&`` also joins the two types::
 
     labelled("app=shop") & ~where("status.phase", "Succeeded") & changed("spec", "metadata.labels")
 
-``|`` and ``~`` across the two would have no meaning: a change predicate has no answer for an
-addition. What a listener is told in the end is decided by ``filtering``.
+``|`` and ``~`` across the two types have no meaning, since a change predicate has no result for an
+addition.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ __all__ = [
 ]
 
 _ONLY_AND = (
-    "a predicate of objects and one of changes can be joined by & alone, and a function only as "
-    "ObjectPredicate(f) or ChangePredicate(f)"
+    "a predicate of objects and a predicate of changes can be joined by & only; wrap a function "
+    "as ObjectPredicate(f) or ChangePredicate(f)"
 )
 
 _ObjectTest: TypeAlias = Callable[[KubeObject], object]
@@ -50,14 +50,14 @@ class ObjectPredicate(NeedsJson):
     """A test of one state of an object. It must depend on nothing but that state."""
 
     test: _ObjectTest
-    """What is true of an object that passes."""
+    """Returns true for an object that passes."""
     text: str = ""
-    """How it is shown; the name of ``test`` by default."""
+    """The text of ``repr``; the name of ``test`` by default."""
     operator: str = ""
-    """The operator at the outside of ``text``, if there is one."""
+    """The outermost operator of ``text``, if there is one."""
 
     def __call__(self, obj: KubeObject) -> bool:
-        """Whether ``obj`` passes."""
+        """Return True if ``obj`` passes."""
         return bool(self.test(obj))
 
     @overload
@@ -92,20 +92,20 @@ class ObjectPredicate(NeedsJson):
 class ChangePredicate:
     """A test of two states of an object, the old one and the new one.
 
-    Updates that don't pass are not told. Additions, deletions and resyncs always are: there is
-    no change in them to look at. (controller-runtime's predicates drop resyncs too; here a
-    listener that has asked for a resync gets it.)
+    Updates that don't pass are not delivered. Additions, deletions and resyncs always are, since
+    they have no change to test. (controller-runtime's predicates drop resyncs too; here a listener
+    that requested resyncs receives them.)
     """
 
     test: _ChangeTest
-    """What is true of the old and the new state of a change that passes."""
+    """Returns true for the old and the new state of a change that passes."""
     text: str = ""
-    """How it is shown; the name of ``test`` by default."""
+    """The text of ``repr``; the name of ``test`` by default."""
     operator: str = ""
-    """The operator at the outside of ``text``, if there is one."""
+    """The outermost operator of ``text``, if there is one."""
 
     def __call__(self, old: KubeObject, new: KubeObject) -> bool:
-        """Whether the change from ``old`` to ``new`` passes."""
+        """Return True if the change from ``old`` to ``new`` passes."""
         return bool(self.test(old, new))
 
     @overload
@@ -144,7 +144,7 @@ class ChangePredicate:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CombinedPredicate:
-    """Some objects, and of those some changes: an ``ObjectPredicate & ChangePredicate``."""
+    """A test of objects and of their changes: an ``ObjectPredicate & ChangePredicate``."""
 
     objects: ObjectPredicate
     changes: ChangePredicate
@@ -169,27 +169,27 @@ class CombinedPredicate:
 
 
 Predicate: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate
-"""What can be combined, and given as ``filter=``."""
+"""The predicates that can be combined, and passed as ``filter=``."""
 
 
 # -- over objects ------------------------------------------------------------------------------
 
 
 def labelled(selector: str | LabelMapping) -> ObjectPredicate:
-    """Objects that a label selector matches.
+    """Return a predicate for objects that a label selector matches.
 
     Args:
         selector: ``app=web,tier in (a, b),!canary``, or a mapping as ``LabelSelector.parse`` takes.
 
     Raises:
-        InvalidSelector: it doesn't parse. The message marks where.
+        InvalidSelector: the selector doesn't parse. The message marks the place.
     """
     parsed = LabelSelector.parse(selector)
     return ObjectPredicate(lambda obj: parsed.matches(obj.labels), f"labelled({str(parsed)!r})")
 
 
 def where(path: str, *values: Any) -> ObjectPredicate:
-    """Objects whose field has one of these values.
+    """Return a predicate for objects whose field has one of these values.
 
     Args:
         path: as for ``field``.
@@ -200,7 +200,9 @@ def where(path: str, *values: Any) -> ObjectPredicate:
         ValueError: no value is given.
     """
     if not values:
-        raise ValueError(f"which values of {path}? `~where({path!r}, None)` is any of them")
+        raise ValueError(
+            f"where({path!r}) has no value; for any value write ~where({path!r}, None)"
+        )
     read = field(path)
     shown = ", ".join(map(repr, (path, *values)))
     return ObjectPredicate(lambda obj: read(obj) in values, f"where({shown})")
@@ -210,17 +212,17 @@ def where(path: str, *values: Any) -> ObjectPredicate:
 
 
 def changed(*paths: str) -> ChangePredicate:
-    """Changes in which at least one of these fields is another one than before.
+    """Return a predicate for changes of at least one of these fields.
 
     Args:
         paths: as for ``field``. A field may be a whole part of the object, such as ``spec``.
 
     Raises:
-        InvalidPath: one doesn't parse.
-        ValueError: none is given.
+        InvalidPath: a path doesn't parse.
+        ValueError: there is no path.
     """
     if not paths:
-        raise ValueError("which fields? changed('spec') is any change of the specification")
+        raise ValueError("changed() has no field; for any change of the spec write changed('spec')")
     read = fields(*paths)
     return ChangePredicate(
         lambda old, new: read(old) != read(new), f"changed({', '.join(map(repr, paths))})"
@@ -238,11 +240,11 @@ def _generation_differs(old: KubeObject, new: KubeObject) -> bool:
 
 
 generation_changed = ChangePredicate(_generation_differs, "generation_changed")
-"""Changes of what is wanted of an object rather than of its status: the server counts them in
-``metadata.generation``. It doesn't for every resource (ConfigMaps, Secrets): there each change
-passes, where controller-runtime's predicate of this name drops them all."""
+"""Changes of the desired state, and not of the status: the server counts them in
+``metadata.generation``. For some resources (ConfigMaps, Secrets) the server doesn't count. Every
+change of these passes, where controller-runtime's predicate of this name drops all of them."""
 
-# An empty map and none are the same to the server.
+# The server treats an empty map and an absent one alike.
 labels_changed = ChangePredicate(
     lambda old, new: (_labels(old) or {}) != (_labels(new) or {}), "labels_changed"
 )
@@ -254,7 +256,7 @@ annotations_changed = ChangePredicate(
 """Changes of ``metadata.annotations``."""
 
 
-# -- how they are shown ------------------------------------------------------------------------
+# -- texts of predicates -----------------------------------------------------------------------
 
 
 def _test_name(test: Callable[..., object]) -> str:
@@ -263,7 +265,7 @@ def _test_name(test: Callable[..., object]) -> str:
 
 
 def _operand_text(predicate: ObjectPredicate | ChangePredicate, operator: str) -> str:
-    """Its text, in parentheses unless it is simple, or joined by the same operator."""
+    """Return the text, in parentheses unless it is simple or joined by the same operator."""
     text = repr(predicate)
     return text if predicate.operator in ("", operator) else f"({text})"
 

@@ -1,11 +1,9 @@
-"""Projections: a few values of an object, read without building the rest of it.
+"""Projections: functions that read a few values of an object without decoding the rest.
 
-``field("spec.nodeName")`` is a function of an object. It is compiled once, to a msgspec struct
-with nothing but the keys on the way, so that everything else in the object's bytes is skipped
-over and never built. A body that is decoded already is walked instead, and the four metadata
-fields that every cached object carries are taken from there.
-
-How a path is written is ``paths``'; index functions, filters and predicates are made of these.
+``field("spec.nodeName")`` is a function of an object. The path is compiled once, to a msgspec
+struct that has only the keys of the path, so that the decoder skips the rest of the object's bytes.
+If the body was decoded before, the path is walked instead. Four metadata fields are attributes of
+every cached object and need neither. Index functions, filters and predicates use projections.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ from aioinformer.errors import PathMismatch
 __all__ = ["Field", "Fields", "field", "fields"]
 
 CACHE_SIZE = 4096
-"""Projections that are kept: paths are a program's constants. It matters beyond speed that one
-path is one function: two parts of a program may ask for an informer with the same index."""
+"""The number of projections that are cached; paths are constants of a program. One path gives one
+function object, so that two parts of a program can request the same index of an informer."""
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -46,31 +44,31 @@ _CACHED_METADATA: Mapping[Steps, _MetadataReader] = {
     ("metadata", "uid"): lambda obj: obj.uid or None,
     ("metadata", "resourceVersion"): lambda obj: obj.resource_version or None,
 }
-"""What needs no look into the bytes."""
+"""Paths that are read from attributes, without the bytes."""
 
 _TYPE_META: Mapping[Steps, _MetadataReader] = {
     ("kind",): lambda obj: obj.kind,
     ("apiVersion",): lambda obj: obj.api_version,
 }
-"""What items of a list don't carry, and ``to_dict()`` adds."""
+"""Paths that the items of a list don't have, and that ``to_dict()`` adds."""
 
 
 class Fields(NeedsJson):
-    """Reads several values of an object in one pass. ``fields`` makes them.
+    """A function that reads several values of an object in one pass. ``fields`` makes these.
 
-    The rest of the object is not checked: what is wrong there, as a string that is no UTF-8,
-    shows when it is opened.
+    The rest of the object is not checked. An error in it, such as a string that is no UTF-8, shows
+    when the whole body is decoded.
     """
 
     __slots__ = ("_decode", "_plan", "paths", "strict")
 
     def __init__(self, paths: tuple[str, ...], *, strict: bool = False) -> None:
-        """Compile ``paths``; as ``fields``."""
+        """Compile ``paths``; see ``fields``."""
         self.paths = paths
         self.strict = strict
-        ways = [parse_path(path) for path in paths]
+        parsed = [parse_path(path) for path in paths]
         tree = _Node()
-        for steps in ways:
+        for steps in parsed:
             if steps not in _CACHED_METADATA:
                 tree.add_path(steps)
         self._decode = msgspec.json.Decoder(tree.build_type()).decode if tree.has_children else None
@@ -78,16 +76,16 @@ class Fields(NeedsJson):
             (steps, None, _CACHED_METADATA[steps])
             if steps in _CACHED_METADATA
             else (steps, _make_getter(tree, steps, strict=strict), _TYPE_META.get(steps))
-            for steps in ways
+            for steps in parsed
         )
 
     @property
     def needs_bytes(self) -> bool:
-        """Whether it reads more than what the cache knows of every object."""
+        """True if this reads more than the attributes of a cached object."""
         return self._decode is not None
 
     def __call__(self, obj: KubeObject) -> tuple[Any, ...]:
-        """The values, read-only; ``None`` for what is absent.
+        """Return the values, read-only, with ``None`` for an absent value.
 
         Raises:
             ObjectDecodeError: the body is no JSON.
@@ -101,7 +99,7 @@ class Fields(NeedsJson):
             if self._decode is not None:
                 found = self._decode(obj.raw)
             return tuple([_read_value(obj, get, known, found) for _, get, known in self._plan])
-        except (msgspec.ValidationError, StepMismatch):  # some shape on the way is another one
+        except (msgspec.ValidationError, StepMismatch):  # a value on the path has another shape
             return self._walk(obj, decoded_body(obj))
         except _DECODE_ERRORS as error:
             raise decode_error(obj, error) from error
@@ -115,8 +113,8 @@ class Fields(NeedsJson):
                 ]
             )
         except StepMismatch as error:
-            asked = ", ".join(self.paths)
-            raise PathMismatch(f"{asked} doesn't fit {obj.resource} {obj.key}: {error}") from None
+            paths = ", ".join(self.paths)
+            raise PathMismatch(f"{paths} doesn't fit {obj.resource} {obj.key}: {error}") from None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Fields):
@@ -134,23 +132,23 @@ class Fields(NeedsJson):
 
 
 class Field(NeedsJson):
-    """Reads one value of an object. ``field`` makes them."""
+    """A function that reads one value of an object. ``field`` makes these."""
 
     __slots__ = ("_read", "path", "strict")
 
     def __init__(self, path: str, *, strict: bool = False) -> None:
-        """Compile ``path``; as ``field``."""
+        """Compile ``path``; see ``field``."""
         self.path = path
         self.strict = strict
         self._read = Fields((path,), strict=strict)
 
     @property
     def needs_bytes(self) -> bool:
-        """Whether it reads more than what the cache knows of every object."""
+        """True if this reads more than the attributes of a cached object."""
         return self._read.needs_bytes
 
     def __call__(self, obj: KubeObject) -> Any:
-        """The value, read-only; ``None`` if it is absent.
+        """Return the value, read-only; ``None`` if it is absent.
 
         Raises:
             ObjectDecodeError: the body is no JSON.
@@ -172,32 +170,32 @@ class Field(NeedsJson):
 
 
 def field(path: str, *, strict: bool = False) -> Field:
-    """A function that reads one value of an object.
+    """Return a function that reads one value of an object.
 
-    As an index function it must give strings: a string field, or a list of strings. Reading
-    ``metadata.name``, ``namespace``, ``uid`` and ``resourceVersion`` costs nothing.
+    As an index function it must return strings: use a string field, or a list of strings. Reading
+    ``metadata.name``, ``namespace``, ``uid`` and ``resourceVersion`` decodes nothing.
 
     Args:
         path: ``spec.nodeName``, ``spec.containers[0].image``,
             ``metadata.labels['app.kubernetes.io/name']``.
-        strict: whether a path that leads into a value of another shape, as a key of a string, is
-            a ``PathMismatch`` when it is read, rather than ``None``.
+        strict: True to raise ``PathMismatch`` if the path leads into a value of another shape, such
+            as a key of a string; False to return ``None``.
 
     Raises:
-        InvalidPath: it doesn't parse. The message marks where.
+        InvalidPath: the path doesn't parse. The message marks the place.
     """
     return _cached_field(path, strict)
 
 
 def fields(*paths: str, strict: bool = False) -> Fields:
-    """A function that reads several values of an object in one pass, as a tuple.
+    """Return a function that reads several values of an object in one pass, as a tuple.
 
     Args:
         paths: as for ``field``.
         strict: as for ``field``.
 
     Raises:
-        InvalidPath: one doesn't parse. The message marks where.
+        InvalidPath: a path doesn't parse. The message marks the place.
     """
     return _cached_fields(paths, strict)
 
@@ -221,20 +219,20 @@ def _format_arguments(paths: Iterable[str], *, strict: bool) -> str:
 _Getter: TypeAlias = Callable[[Any], Any]
 
 _INVALID_STRUCT_KEY = re.compile(r'[\\"\x00-\x1f]')
-"""What msgspec doesn't allow in a key: such a mapping is built whole, and then walked."""
+"""Characters that msgspec doesn't allow in a key. Such a mapping is decoded whole and walked."""
 
 
 class _Node:
-    """A place in an object, and which ways lead on from there."""
+    """A place in an object, with the keys and items of it that are read."""
 
     def __init__(self) -> None:
         self.keys: dict[str, _Node] = {}
         self.items: _Node | None = None
         self.whole_value = False
-        """Whether all of the value is wanted."""
+        """True if the whole value is read."""
 
     def add_path(self, steps: Iterable[Step]) -> None:
-        """Add a way, and all nodes on it."""
+        """Add a path, with all nodes on it."""
         node = self
         for step in steps:
             if isinstance(step, str):
@@ -258,11 +256,11 @@ class _Node:
         return self.items is not None and not self.keys and not self.whole_value
 
     def attribute_name(self, key: str) -> str:
-        """What the struct calls ``key``, which may be no Python name."""
+        """Return the struct's attribute for ``key``, which may be no Python name."""
         return f"f{list(self.keys).index(key)}"
 
     def build_type(self) -> Any:
-        """The type that msgspec decodes this place as."""
+        """Return the type that msgspec decodes this place as."""
         if self.is_list and self.items is not None:
             return list[self.items.build_type()]  # type: ignore[misc] # a type made at run time
         if not self.is_struct:
@@ -270,7 +268,7 @@ class _Node:
         members: list[tuple[str, Any, Any]] = []
         for key, node in self.keys.items():
             kind = node.build_type()
-            # An absent struct is an empty one, so that its absent members are found unset.
+            # The default of a struct is an empty struct, so that its members read as UNSET.
             default: Any = kind() if node.is_struct else () if node.is_list else UNSET
             members.append((self.attribute_name(key), kind, default))
         names = {self.attribute_name(key): key for key in self.keys}
@@ -278,12 +276,12 @@ class _Node:
 
 
 def _make_getter(node: _Node, steps: Steps, *, strict: bool) -> _Getter:
-    """What takes the value at ``steps`` out of a decoded ``node``; UNSET if it isn't there."""
+    """Return a function that gets the value at ``steps`` of a decoded ``node``, or UNSET."""
     names: list[str] = []
     while steps and node.is_struct and isinstance(steps[0], str):
         names.append(node.attribute_name(steps[0]))
         node, steps = node.keys[steps[0]], steps[1:]
-    here: _Getter = attrgetter(".".join(names)) if names else lambda found: found
+    here: _Getter = attrgetter(".".join(names)) if names else lambda decoded: decoded
     if not steps:
         return here
     step = steps[0]

@@ -1,10 +1,8 @@
-"""One condition on one label, and what labels may be.
+"""Conditions on labels, the syntax of label keys and values, and the error of invalid selectors.
 
-Source: apimachinery's ``labels`` and ``validation`` packages, whose error texts are kept word for
-word (recording 21), so that the test server can answer with them. How conditions are written down
-is ``label_text``'s and ``label_mappings``'.
-
-How a selector that doesn't parse is reported: the server's sentence, then the place.
+Source: apimachinery's ``labels`` and ``validation`` packages. Their error texts are kept word for
+word (recording 21), so that the test server can answer with them. The error of a selector that
+doesn't parse has the server's sentence, then the selector with the place marked.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ __all__ = [
 
 
 LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">", "<"]
-"""How a label is compared. ``>`` and ``<`` compare integers, as the server does."""
+"""The operator of a condition. ``>`` and ``<`` compare integers, as the server does."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,10 +36,10 @@ class LabelRequirement:
     key: str
     operator: LabelOperator
     values: tuple[str, ...] = ()
-    """Sorted, without doubles; empty for ``exists`` and ``!``."""
+    """The values, sorted, without duplicates; empty for ``exists`` and ``!``."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels fulfils the condition."""
+        """Return True if an object with these labels fulfils the condition."""
         value = labels.get(self.key)
         match self.operator:
             case "exists":
@@ -73,7 +71,7 @@ class LabelRequirement:
                 return f"{self.key}{self.operator}{self.values[0]}"
 
 
-# -- what a label may be (apimachinery's validation package) -----------------------------------
+# -- the syntax of labels (apimachinery's validation package) ----------------------------------
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -81,7 +79,7 @@ _PREFIX = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 
 _INTEGERS = range(-(2**63), 2**63)
-"""What a label is compared as: Go's int64."""
+"""The integers that a label is compared as: Go's int64."""
 
 _NAME_LIMIT = 63
 """The longest label value, and name part of a key: the length of a DNS label."""
@@ -108,7 +106,7 @@ _VALUE_RULE = (
 
 
 def parse_integer(text: str) -> int | None:
-    """The number that a server would take it for."""
+    """Return the integer that a server reads in ``text``, or ``None``."""
     if len(text) > _NAME_LIMIT or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -116,7 +114,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def key_problem(key: str) -> str:
-    """What is wrong with a label key; empty if nothing is."""
+    """Return the problem of a label key, empty if it is valid."""
     problem = "; ".join(_key_problems(key))
     return f'<nil>: Invalid value: "{key}": {problem}' if problem else ""
 
@@ -142,7 +140,7 @@ def _key_problems(key: str) -> Iterator[str]:
 
 
 def value_problem(key: str, index: int, value: str) -> str:
-    """What is wrong with a label value; empty if nothing is."""
+    """Return the problem of a label value, empty if it is valid."""
     problems: list[str] = []
     if len(value.encode()) > _NAME_LIMIT:
         problems.append(f"must be no more than {_NAME_LIMIT} bytes")
@@ -154,10 +152,10 @@ def value_problem(key: str, index: int, value: str) -> str:
 
 
 END_OF_TEXT = "at the end"
-"""Said beside the mark of a text that stops too early: the server says only ``found ''``."""
+"""The text beside the mark if a selector stops too early: the server says only ``found ''``."""
 
 
 def selector_error(problem: str, text: str, position: int) -> InvalidSelector:
-    """The error. Its first line is what an API server would say, the rest marks the place."""
+    """Return the error. Its first line is an API server's message, the rest marks the place."""
     mark = "^" if position < len(text) else f"^ {END_OF_TEXT}"
     return InvalidSelector(f"{problem}\n    {text}\n    {' ' * position}{mark}")

@@ -1,12 +1,10 @@
-"""Label selectors: their canonical form, and matching.
+"""Label selectors and field selectors: parsing, the canonical form, and matching.
 
-One is written as text (``label_text``) or as a mapping (``label_mappings``); either way it is a
-set of ``requirements``.
+A label selector is written as text or as a mapping. Both forms are parsed into a sorted set of
+requirements, whose text is the canonical form.
 
-Field selectors: the grammar with its escapes, and matching.
-
-Source: apimachinery's ``fields`` package. Which fields a resource can be selected by is the
-server's business (recording 22): any path parses here.
+A field selector has a grammar with escapes. Source: apimachinery's ``fields`` package. Any path
+parses here, since each resource of a server supports other fields (recording 22).
 """
 
 from __future__ import annotations
@@ -28,27 +26,28 @@ __all__ = ["FieldOperator", "FieldRequirement", "FieldSelector", "FieldValues", 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Conditions on labels that must all hold; none of them selects everything.
+    """Conditions on labels that must all hold. An empty selector selects everything.
 
-    Two selectors are equal iff their canonical forms are: ``a==b``, ``a in (b)`` and ``{"a": "b"}``
-    are one selector, and the order of conditions doesn't count.
+    Two selectors are equal if and only if their canonical forms are: ``a==b``, ``a in (b)`` and
+    ``{"a": "b"}`` are one selector, and the order of conditions doesn't count.
     """
 
     requirements: tuple[LabelRequirement, ...] = ()
 
     @classmethod
     def parse(cls, selector: str | LabelMapping | None) -> LabelSelector:
-        """The selector that a text or a mapping means.
+        """Parse a text or a mapping.
 
         Args:
-            selector: ``app=web,tier in (a, b),!canary`` and so on; or labels with the value that
-                each must have, or a list of values; or what objects carry, with ``matchLabels``
-                and ``matchExpressions``. ``None`` and what is empty select everything.
+            selector: a text such as ``app=web,tier in (a, b),!canary``; or a mapping of labels to
+                a value or a list of values; or the selector of a Kubernetes object, with
+                ``matchLabels`` and ``matchExpressions``. ``None``, an empty text and an empty
+                mapping select everything.
 
         Raises:
-            InvalidSelector: it doesn't parse, or a key or value can't be a label's. The message
+            InvalidSelector: the selector doesn't parse, or has an invalid key or value. The message
                 is the server's sentence, then the text with the place marked.
-            TypeError: something in the mapping is of another type.
+            TypeError: a member of the mapping has another type.
         """
         if isinstance(selector, str):
             found = parse_label_text(selector)
@@ -57,7 +56,7 @@ class LabelSelector:
         return cls(tuple(sorted(set(found))))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Return True if an object with these labels is selected."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
@@ -69,8 +68,8 @@ class LabelSelector:
 
 FieldOperator: TypeAlias = Literal["=", "!="]
 FieldValues: TypeAlias = Mapping[str, str] | Callable[[str], str]
-"""Where the value of a path is found: a mapping (a path without a value has the empty one), or a
-function of the path."""
+"""The values of paths: a mapping, in which an absent path has the empty value, or a function of the
+path."""
 
 _TERM = re.compile(r"(?P<path>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
 _TERM_TEXT = re.compile(r"(?:\\.|[^,\\])*\\?", re.DOTALL)
@@ -87,7 +86,7 @@ class FieldRequirement:
     value: str
 
     def matches(self, values: FieldValues) -> bool:
-        """Whether an object with these field values fulfils the condition."""
+        """Return True if an object with these field values fulfils the condition."""
         found = values(self.path) if callable(values) else values.get(self.path, "")
         return (found == self.value) is (self.operator == "=")
 
@@ -97,20 +96,21 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Conditions on fields that must all hold; none of them selects everything."""
+    """Conditions on fields that must all hold. An empty selector selects everything."""
 
     requirements: tuple[FieldRequirement, ...] = ()
 
     @classmethod
     def parse(cls, selector: str | Mapping[str, str] | None) -> FieldSelector:
-        r"""The selector that a text or a mapping of field values means.
+        r"""Parse a text or a mapping of field values.
 
         Args:
             selector: ``spec.nodeName=a,status.phase!=Running``, with ``\,``, ``\=`` and ``\\`` in
-                values; or values that must be equal; ``None`` and "" select everything.
+                values; or a mapping of paths to values that must be equal. ``None`` and "" select
+                everything.
 
         Raises:
-            InvalidSelector: it doesn't parse. The message marks where.
+            InvalidSelector: the selector doesn't parse. The message marks the place.
         """
         if isinstance(selector, str):
             found = _parse_requirements(selector)
@@ -120,7 +120,7 @@ class FieldSelector:
         return cls(tuple(sorted(set(found))))
 
     def matches(self, values: FieldValues) -> bool:
-        """Whether an object with these field values is selected."""
+        """Return True if an object with these field values is selected."""
         return all(requirement.matches(values) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
@@ -156,7 +156,7 @@ def _parse_requirement(term: str, text: str, start: int) -> FieldRequirement:
     if (end := _UNESCAPED.match(value)) and end.end() < len(value):
         position = start + found.start("value") + end.end()
         fault = value[end.end() : end.end() + 2]
-        # The server prints the rune's number for a stray '='; the sign itself says more.
+        # The server prints the number of the rune for a stray '='. The character says more.
         problem = "invalid escape sequence" if fault[0] == "\\" else "unescaped character in value"
         shown = fault if fault[0] == "\\" else fault[0]
         raise selector_error(f"invalid field selector: {problem}: {shown}", text, position)

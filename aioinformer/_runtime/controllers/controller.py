@@ -35,7 +35,6 @@ from aioinformer._runtime.controllers.options import (
 )
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
 from aioinformer._runtime.controllers.triggers import (
-    InternalTrigger,
     ObjectTrigger,
     ToKeys,
     Trigger,
@@ -43,7 +42,7 @@ from aioinformer._runtime.controllers.triggers import (
     check_to_keys,
 )
 from aioinformer._runtime.controllers.workers import Workers
-from aioinformer._runtime.delivery.handlers import handler_name
+from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
@@ -155,7 +154,7 @@ class Controller:
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
-        own = ObjectTrigger(informer.name, self._workers.enqueue)
+        own = InternalHandler(ObjectTrigger(informer.name, self._workers.enqueue))
         self._add_source(
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
@@ -191,7 +190,8 @@ class Controller:
                 "namespaced; use watches() instead of owns()"
             )
         informer.check_bytes("owns() reads ownerReferences in")
-        trigger = InternalTrigger(self._make_trigger(informer, ControllerOf(owner)))
+        # A child whose body can't be converted for the program still triggers its owner.
+        trigger = InternalHandler(self._make_trigger(informer, ControllerOf(owner)))
         self._add_source(TriggerSource(informer, trigger, filter))
         return self
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from aioinformer._core.controllers.queue_items import QueueStatistics
 from aioinformer._core.controllers.reconcile import FailingKey
+from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook

@@ -17,11 +17,9 @@ from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
-from aioinformer._runtime.delivery.handlers import InternalHandler
 
 __all__ = [
     "Enqueue",
-    "InternalTrigger",
     "ObjectTrigger",
     "ToKeys",
     "Trigger",
@@ -72,7 +70,7 @@ def _reason_for(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
     return Reason(cause, informer), Priority.LOW if low else Priority.NORMAL
 
 
-class ObjectTrigger(InternalHandler):
+class ObjectTrigger:
     """A handler that requests the key of each event's object."""
 
     def __init__(self, informer: str, enqueue: Enqueue) -> None:
@@ -160,21 +158,3 @@ class Trigger(Generic[T]):
 def _is_key_list(given: object) -> bool:
     """Return True if this is a list of keys. A string is iterable, but its elements are letters."""
     return isinstance(given, Iterable) and not isinstance(given, str)
-
-
-class InternalTrigger(InternalHandler):
-    """A trigger whose ``to_keys`` belongs to the library and reads objects as the cache holds them.
-
-    So a child whose body can't be converted for the program still triggers its owner.
-    """
-
-    def __init__(self, trigger: Trigger[KubeObject]) -> None:
-        """Pass each event to ``trigger`` without a conversion."""
-        self._trigger = trigger
-
-    def __call__(self, event: Event[Any]) -> None:
-        """Request the keys that an event affects."""
-        self._trigger(event)
-
-    def __repr__(self) -> str:
-        return repr(self._trigger)

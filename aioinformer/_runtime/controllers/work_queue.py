@@ -18,10 +18,10 @@ from threading import get_ident
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from aioinformer._core.controllers.queue_items import Priority, QueueStatistics
+from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.work_queue import KeyQueue
-from aioinformer._core.instrumentation import Metrics
+from aioinformer._core.instrumentation import Metrics, QueueStatistics
 from aioinformer._runtime.controllers.options import resolve_alias
 from aioinformer._runtime.delivery.listener import loop_time
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -368,7 +368,7 @@ class WorkQueue(Generic[K]):
                 self._metrics.queue_ended(self.name, self.statistics)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        # One timer for the earliest key; a hundred thousand timers would burden the loop's heap.
+        # One timer for the earliest key, instead of one for each delayed key.
         due = self._keys.delays.next_due
         if self._timer is not None:
             self._timer.cancel()

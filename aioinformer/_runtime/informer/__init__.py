@@ -3,12 +3,16 @@
 DeltaQueue ──▶ pump ──▶ Indexer
                  └──▶ every listener of subscriptions
 
-informer_key    the identity under which callers share one informer
+options         the options of an informer, and the keywords that callers write
+informer_key    the key under which callers share one informer
 pump            pops a delta, applies it and distributes its events in one step
-subscriptions   the listeners of an informer, and the resync timer
-waiters         ``wait_for`` and ``wait_until``
+resync_timer    when each listener gets the cached state again
+subscriptions   the listeners of an informer: handlers and streams
+waiters         tasks that wait for a state of the cache
+cache_reader    ``wait_for`` and ``wait_until``, with timeouts and checks of the caller
 live_lister     reads of the cache that yield to the loop
 verifier        comparison of the cache with the server, once or periodically
+status          health and gauges
 informer        one resource: all of these parts
 factory         one informer per resource, scope, selectors and shape; start and end of all
 """

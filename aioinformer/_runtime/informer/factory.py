@@ -84,8 +84,9 @@ class InformerEntry(Struct, eq=False):
         return tuple(each.unfinished_work for each in self.informer.unfinished)
 
     def check_overrides(self, overrides: Mapping[str, Any]) -> None:
-        """Raise unless the informer has these options already: it is shared, and can't have two
-        values of one option.
+        """Raise unless the informer has these options already.
+
+        A shared informer can't have two values of one option.
 
         Raises:
             UsageError: an option has another value.

@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, Generic
 
@@ -25,7 +24,6 @@ from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
-from aioinformer._core.instrumentation import Levels
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
@@ -46,6 +44,7 @@ from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.informer.subscriptions import ListenerRegistry
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -62,9 +61,6 @@ log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
-
-MAX_REJECTED_KEYS = 100
-"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
 
 
 class SharedInformer(Generic[T]):
@@ -132,6 +128,13 @@ class SharedInformer(Generic[T]):
             on_error=options.on_error,
         )
         self._pump.on_rejected = self._reporter.object_rejected
+        self._status = InformerStatus(
+            self._reporter,
+            self._queue,
+            self._indexer,
+            self._pump,
+            lambda: self._reflector.strategy,
+        )
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
         self._listeners: ListenerRegistry[T] = ListenerRegistry(
@@ -141,7 +144,7 @@ class SharedInformer(Generic[T]):
             self._reporter,
             self._task_group,
             resync=options.resync,
-            describe=self._describe,
+            describe=self._status.describe,
         )
         self._reader: CacheReader[T] = CacheReader(
             self.name,
@@ -150,7 +153,7 @@ class SharedInformer(Generic[T]):
             self._pump,
             self._listeners,
             namespace=namespace,
-            describe=self._describe,
+            describe=self._status.describe,
         )
         self._verifier = PeriodicVerifier(
             options.verify_every,
@@ -483,44 +486,7 @@ class SharedInformer(Generic[T]):
     @property
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
-        status, state = self._reporter.status, self._indexer.state
-        return Health(
-            state=status.state,
-            since=status.since,
-            error=status.error,
-            retry_in=status.retry_in,
-            synced=state.synced,
-            resource_version=state.resource_version,
-            objects=len(state.objects),
-            rejected=tuple(map(str, islice(self._indexer.rejected, MAX_REJECTED_KEYS))),
-            rejections=len(self._indexer.rejected),
-            unconverted=0 if self._view is None else self._view.failures,
-            blocked_by=self._pump.blocked_by,
-            fresh=status.fresh,
-            strategy=self._reflector.strategy,
-            rewinds=self._reporter.rewinds,
-            verified=status.verified,
-            differences=status.differences,
-        )
-
-    def _describe(self) -> str:
-        return str(self.health)
-
-    def _read_levels(self) -> Levels:
-        """Return the gauges for metrics; called in any thread, so it reads attributes only."""
-        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
-        version = state.resource_version
-        return Levels(
-            resource_version=int(version) if version.isdecimal() else 0,
-            freshness_seconds=float("inf") if fresh is None else fresh,
-            queue_entries=len(fifo),
-            queue_bytes=fifo.size,
-            objects=len(state.objects),
-            rejected=len(self._indexer.rejected),
-            pending=self._pump.pending,
-            blocking=len(self._pump.blocked_by),
-            synced=state.synced,
-        )
+        return self._status.health()
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -541,7 +507,7 @@ class SharedInformer(Generic[T]):
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         self._on_fatal = on_fatal
         reporter = self._reporter
-        reporter.metrics.informer_started(reporter.label, self._read_levels)
+        reporter.metrics.informer_started(reporter.label, self._status.levels)
         try:
             await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
@@ -552,7 +518,7 @@ class SharedInformer(Generic[T]):
         finally:
             self._pump.end()
             reporter.trace.closed()
-            reporter.metrics.informer_ended(reporter.label, self._read_levels)
+            reporter.metrics.informer_ended(reporter.label, self._status.levels)
 
     async def _run_tasks(self) -> None:
         parts = {

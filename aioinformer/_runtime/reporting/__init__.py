@@ -2,8 +2,10 @@
 
 reflector, pump, handlers ──▶ reporter ──▶ health, log, on_error, metrics
 
-health         the public state of one informer, and the problems in it
-reporter       the one place that turns a problem into health, log lines and metrics
-safe_metrics   a program's metrics object, whose exceptions are caught
-safe_tracing   a program's tracing object, whose exceptions are caught
+health         the public state of one informer
+error_hook     the program's error hook, and the limit on logged tracebacks
+reporter       turns what an informer's parts report into health, log lines, metrics and problems
+safe_call      calls of the program's instrumentation, whose exceptions are caught
+safe_metrics   metrics that never raise
+safe_tracing   spans that never raise
 """

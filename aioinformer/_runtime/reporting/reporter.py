@@ -149,10 +149,10 @@ class InformerReporter:
 
     def _log_end(self, error: FetchError, transition: Transition) -> None:
         if transition.next_request is NextRequest.LIST:
-            said = "%s: WatchList is not available, falling back to LIST: %s"
+            message = "%s: WatchList is not available, falling back to LIST: %s"
         else:
-            said = "%s: %s"
-        log.log(_LEVELS[transition.log], said, self._informer, describe_error(error))
+            message = "%s: %s"
+        log.log(_LEVELS[transition.log], message, self._informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""

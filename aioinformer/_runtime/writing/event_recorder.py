@@ -116,7 +116,6 @@ class EventRecorder:
             raise UsageError("an EventRecorder needs the name of its controller")
         check_hook(on_error)
         host = socket.gethostname() or "unknown"
-        # An instance is part of no object's name, but a slash would look like a namespace.
         default_instance = f"{controller.replace('/', '-')}-{host}"
         self._events = events
         self._reporter = ReportingController(controller, instance or default_instance)

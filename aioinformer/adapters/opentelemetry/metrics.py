@@ -30,8 +30,13 @@ from opentelemetry.metrics import (
     get_meter_provider,
 )
 
-from aioinformer._core.controllers.queue_items import QueueStatistics, ReadQueue
-from aioinformer._core.instrumentation import Levels, Metrics, ReadLevels
+from aioinformer._core.instrumentation import (
+    Levels,
+    Metrics,
+    QueueStatistics,
+    ReadLevels,
+    ReadQueue,
+)
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
     HANDLER_SECONDS,

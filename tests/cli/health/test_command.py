@@ -1,4 +1,4 @@
-"""``aioinformer health``: what is found, how it is told, and the exit code."""
+"""``aioinformer health``: checks, the report, and the exit code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_what_must_not_be_listed_says_what_to_do(server: ApiServer) -> Non
     assert finding.error.endswith("log in again, or get a fresh kubeconfig")
 
 
-async def test_what_must_not_be_watched_is_told_from_that(server: ApiServer) -> None:
+async def test_a_forbidden_watch_is_distinguished_from_a_forbidden_list(server: ApiServer) -> None:
     with server.faults.forbid(verb="watch"):
         finding = await found(server, "pods")
 
@@ -162,7 +162,7 @@ async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -
     assert 0 < report.latency <= report.slowest
 
 
-async def test_who_may_not_read_the_version_is_told_so_and_no_more(server: ApiServer) -> None:
+async def test_a_forbidden_version_is_reported_without_an_error(server: ApiServer) -> None:
     report = ServerReport(url=server.url)
     with server.faults.status(403, reason="Forbidden", verb="get", times=1):
         async with Client(server.url, token="secret-1") as client:
@@ -171,7 +171,7 @@ async def test_who_may_not_read_the_version_is_told_so_and_no_more(server: ApiSe
     assert (report.version, report.latency) == ("(version not readable)", None)
 
 
-# -- how it is told ----------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------
 
 
 def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:

@@ -24,21 +24,21 @@ def test_a_notice_is_one_line_under_the_programs_name() -> None:
 
 def test_a_status_is_for_terminals_only() -> None:
     stream = io.StringIO()
-    notices = Messages(stream)
-    notices.show_status("waiting")
-    notices.show("b")
+    messages = Messages(stream)
+    messages.show_status("waiting")
+    messages.show("b")
 
     assert stream.getvalue() == "aioinformer: b\n"
 
 
 def test_a_status_is_painted_over_and_stays_below_notices() -> None:
     stream = Tty()
-    notices = Messages(stream)
-    notices.show_status("waiting 1")
-    notices.show_status("waiting 2")
-    notices.show("b")
-    notices.show_status("")
-    notices.show("c")
+    messages = Messages(stream)
+    messages.show_status("waiting 1")
+    messages.show_status("waiting 2")
+    messages.show("b")
+    messages.show_status("")
+    messages.show("c")
 
     erase = "\r\x1b[K"
     assert stream.getvalue() == (
@@ -54,14 +54,14 @@ def test_a_status_fits_into_one_line() -> None:
 
 
 def test_diverted_notices_go_to_the_listener_until_the_end() -> None:
-    stream, heard = io.StringIO(), list[str]()
-    notices = Messages(stream)
-    with notices.redirect(heard.append):
-        notices.show("a")
-        notices.show_record("b")
-    notices.show("c")
+    stream, received = io.StringIO(), list[str]()
+    messages = Messages(stream)
+    with messages.redirect(received.append):
+        messages.show("a")
+        messages.show_record("b")
+    messages.show("c")
 
-    assert heard == ["a", "b"]
+    assert received == ["a", "b"]
     assert stream.getvalue() == "aioinformer: c\n"
 
 
@@ -116,7 +116,7 @@ def test_logging_is_as_before_afterwards() -> None:
 
 def test_a_stream_that_is_closed_does_no_harm() -> None:
     stream = io.StringIO()
-    notices = Messages(stream)
+    messages = Messages(stream)
     stream.close()
 
-    notices.show("nobody hears this")
+    messages.show("nobody hears this")

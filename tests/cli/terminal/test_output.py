@@ -106,7 +106,7 @@ async def test_a_file_is_written_without_waiting(tmp_path: Path) -> None:
         ({"TERM": "dumb"}, False, False),
     ],
 )
-def test_a_terminal_has_colours_unless_told_otherwise(
+def test_a_terminal_has_colours_unless_they_are_switched_off(
     environment: dict[str, str], terminal: bool, colour: bool
 ) -> None:
     """https://no-color.org: set and not empty."""

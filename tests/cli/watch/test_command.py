@@ -233,7 +233,7 @@ async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
     assert (code, err) == (143, "")
 
 
-async def test_a_lost_connection_is_told_in_a_line_and_the_watch_goes_on(
+async def test_a_lost_connection_is_reported_in_a_line_and_the_watch_continues(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     async with started_cli("watch", "pods", "--kubeconfig", config, env=env) as run:
@@ -300,7 +300,7 @@ def _config(path: Path, server: str, **more: str) -> str:
     return str(path)
 
 
-async def test_a_forbidden_list_is_told_and_tried_again(
+async def test_a_forbidden_list_is_reported_and_retried(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     async with http_server(_forbid) as server:
@@ -456,7 +456,9 @@ async def test_a_server_that_is_not_there_is_named(
     assert server.url.removeprefix("http://") in said
 
 
-async def test_a_wrong_token_is_told_without_the_token(env: dict[str, str], tmp_path: Path) -> None:
+async def test_a_wrong_token_is_reported_without_the_token(
+    env: dict[str, str], tmp_path: Path
+) -> None:
     async with ApiServer(token="right") as server:
         wrong = ApiServer(server.cluster, port=int(server.url.rpartition(":")[2]), token="secret-1")
         config = str(wrong.kubeconfig(tmp_path / "wrong"))

@@ -148,7 +148,7 @@ def test_good_and_bad_news_have_colours() -> None:
     )
 
 
-def test_what_was_there_at_first_is_told_from_what_comes() -> None:
+def test_initial_objects_look_different_from_later_ones() -> None:
     table = printed(colour=True)
     table.format_header([], NOW)
 

@@ -12,6 +12,7 @@ from aioinformer._client.auth.credentials import (
     ExplicitServer,
     FixedAuthorization,
     FixedTls,
+    Proxy,
     create_ssl_context,
     parse_proxy_url,
     parse_server_url,
@@ -118,14 +119,14 @@ def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
 
 
 def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:
-    url, header = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
+    proxy = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
 
-    assert str(url) == "http://proxy.example:3128"
-    assert header == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
+    assert str(proxy.url) == "http://proxy.example:3128"
+    assert proxy.authorization == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
 
 
 def test_a_proxy_without_a_user_needs_no_header() -> None:
-    assert parse_proxy_url("http://proxy.example:3128") == (URL("http://proxy.example:3128"), "")
+    assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
 
 
 @pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
@@ -139,7 +140,7 @@ def test_no_repr_shows_a_secret() -> None:
     shown = [
         fixed,
         ExplicitServer(SERVER, "canary"),
-        Credentials(SERVER, fixed, proxy_authorization="Basic canary"),
+        Credentials(SERVER, fixed, proxy=Proxy(URL("http://proxy"), "Basic canary")),
     ]
 
     assert not any("canary" in repr(each) for each in shown)

@@ -300,6 +300,7 @@ async def test_a_proxy_is_taken_with_its_password_apart(tmp_path: Path) -> None:
         write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
     )
 
-    assert str(credentials.proxy) == "http://proxy.example:3128"
-    assert credentials.proxy_authorization.startswith("Basic ")
+    assert credentials.proxy is not None
+    assert str(credentials.proxy.url) == "http://proxy.example:3128"
+    assert credentials.proxy.authorization.startswith("Basic ")
     assert CANARY not in repr(credentials)

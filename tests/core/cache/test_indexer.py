@@ -577,7 +577,7 @@ def test_what_is_told_adds_up_to_what_is_held(
     operations: list[Change | dict[str, tuple[str, str]]],
 ) -> None:
     """A listener that only knows the events holds the very objects of the cache."""
-    indexer, told = Indexer({"node": by_node}), dict[ObjectKey, KubeObject]()
+    indexer, reported = Indexer({"node": by_node}), dict[ObjectKey, KubeObject]()
     for version, operation in enumerate(operations, start=1):
         events: list[Event] = []
         if isinstance(operation, dict):
@@ -590,26 +590,26 @@ def test_what_is_told_adds_up_to_what_is_held(
             kind, name, uid, node = operation
             indexer.apply(delta(kind, pod(name, rv=str(version), uid=uid, node=node)), events)
         for event in events:
-            hear(told, event)
-        assert {name: id(obj) for name, obj in told.items()} == {
+            receive(reported, event)
+        assert {name: id(obj) for name, obj in reported.items()} == {
             name: id(obj) for name, obj in indexer.state.objects.items()
         }
         assert nodes(indexer) == nodes(holding(*indexer.state.objects.values()))
         assert indexer.state.resource_version == str(version)
 
 
-def hear(told: dict[ObjectKey, KubeObject], event: Event) -> None:
+def receive(reported: dict[ObjectKey, KubeObject], event: Event) -> None:
     """What a listener makes of an event, with the order of events checked."""
     match event:
         case Added(obj):
-            assert obj.key not in told
-            told[obj.key] = obj
+            assert obj.key not in reported
+            reported[obj.key] = obj
         case Updated(old, new):
-            assert told[new.key] is old
+            assert reported[new.key] is old
             assert old.uid == new.uid
-            told[new.key] = new
+            reported[new.key] = new
         case Deleted(obj):
-            assert told.pop(obj.key).uid == obj.uid
+            assert reported.pop(obj.key).uid == obj.uid
 
 
 def test_of_duplicates_in_the_first_list_one_is_told() -> None:
@@ -691,12 +691,12 @@ def test_an_object_in_another_version_of_its_resource_is_another_state() -> None
 
 
 def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_it() -> None:
-    gone = pod("a")
-    indexer = holding(gone)
+    removed = pod("a")
+    indexer = holding(removed)
     replacement = indexer.replace(Replaced([], "50", reason="resource_gone"))
     finish(replacement)
 
-    assert replacement.commit() == [Deleted(gone, "resource_gone")]
+    assert replacement.commit() == [Deleted(removed, "resource_gone")]
 
 
 # -- what is in memory already -------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("withheld", "reason"),
+    ("excluded", "reason"),
     [
         (ExcludedObject.of(pod("a", rv="2"), ValueError()), None),
         (ExcludedObject.of(pod("a", rv="2")), "dropped"),
@@ -85,9 +85,9 @@ def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
     ],
 )
 def test_what_was_held_stays_if_a_newer_version_of_it_is_rejected(
-    withheld: ExcludedObject, reason: DeleteReason | None
+    excluded: ExcludedObject, reason: DeleteReason | None
 ) -> None:
-    assert removal_reason(pod("a"), withheld) == reason
+    assert removal_reason(pod("a"), excluded) == reason
 
 
 def test_another_object_is_no_update() -> None:

@@ -246,7 +246,7 @@ def test_models_are_compared_after_the_server_went_back_in_time() -> None:
 
 STATES = st.lists(
     st.tuples(
-        st.sampled_from("ab"), st.sampled_from(["fits", "misfit", "dropped", "gone", "list"])
+        st.sampled_from("ab"), st.sampled_from(["fits", "misfit", "dropped", "deleted", "list"])
     ),
     max_size=12,
 )
@@ -256,7 +256,7 @@ STATES = st.lists(
 @given(STATES)
 def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, str]]) -> None:
     """Whether changes come one by one or in lists, and against a model that is a dict."""
-    indexer, server, told = holding(), dict[str, KubeObject](), dict[ObjectKey, str]()
+    indexer, server, reported = holding(), dict[str, KubeObject](), dict[ObjectKey, str]()
     good = dict[str, str]()
     for number, (name, what) in enumerate(history, 2):
         events: list[Event] = []
@@ -264,25 +264,25 @@ def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, st
         seen = {"misfit": misfit(name, rv=rv), "dropped": dropped(name, rv=rv)}.get(what, obj)
         if what == "list":
             events = relist(indexer, server.values(), rv=rv)
-        elif what != "gone":
+        elif what != "deleted":
             indexer.apply(updated(seen), events)
             server[name] = seen
         elif name in server:
             indexer.apply(deleted(seen), events)
             del server[name]
-        if what in ("dropped", "gone"):
+        if what in ("dropped", "deleted"):
             good.pop(name, None)
         elif what == "fits":
             good[name] = rv
         for event in events:
             if isinstance(event, Deleted):
-                del told[event.key]
+                del reported[event.key]
             else:
-                told[event.key] = event.obj.resource_version
+                reported[event.key] = event.obj.resource_version
         rejected = {n for n, each in server.items() if type(each) is ExcludedObject and each.error}
 
         assert held(indexer) == good
-        assert told == {key(name): version for name, version in good.items()}
+        assert reported == {key(name): version for name, version in good.items()}
         assert {each.name for each in indexer.rejected} == rejected
 
 

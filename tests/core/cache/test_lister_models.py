@@ -160,7 +160,7 @@ def test_a_conversion_can_not_cancel_who_reads() -> None:
 # -- filters -----------------------------------------------------------------------------------
 
 
-def told(passing: Filter[Any], shape: Shape[Any], event: Event) -> Event | None:
+def reported(passing: Filter[Any], shape: Shape[Any], event: Event) -> Event | None:
     failures: list[BaseException] = []
     result = EventFilter(passing, lambda _, error: failures.append(error), view=shape.view()).apply(
         event
@@ -173,8 +173,8 @@ def test_a_filter_gets_what_programs_see() -> None:
     a, b = pod("a"), pod("b")
     converting: Shape[str] = Shape.of(convert=shout)
 
-    assert told(lambda text: text == "A", converting, Added(a)) == Added(a)
-    assert told(lambda text: text == "A", converting, Added(b)) is None
+    assert reported(lambda text: text == "A", converting, Added(a)) == Added(a)
+    assert reported(lambda text: text == "A", converting, Added(b)) is None
 
 
 def test_a_predicate_reads_the_object_itself() -> None:
@@ -182,8 +182,8 @@ def test_a_predicate_reads_the_object_itself() -> None:
     converting: Shape[str] = Shape.of(convert=shout)
     wanted = where("spec.nodeName", "node-1") & changed("spec")
 
-    assert told(wanted, converting, Updated(old, new)) == Deleted(old, "filtered")
-    assert told(changed("spec"), converting, Updated(old, new)) == Updated(old, new)
+    assert reported(wanted, converting, Updated(old, new)) == Deleted(old, "filtered")
+    assert reported(changed("spec"), converting, Updated(old, new)) == Updated(old, new)
 
 
 @pytest.mark.parametrize(

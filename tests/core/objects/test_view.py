@@ -75,7 +75,7 @@ def test_events_of_models_know_the_key(event: Event) -> None:
 
 
 def test_the_key_of_an_event_that_a_program_made_is_not_known() -> None:
-    with pytest.raises(TypeError, match="of a Pod alone nobody knows the key"):
+    with pytest.raises(TypeError, match="cannot derive a key from a Pod"):
         str(Added(held("a").model).key)
 
 
@@ -140,7 +140,7 @@ def test_an_object_is_converted_once_while_it_is_among_the_last() -> None:
     conversion(a)
 
     assert converter.asked.count("a") == 2
-    assert repr(conversion).endswith(f"kept={MAX_CONVERTED}>")
+    assert repr(conversion).endswith(f"results={MAX_CONVERTED}>")
 
 
 def test_another_version_is_another_object() -> None:
@@ -188,7 +188,7 @@ def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
     def clumsy(_: KubeObject) -> None:
         raise Silent
 
-    with pytest.raises(ModelMismatch, match=r"Silent: \(and it can't be printed\)"):
+    with pytest.raises(ModelMismatch, match=r"Silent: \(its message can't be shown\)"):
         Conversion(clumsy)(pod("a"))
 
 
@@ -242,4 +242,4 @@ def test_a_snapshot_shows_objects_as_somebody_looks() -> None:
     assert list(snapshot) == [key("a"), key("b")]
     assert not converter.asked
     assert snapshot[key("a")] == "a@1"
-    assert repr(snapshot) == "<Snapshot objects=2>"
+    assert repr(snapshot) == "<ObjectSnapshot objects=2>"

@@ -54,9 +54,9 @@ def test_a_predicate_that_can_not_be_meant_is_an_error_at_once() -> None:
         labelled("app in")
     with pytest.raises(InvalidPath):
         where("spec.", 1)
-    with pytest.raises(ValueError, match=r"~where\('spec\.a', None\)` is any"):
+    with pytest.raises(ValueError, match=r"~where\('spec\.a', None\)$"):
         where("spec.a")
-    with pytest.raises(ValueError, match="which fields"):
+    with pytest.raises(ValueError, match=r"changed\(\) has no field"):
         changed()
 
 
@@ -141,18 +141,18 @@ def everything(obj: KubeObject) -> bool:
 
 @pytest.mark.parametrize("other", [labels_changed, everything, ODD & labels_changed], ids=repr)
 def test_nothing_else_joins_the_two(other: object) -> None:
-    with pytest.raises(TypeError, match="can be joined by & alone"):
+    with pytest.raises(TypeError, match="can be joined by & only"):
         ODD | cast("ObjectPredicate", other)  # pyright: ignore[reportUnusedExpression] - it raises
-    with pytest.raises(TypeError, match="can be joined by & alone"):
+    with pytest.raises(TypeError, match="can be joined by & only"):
         labels_changed | cast("ChangePredicate", ODD)  # pyright: ignore[reportUnusedExpression]
 
 
 def test_of_both_together_there_is_no_other_and_no_opposite() -> None:
     both: Any = where("spec.nodeName", "here") & changed("spec")
 
-    with pytest.raises(TypeError, match=r"~\(.*\): a predicate of objects and one of changes"):
+    with pytest.raises(TypeError, match=r"~\(.*\): a predicate of objects and a predicate of changes"):
         _ = ~both
-    with pytest.raises(TypeError, match="joined by & alone"):
+    with pytest.raises(TypeError, match="joined by & only"):
         _ = both | both
 
 

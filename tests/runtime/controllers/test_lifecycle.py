@@ -17,7 +17,7 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
 )
-from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._core.instrumentation import ReadQueue
 from aioinformer._runtime.controllers.lifecycle import PENDING_LIMIT
 from aioinformer.errors import Forbidden, NotRunning, ShutdownIncomplete
 from aioinformer.testing import ClusterSource, Faults

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aioinformer import FastSlow, NoMetrics, ObjectKey, Priority, RateLimiter, WorkQueue
-from aioinformer._core.controllers.queue_items import ReadQueue
+from aioinformer._core.instrumentation import ReadQueue
 from aioinformer._runtime.controllers.work_queue import KEYS_PER_STEP
 from aioinformer.errors import QueueShutDown, UsageError
 from aioinformer.testing.simulation.loop import run

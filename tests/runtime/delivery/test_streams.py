@@ -392,7 +392,9 @@ async def test_a_stream_that_is_dropped_without_being_left_warns_and_frees_its_m
         await streams[0].__aenter__()
         assert "listeners=1" in repr(informer)
 
-        with pytest.warns(ResourceWarning, match="stream of pods was garbage-collected before it was left"):
+        with pytest.warns(
+            ResourceWarning, match="stream of pods was garbage-collected before it was left"
+        ):
             streams.clear()
         await yield_to_loop(2)
 

@@ -93,16 +93,16 @@ async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
         error_response(410, "Expired"),
         list_response(body("b", 4), body("c", 25), version="30"),
     )
-    heard: list[Event] = []
+    received: list[Event] = []
     informer = SharedInformer(source, backoff=FAST_BACKOFF)
-    informer.add_handler(heard.append)
+    informer.add_handler(received.append)
 
     async with running_in_background(informer.run()):
-        await wait_until(lambda: len(heard) == 4)
+        await wait_until(lambda: len(received) == 4)
 
-    assert in_short(heard) == ["Added a", "Added b", "Deleted a", "Added c"]
-    assert isinstance(heard[2], Deleted)
-    assert heard[2].reason == "vanished"
+    assert in_short(received) == ["Added a", "Added b", "Deleted a", "Added c"]
+    assert isinstance(received[2], Deleted)
+    assert received[2].reason == "vanished"
 
 
 async def test_indexes_find_objects() -> None:
@@ -176,50 +176,50 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
 
 
 async def test_a_handler_from_before_the_start_hears_everything() -> None:
-    cluster, heard = cluster_with_pods("a"), list[Event]()
+    cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
-    registration = informer.add_handler(heard.append)
+    registration = informer.add_handler(received.append)
 
     async with running_informer(informer):
         await registration.wait_synced(timeout=5)
         create(cluster, "b")
-        await wait_until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(received) == 2)
 
-    assert heard[0] == Added(heard[0].obj, initial=True)
-    assert in_short(heard) == ["Added a", "Added b"]
+    assert received[0] == Added(received[0].obj, initial=True)
+    assert in_short(received) == ["Added a", "Added b"]
 
 
 async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
-    cluster, heard = cluster_with_pods("a", "b"), list[Event]()
+    cluster, received = cluster_with_pods("a", "b"), list[Event]()
     async with running_informer(pod_informer(cluster)) as informer:
-        registration = informer.add_handler(heard.append)
+        registration = informer.add_handler(received.append)
         create(cluster, "c")
         await registration.wait_synced(timeout=5)
-        await wait_until(lambda: len(heard) == 3)
+        await wait_until(lambda: len(received) == 3)
 
-    assert sorted(in_short(heard[:2])) == ["Added a", "Added b"]
-    assert all(isinstance(event, Added) and event.initial for event in heard[:2])
-    assert heard[2] == Added(heard[2].obj)
+    assert sorted(in_short(received[:2])) == ["Added a", "Added b"]
+    assert all(isinstance(event, Added) and event.initial for event in received[:2])
+    assert received[2] == Added(received[2].obj)
 
 
 async def test_a_handler_may_add_another() -> None:
-    cluster, heard = cluster_with_pods("a"), list[Event]()
+    cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
 
     async def first(event: Event) -> None:
         if isinstance(event, Added):
-            informer.add_handler(heard.append)
+            informer.add_handler(received.append)
 
     informer.add_handler(first)
     async with running_informer(informer):
-        await wait_until(lambda: len(heard) == 1)
+        await wait_until(lambda: len(received) == 1)
         assert len(informer.registrations) == 2
 
-    assert in_short(heard) == ["Added a"]
+    assert in_short(received) == ["Added a"]
 
 
 async def test_a_handler_may_remove_itself_and_another() -> None:
-    cluster, heard = cluster_with_pods("a"), list[Event]()
+    cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
 
     async def first(event: Event) -> None:
@@ -227,14 +227,14 @@ async def test_a_handler_may_remove_itself_and_another() -> None:
         other.remove()
 
     mine = informer.add_handler(first)
-    other = informer.add_handler(heard.append)
+    other = informer.add_handler(received.append)
     async with running_informer(informer):
         await wait_until(lambda: informer.registrations == ())
         create(cluster, "b")
         await wait_until(lambda: len(informer.lister) == 2)
         await yield_to_loop()
 
-    assert len(heard) <= 1, "removed before the second event"
+    assert len(received) <= 1, "removed before the second event"
 
 
 async def test_calls_come_in_order_and_one_at_a_time() -> None:
@@ -256,28 +256,28 @@ async def test_calls_come_in_order_and_one_at_a_time() -> None:
 
 
 async def test_the_decorators_hear_what_their_names_say() -> None:
-    cluster, heard = cluster_with_pods("a"), list[str]()
+    cluster, received = cluster_with_pods("a"), list[str]()
     informer = pod_informer(cluster)
 
     @informer.on_add
     async def appeared(obj: KubeObject, *, initial: bool) -> None:
-        heard.append(f"add {obj.name} initial={initial}")
+        received.append(f"add {obj.name} initial={initial}")
 
     @informer.on_update
     def moved(old: KubeObject, new: KubeObject, *, resync: bool) -> None:
-        heard.append(f"update {old.labels.get('value')} {new.labels.get('value')} {resync}")
+        received.append(f"update {old.labels.get('value')} {new.labels.get('value')} {resync}")
 
     @informer.on_delete
     async def went(obj: KubeObject, *, reason: str) -> None:
-        heard.append(f"delete {obj.name} {reason}")
+        received.append(f"delete {obj.name} {reason}")
 
     async with running_informer(informer):
         label_pod(cluster, "a", "1")
-        await wait_until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(received) == 2)
         cluster.delete("pods", "a")
-        await wait_until(lambda: len(heard) == 3)
+        await wait_until(lambda: len(received) == 3)
 
-    assert heard == ["add a initial=True", "update None 1 False", "delete a deleted"]
+    assert received == ["add a initial=True", "update None 1 False", "delete a deleted"]
     assert [callable(each) for each in (appeared, moved, went)] == [True] * 3
 
 
@@ -291,17 +291,17 @@ async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
 
 
 async def test_a_handler_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    cluster, heard = cluster_with_pods("a"), list[Event]()
+    cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
 
     def clumsy(event: Event) -> None:
         raise ValueError("clumsy")
 
     registration = informer.add_handler(clumsy)
-    informer.add_handler(heard.append)
+    informer.add_handler(received.append)
     async with running_informer(informer):
         label_pod(cluster, "a", "1")
-        await wait_until(lambda: len(heard) == 2 and registration.statistics().errors == 2)
+        await wait_until(lambda: len(received) == 2 and registration.statistics().errors == 2)
         assert informer.health.state == "watching"
 
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -333,18 +333,18 @@ async def test_a_handler_sees_the_context_in_which_it_was_added() -> None:
 
 async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() -> None:
     cluster, free = cluster_with_pods(), asyncio.Event()
-    heard, brisk = list[Event](), list[Event]()
+    received, brisk = list[Event](), list[Event]()
     informer = pod_informer(cluster)
 
     async def stuck(event: Event) -> None:
-        heard.append(event)
+        received.append(event)
         await free.wait()
 
     informer.add_handler(stuck, limit=2, overflow="block")
     informer.add_handler(brisk.append)
     async with running_informer(informer):
         create(cluster, "a")
-        await wait_until(lambda: len(heard) == 1)
+        await wait_until(lambda: len(received) == 1)
         create(cluster, "b", "c", "d", "e")
         await wait_until(lambda: bool(informer.health.blocked_by))
         await yield_to_loop()
@@ -356,7 +356,7 @@ async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() 
         assert in_short(brisk) == ["Added a", "Added b", "Added c"]
 
         free.set()
-        await wait_until(lambda: len(heard) == len(brisk) == 5)
+        await wait_until(lambda: len(received) == len(brisk) == 5)
         assert informer.health.blocked_by == ()
         assert len(informer.lister) == 5
 
@@ -392,14 +392,14 @@ async def test_a_limit_is_at_least_one() -> None:
 async def test_a_resync_tells_the_state_again_and_asks_the_server_nothing() -> None:
     source = scripted_lister_watcher(list_response(body("a", 3)), watch_response(never_ends=True))
     informer = SharedInformer(source, resync=0.002, backoff=SLOW_BACKOFF)
-    heard: list[Event] = []
-    informer.add_handler(heard.append)
+    received: list[Event] = []
+    informer.add_handler(received.append)
 
     async with running_informer(informer):
-        await wait_until(lambda: len(heard) >= 3)
+        await wait_until(lambda: len(received) >= 3)
 
-    obj = heard[0].obj
-    assert heard[1] == heard[2] == Updated(obj, obj, resync=True)
+    obj = received[0].obj
+    assert received[1] == received[2] == Updated(obj, obj, resync=True)
     assert len(source.requests) == 2
 
 
@@ -565,10 +565,10 @@ async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     informer = pod_informer(cluster_with_pods("a", "b"))
-    told: list[str] = []
+    reported: list[str] = []
 
     async def suicidal(event: Event) -> None:
-        told.append(event.obj.name)
+        reported.append(event.obj.name)
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
@@ -577,7 +577,7 @@ async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
     registration = informer.add_handler(suicidal)
     async with running_informer(informer):
         await registration.wait_synced(5)
-        assert sorted(told) == ["a", "b"]
+        assert sorted(reported) == ["a", "b"]
         assert registration.statistics().errors == 2
         assert informer.health.state == "watching"
     assert "suicidal" in caplog.text

@@ -89,58 +89,58 @@ def name_of(pod: Pod) -> str:
 
 
 async def test_handlers_streams_and_waits_get_models() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     class Handler:
         async def on_add(self, obj: Pod, /, *, initial: bool) -> None:
-            heard.append(f"add {obj.metadata.name} {initial}")
+            received.append(f"add {obj.metadata.name} {initial}")
 
         def on_update(self, old: Pod, new: Pod, /, *, resync: bool) -> None:
-            heard.append(f"update {old.metadata.labels} {new.metadata.labels} {resync}")
+            received.append(f"update {old.metadata.labels} {new.metadata.labels} {resync}")
 
         async def on_delete(self, obj: Pod, /, *, reason: DeleteReason) -> None:
-            heard.append(f"delete {obj.metadata.name} {reason}")
+            received.append(f"delete {obj.metadata.name} {reason}")
 
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
     pods.add_handler(Handler())
     async with running_informer(pods), pods.events() as events:
-        told = [await anext(events)]
+        reported = [await anext(events)]
         label_pod(cluster, "a", "7")  # the labels of a pod are strings
         await wait_until(lambda: bool(pods.health.rejected))
         cluster.merge_patch("pods", "a", {"metadata": {"labels": None}})
         await pods.wait_until("default/a", lambda pod: not pods.health.rejected, timeout=5)
-        told.append(await anext(events))
-        await wait_until(lambda: len(heard) == 2)
+        reported.append(await anext(events))
+        await wait_until(lambda: len(received) == 2)
         cluster.delete("pods", "a")
         await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
-        told.append(await anext(events))
-        await wait_until(lambda: len(heard) == 3)
+        reported.append(await anext(events))
+        await wait_until(lambda: len(received) == 3)
 
     model = Pod(Metadata("a"))
-    assert heard == ["add a True", "update {} {} False", "delete a deleted"]
-    assert told == [Added(model, True), Updated(model, model), Deleted(model)]
-    assert {event.key for event in told} == {ObjectKey("default", "a")}
+    assert received == ["add a True", "update {} {} False", "delete a deleted"]
+    assert reported == [Added(model, True), Updated(model, model), Deleted(model)]
+    assert {event.key for event in reported} == {ObjectKey("default", "a")}
 
 
 async def test_decorated_functions_and_threads_get_models() -> None:
-    heard: list[object] = []
+    received: list[object] = []
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
 
     @pods.on_add
     def added(obj: Pod, *, initial: bool) -> None:
-        heard.append((obj, initial))
+        received.append((obj, initial))
 
     def in_a_thread(event: Event[Pod]) -> None:
-        heard.append((event, threading.current_thread() is threading.main_thread()))
+        received.append((event, threading.current_thread() is threading.main_thread()))
 
     pods.add_handler(in_a_thread, run_in_thread=True)
     async with running_informer(pods):
-        await wait_until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(received) == 2)
 
-    assert (Pod(Metadata("a")), True) in heard
-    assert (Added(Pod(Metadata("a")), True), False) in heard
+    assert (Pod(Metadata("a")), True) in received
+    assert (Added(Pod(Metadata("a")), True), False) in received
 
 
 async def test_a_handler_of_models_that_raises_is_named_with_the_key_and_not_the_model(
@@ -155,9 +155,9 @@ async def test_a_handler_of_models_that_raises_is_named_with_the_key_and_not_the
     async with running_informer(pods):
         await wait_until(lambda: registration.statistics().errors == 1)
 
-    (said,) = [each.getMessage() for each in caplog.records if "raised at" in each.getMessage()]
-    assert "clumsy of pods raised at Added of <Pod default/a rv=" in said
-    assert "Metadata" not in said
+    (message,) = [each.getMessage() for each in caplog.records if "raised at" in each.getMessage()]
+    assert "clumsy of pods raised at Added of <Pod default/a rv=" in message
+    assert "Metadata" not in message
 
 
 async def test_a_snapshot_has_models_in_it() -> None:
@@ -175,9 +175,9 @@ async def test_streams_of_models_can_be_merged() -> None:
         running_informer(texts),
         merge(models.events(), texts.events()) as events,
     ):
-        told = [await anext(events), await anext(events)]
+        reported = [await anext(events), await anext(events)]
 
-    assert [(each.source, each.event.obj) for each in told] == [
+    assert [(each.source, each.event.obj) for each in reported] == [
         (models, Pod(Metadata("a"))),
         (texts, "b=none"),
     ]
@@ -199,12 +199,12 @@ async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
         assert "2 objects rejected" in str(pods.health)
     assert (problems[0].phase, problems[0].cause) == ("object", "rejected")
     assert isinstance(problems[0].error, ModelMismatch)
-    said = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
+    message = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
     assert any(
         "pods: pods default/a at resourceVersion" in text
         and "it doesn't fit the model Pod: ValidationError: Expected `int`, got `str`" in text
         and text.endswith("; the previous version stays cached")
-        for text in said
+        for text in message
     )
 
 
@@ -227,23 +227,23 @@ async def test_a_relist_with_misfits_deletes_nothing() -> None:
         '{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"12",'
         '"labels":{"x":"word"}}}'
     )
-    gone = error_event(410, "Expired")
+    deleted = error_event(410, "Expired")
     source = scripted_lister_watcher(
         list_response(good),
-        watch_response(gone),
+        watch_response(deleted),
         list_response(bad, version="20"),
         watch_response(never_ends=True),
     )
     pods: SharedInformer[Pod] = SharedInformer(
         source, shape=Shape.of(model=Pod), backoff=FAST_BACKOFF, watch_list=False
     )
-    told: list[Event[Pod]] = []
-    pods.add_handler(told.append)
+    reported: list[Event[Pod]] = []
+    pods.add_handler(reported.append)
     async with running_informer(pods):
         await wait_until(lambda: pods.health.rejected == ("web/a",))
 
         assert pods.lister.list() == [Pod(Metadata("a"))]
-    assert told == [Added(Pod(Metadata("a")), True)]
+    assert reported == [Added(Pod(Metadata("a")), True)]
 
 
 async def test_a_cache_of_models_can_be_verified() -> None:
@@ -293,8 +293,8 @@ async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no
     problems: list[Problem] = []
     cluster = cluster_with_pods("a")
     texts = shaped(cluster, Shape.of(convert=value), on_error=problems.append)
-    heard: list[Event[str]] = []
-    registration = texts.add_handler(heard.append, filter=lambda text: text != "never")
+    received: list[Event[str]] = []
+    registration = texts.add_handler(received.append, filter=lambda text: text != "never")
     async with running_informer(texts):
         label_pod(cluster, "a", "bad")
         await wait_until(lambda: bool(problems))
@@ -303,9 +303,9 @@ async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no
         with pytest.raises(ModelMismatch):
             await texts.wait_until("default/a", lambda text: text == "a=good", timeout=5)
         label_pod(cluster, "a", "good")
-        await wait_until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(received) == 2)
 
-        assert heard == [Added("a=none", True), Added("a=good")]
+        assert received == [Added("a=none", True), Added("a=good")]
         assert registration.statistics().errors == 0
         assert texts.health.unconverted > 0
         assert "convert= failed" in str(texts.health)
@@ -341,8 +341,8 @@ async def test_a_scan_gives_way_between_conversions() -> None:
 async def test_a_transform_comes_before_everything_else() -> None:
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), indexers={"spec": field("spec")})
-    told: list[Event] = []
-    pods.add_handler(told.append)
+    reported: list[Event] = []
+    pods.add_handler(reported.append)
     async with running_informer(pods):
         assert pods.lister["default/a"]["spec"] == "cut"
         assert len(pods.lister.by_index("spec", "cut")) == 1
@@ -353,32 +353,33 @@ async def test_a_transform_comes_before_everything_else() -> None:
         await pods.wait_until("default/a", lambda pod: pod is not None, timeout=5)
         cluster.delete("pods", "a")
         await pods.wait_until("default/a", lambda pod: pod is None, timeout=5)
-        await wait_until(lambda: len(told) == 4)
+        await wait_until(lambda: len(reported) == 4)
 
     kinds = [
-        (type(event).__name__, event.reason if isinstance(event, Deleted) else "") for event in told
+        (type(event).__name__, event.reason if isinstance(event, Deleted) else "")
+        for event in reported
     ]
     assert kinds == [("Added", ""), ("Deleted", "dropped"), ("Added", ""), ("Deleted", "deleted")]
-    assert all(event.obj["spec"] == "cut" for event in told)
+    assert all(event.obj["spec"] == "cut" for event in reported)
 
 
 async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
     problems: list[Problem] = []
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), on_error=problems.append)
-    told: list[Event] = []
-    pods.add_handler(told.append)
+    reported: list[Event] = []
+    pods.add_handler(reported.append)
     async with running_informer(pods):
         version = pods.lister["default/a"].resource_version
         label_pod(cluster, "a", "raise")
         await wait_until(lambda: pods.health.rejected == ("default/a",))
         assert pods.lister["default/a"].resource_version == version
         cluster.delete("pods", "a")  # in a last state at which it raises as well
-        await wait_until(lambda: len(told) == 2)
+        await wait_until(lambda: len(reported) == 2)
 
         assert not pods.health.rejected
-    assert isinstance(told[-1], Deleted)
-    assert told[-1].obj.resource_version == version
+    assert isinstance(reported[-1], Deleted)
+    assert reported[-1].obj.resource_version == version
     assert isinstance(problems[0].error, TransformFailed)
     assert isinstance(problems[0].error.__cause__, ValueError)
 

@@ -68,9 +68,9 @@ class Writer:
 
     def _change(self) -> None:
         obj = self._new()
-        gone = self._random.random() < 0.3
-        self.indexer.apply(Delta("Deleted" if gone else "Updated", obj), [])
-        if gone:
+        deleted = self._random.random() < 0.3
+        self.indexer.apply(Delta("Deleted" if deleted else "Updated", obj), [])
+        if deleted:
             self._objects.pop(obj.key, None)
         else:
             self._objects[obj.key] = obj

@@ -35,7 +35,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 @dataclass(slots=True, eq=False)
-class Works:
+class Pipeline:
     """A pump between a queue and a cache."""
 
     index: IndexFunction | None = None
@@ -93,60 +93,60 @@ def taken(listener: Listener) -> list[Event]:
 
 
 async def test_what_is_queued_is_applied_and_told_to_everybody() -> None:
-    works = Works()
-    one, other = works.listener(), works.listener()
+    pipeline = Pipeline()
+    one, other = pipeline.listener(), pipeline.listener()
     old, new = pod("a", 1), pod("a", 2)
 
-    async with works.pumping():
-        works.queue.feed([Delta("Added", old), Delta("Updated", new), Delta("Deleted", new)])
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.feed([Delta("Added", old), Delta("Updated", new), Delta("Deleted", new)])
+        await pipeline.drained()
 
     assert taken(one) == taken(other) == [Added(old), Updated(old, new), Deleted(new)]
-    assert works.cached == {}
+    assert pipeline.cached == {}
 
 
 async def test_a_bookmark_moves_the_version_of_the_cache_when_its_turn_comes() -> None:
-    works = Works()
-    listener = works.listener(limit=1)
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=1)
 
-    async with works.pumping():
-        works.add(pod("a", 1), pod("b", 2))
-        works.queue.feed([Bookmark("9")])
+    async with pipeline.pumping():
+        pipeline.add(pod("a", 1), pod("b", 2))
+        pipeline.queue.feed([Bookmark("9")])
         await yield_to_loop()
-        assert works.version() == "1", "the mailbox is full"
+        assert pipeline.version() == "1", "the mailbox is full"
         taken(listener)
         await yield_to_loop()
-        assert works.version() == "2", "full again"
+        assert pipeline.version() == "2", "full again"
         taken(listener)
-        await works.drained()
-        assert works.version() == "9"
+        await pipeline.drained()
+        assert pipeline.version() == "9"
 
 
 async def test_a_change_is_cached_before_it_is_told() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
     seen: list[str] = []
 
     async def consume() -> None:
         event = await listener.next()
         assert event is not None
-        seen.append(works.cached[event.obj.name])
+        seen.append(pipeline.cached[event.obj.name])
 
-    async with works.pumping():
+    async with pipeline.pumping():
         consumer = asyncio.create_task(consume())
-        works.add(pod("a", 7))
+        pipeline.add(pod("a", 7))
         await consumer
 
     assert seen == ["7"]
 
 
 async def test_more_changes_than_one_batch_are_all_told() -> None:
-    works = Works()
-    listener = works.listener(limit=BATCH_SIZE * 4)
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=BATCH_SIZE * 4)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(BATCH_SIZE * 3 + 1)))
+        await pipeline.drained()
 
     assert [event.obj.name for event in taken(listener)] == [
         f"p-{n}" for n in range(BATCH_SIZE * 3 + 1)
@@ -154,42 +154,42 @@ async def test_more_changes_than_one_batch_are_all_told() -> None:
 
 
 async def test_a_pump_without_listeners_fills_the_cache_all_the_same() -> None:
-    works = Works()
+    pipeline = Pipeline()
 
-    async with works.pumping():
-        works.add(pod("a", 1))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(pod("a", 1))
+        await pipeline.drained()
 
-    assert works.cached == {"a": "1"}
+    assert pipeline.cached == {"a": "1"}
 
 
 # -- whole states -----------------------------------------------------------------------------
 
 
 async def test_the_first_state_is_told_as_initial_and_makes_the_cache_synced() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
 
-    async with works.pumping():
-        assert not works.pump.synced.is_set()
-        works.queue.replace([pod("a", 1)], "10")
-        await works.drained()
-        assert works.pump.synced.is_set()
+    async with pipeline.pumping():
+        assert not pipeline.pump.synced.is_set()
+        pipeline.queue.replace([pod("a", 1)], "10")
+        await pipeline.drained()
+        assert pipeline.pump.synced.is_set()
 
     assert taken(listener) == [Added(pod("a", 1), initial=True)]
     assert listener.synced
 
 
 async def test_a_later_state_is_told_as_its_difference() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
 
-    async with works.pumping():
-        works.queue.replace([pod("a", 1), pod("b", 2), pod("c", 3)], "10")
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1), pod("b", 2), pod("c", 3)], "10")
+        await pipeline.drained()
         taken(listener)
-        works.queue.replace([pod("a", 1), pod("b", 12), pod("d", 13)], "20")
-        await works.drained()
+        pipeline.queue.replace([pod("a", 1), pod("b", 12), pod("d", 13)], "20")
+        await pipeline.drained()
 
     assert taken(listener) == [
         Deleted(pod("c", 3), "vanished"),
@@ -199,14 +199,14 @@ async def test_a_later_state_is_told_as_its_difference() -> None:
 
 
 async def test_a_state_larger_than_a_mailbox_does_not_wait_for_room() -> None:
-    works = Works()
-    listener = works.listener(limit=1)
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=1)
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(50)], "100")
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(50)], "100")
+        await pipeline.drained()
 
-    assert len(works.cached) == len(taken(listener)) == 50
+    assert len(pipeline.cached) == len(taken(listener)) == 50
 
 
 def slow_index(obj: KubeObject) -> str:
@@ -218,30 +218,30 @@ def slow_index(obj: KubeObject) -> str:
 
 
 async def test_a_large_state_is_staged_in_steps_and_appears_at_once() -> None:
-    works = Works(slow_index)
-    listener = works.listener()
+    pipeline = Pipeline(slow_index)
+    listener = pipeline.listener()
     sizes: set[int] = set()
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
-        while not works.pump.synced.is_set():
-            sizes.add(len(works.cached))
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+        while not pipeline.pump.synced.is_set():
+            sizes.add(len(pipeline.cached))
             await asyncio.sleep(0)
-        await works.drained()
+        await pipeline.drained()
 
     assert sizes == {0}
-    assert len(works.cached) == 300
+    assert len(pipeline.cached) == 300
     assert len(taken(listener)) == 300
 
 
 async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
-    works = Works(slow_index)
+    pipeline = Pipeline(slow_index)
     turns = 0
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
         await yield_to_loop(2)
-        while not works.pump.synced.is_set():
+        while not pipeline.pump.synced.is_set():
             turns += 1
             await asyncio.sleep(0)
 
@@ -250,45 +250,45 @@ async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
 
 async def test_what_is_deleted_while_a_large_state_is_staged_is_gone_afterwards() -> None:
     """The deletion is of an object that only the state under way has (simulation)."""
-    works = Works(slow_index)
+    pipeline = Pipeline(slow_index)
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
         await yield_to_loop(3)
-        assert not works.pump.synced.is_set()
-        works.queue.feed([Delta("Deleted", pod("p-7", 1001))])
-        await works.drained()
+        assert not pipeline.pump.synced.is_set()
+        pipeline.queue.feed([Delta("Deleted", pod("p-7", 1001))])
+        await pipeline.drained()
 
-    assert len(works.cached) == 299
-    assert "p-7" not in works.cached
+    assert len(pipeline.cached) == 299
+    assert "p-7" not in pipeline.cached
 
 
 async def test_a_large_old_state_is_let_go_of_in_steps_after_the_new_one_is_told() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(100)], "1000")
-        works.queue.replace([pod("new", 1001)], "1001")
-        works.add(pod("next", 1002))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(100)], "1000")
+        pipeline.queue.replace([pod("new", 1001)], "1001")
+        pipeline.add(pod("next", 1002))
+        await pipeline.drained()
 
-    assert works.cached == {"new": "1001", "next": "1002"}
+    assert pipeline.cached == {"new": "1001", "next": "1002"}
     assert taken(listener)[-2:] == [Added(pod("new", 1001)), Added(pod("next", 1002))]
 
 
 async def test_who_joins_while_a_state_is_staged_hears_the_old_one_then_the_change() -> None:
-    works = Works(slow_index)
+    pipeline = Pipeline(slow_index)
 
-    async with works.pumping():
-        works.queue.replace([pod("old", 1)], "10")
-        await works.drained()
-        works.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("old", 1)], "10")
+        await pipeline.drained()
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(300)], "1000")
         await yield_to_loop(3)
-        assert works.cached == {"old": "1"}
-        listener = works.listener()
+        assert pipeline.cached == {"old": "1"}
+        listener = pipeline.listener()
         first = listener.next_nowait()
-        await works.drained()
+        await pipeline.drained()
 
     rest = taken(listener)
     assert first == Added(pod("old", 1), initial=True)
@@ -300,80 +300,80 @@ async def test_who_joins_while_a_state_is_staged_hears_the_old_one_then_the_chan
 
 
 async def test_a_late_listener_hears_each_cached_object_once() -> None:
-    works = Works()
+    pipeline = Pipeline()
 
-    async with works.pumping():
-        works.queue.replace([pod("a", 1)], "10")
-        await works.drained()
-        listener = works.listener()
-        works.add(pod("b", 11))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1)], "10")
+        await pipeline.drained()
+        listener = pipeline.listener()
+        pipeline.add(pod("b", 11))
+        await pipeline.drained()
 
     assert taken(listener) == [Added(pod("a", 1), initial=True), Added(pod("b", 11))]
 
 
 async def test_a_listener_from_before_the_first_state_is_not_synced_until_then() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
 
     assert taken(listener) == []
     assert not listener.statistics().synced
-    async with works.pumping():
-        works.queue.replace([], "10")
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([], "10")
+        await pipeline.drained()
 
     assert taken(listener) == []
     assert listener.statistics().synced
 
 
 async def test_who_joins_behind_changes_but_before_the_first_state_hears_them_unsynced() -> None:
-    works = Works()
+    pipeline = Pipeline()
 
-    async with works.pumping():
-        works.add(pod("a", 1))
-        await works.drained()
-        listener = works.listener()
+    async with pipeline.pumping():
+        pipeline.add(pod("a", 1))
+        await pipeline.drained()
+        listener = pipeline.listener()
         assert taken(listener) == [Added(pod("a", 1), initial=True)]
         assert not listener.statistics().synced
-        works.queue.replace([pod("a", 1), pod("b", 2)], "10")
-        await works.drained()
+        pipeline.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await pipeline.drained()
 
     assert taken(listener) == [Added(pod("b", 2), initial=True)]
     assert listener.statistics().synced
 
 
 async def test_a_resync_tells_the_cached_state_again() -> None:
-    works = Works()
-    listener = works.listener()
+    pipeline = Pipeline()
+    listener = pipeline.listener()
     obj = pod("a", 1)
 
-    async with works.pumping():
-        works.queue.replace([obj], "10")
-        await works.drained()
-        works.pump.resync(works.pump.listeners)
+    async with pipeline.pumping():
+        pipeline.queue.replace([obj], "10")
+        await pipeline.drained()
+        pipeline.pump.resync(pipeline.pump.listeners)
 
     assert taken(listener) == [Added(obj, initial=True), Updated(obj, obj, resync=True)]
 
 
 async def test_a_listener_that_was_closed_is_not_in_the_audience() -> None:
-    works = Works()
-    one, other = works.listener(), works.listener()
+    pipeline = Pipeline()
+    one, other = pipeline.listener(), pipeline.listener()
 
     one.close(drop=True)
 
-    assert works.pump.listeners == [other]
+    assert pipeline.pump.listeners == [other]
 
 
 async def test_the_end_closes_every_listener_and_wakes_who_waits_for_the_first_state() -> None:
-    works = Works()
-    listener = works.listener()
-    works.queue.replace([pod("a", 1)], "10")
-    async with works.pumping():
+    pipeline = Pipeline()
+    listener = pipeline.listener()
+    pipeline.queue.replace([pod("a", 1)], "10")
+    async with pipeline.pumping():
         pass
 
-    works.pump.end()
+    pipeline.pump.end()
 
-    assert works.pump.synced.is_set()
+    assert pipeline.pump.synced.is_set()
     assert await listener.next() == Added(pod("a", 1), initial=True)
     assert await listener.next() is None
 
@@ -382,46 +382,46 @@ async def test_the_end_closes_every_listener_and_wakes_who_waits_for_the_first_s
 
 
 async def test_a_full_mailbox_stops_the_cache_and_others_hear_what_was_applied() -> None:
-    works = Works()
-    works.listener("slow", limit=2)
-    brisk = works.listener("brisk", limit=100)
+    pipeline = Pipeline()
+    pipeline.listener("slow", limit=2)
+    brisk = pipeline.listener("brisk", limit=100)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
         await yield_to_loop()
-        assert list(works.cached) == ["p-0", "p-1"]
+        assert list(pipeline.cached) == ["p-0", "p-1"]
         assert [event.obj.name for event in taken(brisk)] == ["p-0", "p-1"]
-        assert works.blocked_by() == ("slow",)
+        assert pipeline.blocked_by() == ("slow",)
 
 
 async def test_who_is_stuck_is_named_also_after_taking_a_little() -> None:
     """The gate opens at half a mailbox, so that being full isn't what keeps it closed."""
-    works = Works()
-    slow = works.listener("slow", limit=4)
-    works.listener("brisk", limit=5)
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow", limit=4)
+    pipeline.listener("brisk", limit=5)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(9)))
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(9)))
         await yield_to_loop()
         slow.next_nowait()
         await yield_to_loop()
-        assert len(works.cached) == 4
-        assert works.blocked_by() == ("slow",)
+        assert len(pipeline.cached) == 4
+        assert pipeline.blocked_by() == ("slow",)
 
 
 async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
-    works = Works()
-    slow = works.listener("slow", limit=2)
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow", limit=2)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
         await yield_to_loop()
         names: list[str] = []
         while len(names) < 5:
             event = await slow.next()
             assert event is not None
             names.append(event.obj.name)
-        assert works.blocked_by() == ()
+        assert pipeline.blocked_by() == ()
 
     assert names == [f"p-{n}" for n in range(5)]
 
@@ -429,55 +429,57 @@ async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
 @pytest.mark.parametrize("limit", [8, 255, 256, 1024])
 async def test_a_plain_handler_that_blocks_hears_everything(limit: int) -> None:
     """It takes a batch in one go, and nobody sees that there is room until it asks for more."""
-    works, heard = Works(), list[Event]()
-    plain = make_registration(heard.append, limit=limit, overflow="block", gate=works.pump.gate)
-    works.pump.join(plain.listener)
+    pipeline, received = Pipeline(), list[Event]()
+    plain = make_registration(
+        received.append, limit=limit, overflow="block", gate=pipeline.pump.gate
+    )
+    pipeline.pump.join(plain.listener)
 
-    async with handling(plain), works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(4000)))
-        await wait_until(lambda: len(heard) == 4000)
+    async with handling(plain), pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(4000)))
+        await wait_until(lambda: len(received) == 4000)
 
 
 async def test_it_goes_on_when_the_full_mailbox_is_gone() -> None:
-    works = Works()
-    slow = works.listener("slow", limit=2)
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow", limit=2)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(5)))
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(5)))
         await yield_to_loop()
         slow.close(drop=True)
-        await works.drained()
-        assert works.blocked_by() == ()
+        await pipeline.drained()
+        assert pipeline.blocked_by() == ()
 
-    assert len(works.cached) == 5
+    assert len(pipeline.cached) == 5
 
 
 async def test_of_two_full_mailboxes_both_have_to_be_drained() -> None:
-    works = Works()
-    one, other = works.listener("one", limit=2), works.listener("other", limit=2)
+    pipeline = Pipeline()
+    one, other = pipeline.listener("one", limit=2), pipeline.listener("other", limit=2)
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(3)))
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(3)))
         await yield_to_loop()
-        assert works.blocked_by() == ("one", "other")
+        assert pipeline.blocked_by() == ("one", "other")
         taken(one)
         await yield_to_loop()
-        assert works.blocked_by() == ("other",)
+        assert pipeline.blocked_by() == ("other",)
         taken(other)
-        await works.drained()
+        await pipeline.drained()
 
-    assert len(works.cached) == 3
+    assert len(pipeline.cached) == 3
 
 
 async def test_a_recreated_object_may_put_a_mailbox_over_its_limit_by_one() -> None:
-    works = Works()
-    listener = works.listener(limit=2)
+    pipeline = Pipeline()
+    listener = pipeline.listener(limit=2)
 
-    async with works.pumping():
-        works.add(pod("a", 1, uid="first"), pod("a", 2, uid="second"), pod("b", 3))
+    async with pipeline.pumping():
+        pipeline.add(pod("a", 1, uid="first"), pod("a", 2, uid="second"), pod("b", 3))
         await yield_to_loop()
         assert listener.statistics().pending == 3
-        assert works.cached == {"a": "2"}
+        assert pipeline.cached == {"a": "2"}
 
 
 # -- those who merge --------------------------------------------------------------------------
@@ -489,96 +491,99 @@ def versions(count: int, name: str = "a", first: int = 1) -> list[KubeObject]:
 
 
 async def test_a_listener_that_merges_stops_nobody() -> None:
-    works = Works()
-    slow = works.listener("slow", 2, "coalesce")
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow", 2, "coalesce")
 
-    async with works.pumping():
-        works.add(*versions(1000))
-        await works.drained()
-        assert works.cached == {"a": "1000"}
-        assert works.blocked_by() == ()
+    async with pipeline.pumping():
+        pipeline.add(*versions(1000))
+        await pipeline.drained()
+        assert pipeline.cached == {"a": "1000"}
+        assert pipeline.blocked_by() == ()
 
     assert slow.mailbox.pending <= 2
     assert taken(slow)[-1].obj == pod("a", 1000)
 
 
 async def test_a_listener_that_overflows_ends_and_the_others_are_not_disturbed() -> None:
-    works = Works()
-    strict, other = works.listener("strict", 2, "error"), works.listener(limit=10)
+    pipeline = Pipeline()
+    strict, other = pipeline.listener("strict", 2, "error"), pipeline.listener(limit=10)
 
-    async with works.pumping():
-        works.add(*versions(3))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(*versions(3))
+        await pipeline.drained()
 
     assert strict.failure is not None
-    assert works.pump.listeners == [other]
+    assert pipeline.pump.listeners == [other]
     assert len(taken(other)) == 3
 
 
 async def test_a_stuck_listener_that_merges_holds_its_bound_over_many_relists() -> None:
     """What a list has changed would otherwise pile up: lists times objects."""
-    works = Works()
-    stuck, brisk = works.listener("stuck", 4, "coalesce"), works.listener("brisk", 4, "coalesce")
+    pipeline = Pipeline()
+    stuck, brisk = (
+        pipeline.listener("stuck", 4, "coalesce"),
+        pipeline.listener("brisk", 4, "coalesce"),
+    )
     objects, lists = 200, 20
 
-    async with works.pumping():
+    async with pipeline.pumping():
         for number in range(lists):
-            works.queue.replace(
+            pipeline.queue.replace(
                 [pod(f"p-{n}", number * 1000 + n) for n in range(objects)], f"{number * 1000}"
             )
             if number % 5 == 4:
-                works.add(pod("p-0", number * 1000 + 999))
-            await works.drained()
+                pipeline.add(pod("p-0", number * 1000 + 999))
+            await pipeline.drained()
             assert stuck.mailbox.pending <= 2 * objects
             taken(brisk)
 
     view = {event.obj.name: event.obj.resource_version for event in taken(stuck)}
-    assert view == works.cached
+    assert view == pipeline.cached
     assert stuck.statistics().delivered <= 4 * objects, "found, merged, and the last list's"
 
 
 async def test_the_pump_waits_until_a_listener_that_blocks_has_heard_of_the_last_list() -> None:
-    works = Works()
-    slow = works.listener("slow")
-    works.queue.replace([pod("a", 1)], "10")
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow")
+    pipeline.queue.replace([pod("a", 1)], "10")
 
-    async with works.pumping():
+    async with pipeline.pumping():
         taken(slow)
-        works.queue.replace([pod("a", 12)], "20")
-        works.queue.replace([pod("a", 22)], "30")
+        pipeline.queue.replace([pod("a", 12)], "20")
+        pipeline.queue.replace([pod("a", 22)], "30")
         await yield_to_loop()
-        assert works.version() == "20"
-        assert works.blocked_by() == ("slow",)
+        assert pipeline.version() == "20"
+        assert pipeline.blocked_by() == ("slow",)
         assert taken(slow) == [Updated(pod("a", 1), pod("a", 12))]
-        await works.drained()
-        assert works.version() == "30"
-        assert works.blocked_by() == ()
+        await pipeline.drained()
+        assert pipeline.version() == "30"
+        assert pipeline.blocked_by() == ()
 
 
 async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_gone() -> None:
-    works = Works()
-    slow = works.listener("slow")
-    works.queue.replace([pod("a", 1)], "10")
+    pipeline = Pipeline()
+    slow = pipeline.listener("slow")
+    pipeline.queue.replace([pod("a", 1)], "10")
 
-    async with works.pumping():
+    async with pipeline.pumping():
         taken(slow)
-        works.queue.replace([pod("a", 12)], "20")
-        works.queue.replace([pod("a", 22)], "30")
+        pipeline.queue.replace([pod("a", 12)], "20")
+        pipeline.queue.replace([pod("a", 22)], "30")
         await yield_to_loop()
         slow.close(drop=True)
-        await works.drained()
-        assert works.version() == "30"
+        await pipeline.drained()
+        assert pipeline.version() == "30"
 
 
 async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
     """A limit for that many events is no reason to hold the loop while they are merged."""
-    works = Works()
+    pipeline = Pipeline()
     limit = 16 * MAX_MERGED
-    slow = works.listener("slow", limit, "coalesce")
+    slow = pipeline.listener("slow", limit, "coalesce")
 
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(limit + 1)))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(limit + 1)))
+        await pipeline.drained()
         await wait_until(lambda: not slow.mailbox.needs_merge)
 
     assert slow.statistics().pending == limit + 1, "so many keys"
@@ -587,7 +592,7 @@ async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
 
 async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once() -> None:
     """All of them look at each change before the loop is given way."""
-    works, turns = Works(), list[int]()
+    pipeline, turns = Pipeline(), list[int]()
     going = True
 
     def turn() -> None:
@@ -603,12 +608,12 @@ async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once(
         return event
 
     for name in ("one", "other"):
-        mailbox = Mailbox(holds=works.indexer.holds, event_map=slow)
-        works.pump.join(Listener(name, mailbox, works.pump.gate))
+        mailbox = Mailbox(holds=pipeline.indexer.holds, event_map=slow)
+        pipeline.pump.join(Listener(name, mailbox, pipeline.pump.gate))
     turn()
-    async with works.pumping():
-        works.add(*(pod(f"p-{n}", n) for n in range(200)))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(*(pod(f"p-{n}", n) for n in range(200)))
+        await pipeline.drained()
     going = False
 
     assert sum(turns) == 400
@@ -622,15 +627,15 @@ async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once(
 
 
 async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> None:
-    works = Works()
+    pipeline = Pipeline()
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(BATCH_SIZE + 1)], "1000")
-        await works.drained()
-        one, other = works.listener(), works.listener()
-        works.add(pod("p-0", 1001))
-        await works.drained()
-        late = works.listener()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(BATCH_SIZE + 1)], "1000")
+        await pipeline.drained()
+        one, other = pipeline.listener(), pipeline.listener()
+        pipeline.add(pod("p-0", 1001))
+        await pipeline.drained()
+        late = pipeline.listener()
 
     first, second, third = taken(one), taken(other), taken(late)
     assert first == second
@@ -640,33 +645,33 @@ async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> 
 
 
 async def test_who_joins_without_a_replay_hears_what_follows_and_is_synced() -> None:
-    works = Works()
+    pipeline = Pipeline()
 
-    async with works.pumping():
-        works.queue.replace([pod("a", 1)], "10")
-        await works.drained()
-        mailbox = Mailbox(holds=works.indexer.holds)
-        listener = Listener("a stream", mailbox, works.pump.gate)
-        works.pump.join(listener, replay=False)
-        works.add(pod("b", 11))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1)], "10")
+        await pipeline.drained()
+        mailbox = Mailbox(holds=pipeline.indexer.holds)
+        listener = Listener("a stream", mailbox, pipeline.pump.gate)
+        pipeline.pump.join(listener, replay=False)
+        pipeline.add(pod("b", 11))
+        await pipeline.drained()
 
     assert taken(listener) == [Added(pod("b", 11))]
     assert listener.synced
 
 
 async def test_a_resync_goes_to_those_who_are_due() -> None:
-    works = Works()
-    one, other = works.listener(), works.listener()
-    works.pump.resync([one])
+    pipeline = Pipeline()
+    one, other = pipeline.listener(), pipeline.listener()
+    pipeline.pump.resync([one])
     assert taken(one) == [], "nothing is cached yet"
 
-    async with works.pumping():
-        works.queue.replace([pod("a", 1)], "10")
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1)], "10")
+        await pipeline.drained()
         for listener in (one, other):
             taken(listener)
-        works.pump.resync([one])
+        pipeline.pump.resync([one])
 
     assert [event.obj for event in taken(one)] == [pod("a", 1)]
     assert taken(other) == []
@@ -686,7 +691,7 @@ class Ear:
     view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     initial: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         match event:
             case Added(obj, initial):
                 assert obj.key not in self.view
@@ -708,8 +713,8 @@ class Churn:
     """A queue fed at random, and listeners that come, hear and go at random."""
 
     def __init__(self, seed: int) -> None:
-        self.works = Works()
-        self.ears: list[Ear] = []
+        self.pipeline = Pipeline()
+        self.joined_listeners: list[Ear] = []
         self._random = Random(seed)
         self._version = 0
         self._server: dict[str, KubeObject] = {}
@@ -725,45 +730,45 @@ class Churn:
                 self._relist()
             case "join":
                 self._join()
-            case "leave" if self.ears:
-                ear = self.ears.pop(chance.randrange(len(self.ears)))
+            case "leave" if self.joined_listeners:
+                ear = self.joined_listeners.pop(chance.randrange(len(self.joined_listeners)))
                 ear.listener.close(drop=True)
             case _:
-                self.works.pump.resync(self.works.pump.listeners)
-        for ear in self.ears:
+                self.pipeline.pump.resync(self.pipeline.pump.listeners)
+        for ear in self.joined_listeners:
             while chance.random() > ear.lazy and (event := ear.listener.next_nowait()):
-                ear.hear(event)
+                ear.receive(event)
 
     def _join(self) -> None:
-        if len(self.ears) >= 8:
+        if len(self.joined_listeners) >= 8:
             return
         chance = self._random
         overflow: OverflowName = chance.choice(["coalesce", "coalesce", "block"])
-        state = self.works.indexer.state
+        state = self.pipeline.indexer.state
         found = dict(state.objects) if state.synced else {}
         ear = Ear(
-            self.works.listener(f"ear {self._version}", chance.randint(1, 6), overflow),
+            self.pipeline.listener(f"ear {self._version}", chance.randint(1, 6), overflow),
             found,
             chance.choice([0.1, 0.5]) if overflow == "block" else chance.choice([0.1, 0.7, 1.0]),
         )
-        self.ears.append(ear)
+        self.joined_listeners.append(ear)
 
     def _change(self, count: int) -> None:
         for _ in range(count):
-            gone, obj = self._one()
-            self.works.queue.feed([Delta("Deleted" if gone else "Updated", obj)])
+            deleted, obj = self._one()
+            self.pipeline.queue.feed([Delta("Deleted" if deleted else "Updated", obj)])
 
     def _relist(self) -> None:
         for _ in range(self._random.randint(0, 12)):
             self._one()
-        self.works.queue.replace(list(self._server.values()), str(self._version))
+        self.pipeline.queue.replace(list(self._server.values()), str(self._version))
 
     def _one(self) -> tuple[bool, KubeObject]:
         self._version += 1
         name = f"p-{self._random.randrange(10)}"
         uid = self._random.choice(["1", "2"])
-        gone = self._random.random() < 0.4 and name in self._server
-        if gone:
+        deleted = self._random.random() < 0.4 and name in self._server
+        if deleted:
             last = self._server.pop(name)
             return True, pod(name, self._version, uid=last.uid)
         self._server[name] = pod(name, self._version, uid=uid)
@@ -771,7 +776,7 @@ class Churn:
 
     def check(self) -> None:
         keys = 10
-        for ear in self.ears:
+        for ear in self.joined_listeners:
             box = ear.listener.statistics()
             assert box.pending <= max(box.limit + 1, 2 * keys), ear.listener
 
@@ -780,22 +785,24 @@ class Churn:
 async def test_whoever_comes_and_goes_ends_up_with_what_is_cached(seed: int) -> None:
     """Late listeners, relists, re-creations and resyncs, at random."""
     churn = Churn(seed)
-    async with churn.works.pumping():
+    async with churn.pipeline.pumping():
         for _ in range(300):
             churn.step()
             churn.check()
-            if churn.works.queue.fifo:
+            if churn.pipeline.queue.fifo:
                 await yield_to_loop(3)
-        while churn.works.queue.fifo or not all(ear.listener.mailbox.empty for ear in churn.ears):
-            for ear in churn.ears:
+        while churn.pipeline.queue.fifo or not all(
+            ear.listener.mailbox.empty for ear in churn.joined_listeners
+        ):
+            for ear in churn.joined_listeners:
                 for event in taken(ear.listener):
-                    ear.hear(event)
+                    ear.receive(event)
             await yield_to_loop(3)
 
-    assert churn.ears
-    for ear in churn.ears:
-        assert ear.view == churn.works.indexer.state.objects
-        assert ear.listener.synced == churn.works.indexer.state.synced
+    assert churn.joined_listeners
+    for ear in churn.joined_listeners:
+        assert ear.view == churn.pipeline.indexer.state.objects
+        assert ear.listener.synced == churn.pipeline.indexer.state.synced
 
 
 # -- rejected objects -------------------------------------------------------------------------
@@ -810,14 +817,14 @@ def picky_index(obj: KubeObject) -> str:
 async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_one_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    works = Works(picky_index)
-    listener = works.listener()
+    pipeline = Pipeline(picky_index)
+    listener = pipeline.listener()
 
-    async with works.pumping():
-        works.add(pod("a", 2), pod("a", 3), pod("b", 4))
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.add(pod("a", 2), pod("a", 3), pod("b", 4))
+        await pipeline.drained()
 
-    assert works.cached == {"a": "2", "b": "4"}
+    assert pipeline.cached == {"a": "2", "b": "4"}
     assert taken(listener) == [Added(pod("a", 2)), Added(pod("b", 4))]
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert record.getMessage() == (
@@ -827,21 +834,21 @@ async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_on
 
 
 async def test_so_is_an_object_of_a_list(caplog: pytest.LogCaptureFixture) -> None:
-    works = Works(picky_index)
+    pipeline = Pipeline(picky_index)
 
-    async with works.pumping():
-        works.queue.replace([pod("a", 1), pod("b", 2)], "10")
-        await works.drained()
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await pipeline.drained()
 
-    assert works.cached == {"b": "2"}
+    assert pipeline.cached == {"b": "2"}
     assert "raised at web/a" in caplog.text
 
 
 async def test_its_repr_says_for_whom_it_works() -> None:
-    works = Works()
-    works.listener()
+    pipeline = Pipeline()
+    pipeline.listener()
 
-    assert repr(works.pump).startswith("<Pump pods listeners=1 <DeltaQueue ")
+    assert repr(pipeline.pump).startswith("<Pump pods listeners=1 <DeltaQueue ")
 
 
 async def test_an_index_function_that_refuses_everything_is_logged_once_and_holds_nothing(
@@ -850,13 +857,13 @@ async def test_an_index_function_that_refuses_everything_is_logged_once_and_hold
     def broken(obj: KubeObject) -> str:
         raise KeyError(obj.name)
 
-    works = Works(broken)
+    pipeline = Pipeline(broken)
 
-    async with works.pumping():
-        works.queue.replace([pod(f"p-{n}", n) for n in range(500)], "1000")
-        await works.drained()
-        await wait_until(lambda: len(works.indexer.rejected) == 500)
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod(f"p-{n}", n) for n in range(500)], "1000")
+        await pipeline.drained()
+        await wait_until(lambda: len(pipeline.indexer.rejected) == 500)
 
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert "raised at web/p-0 and 499 others" in record.getMessage()
-    assert {error.__traceback__ for error in works.indexer.rejected.values()} == {None}
+    assert {error.__traceback__ for error in pipeline.indexer.rejected.values()} == {None}

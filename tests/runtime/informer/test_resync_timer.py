@@ -59,12 +59,12 @@ async def _for(seconds: float, informer: SharedInformer) -> None:
 
 
 def test_a_listener_is_told_again_at_the_informers_period() -> None:
-    informer, heard = informer_of("a", resync=30), Resynced()
-    informer.add_handler(heard)
+    informer, received = informer_of("a", resync=30), Resynced()
+    informer.add_handler(received)
 
     in_virtual_time(_for(100, informer))
 
-    assert heard.at == [30, 60, 90]
+    assert received.at == [30, 60, 90]
 
 
 def test_each_listener_has_a_period_of_its_own() -> None:
@@ -81,12 +81,12 @@ def test_each_listener_has_a_period_of_its_own() -> None:
 
 
 def test_a_listener_may_want_it_of_an_informer_that_does_not() -> None:
-    informer, heard = informer_of("a"), Resynced()
-    informer.add_handler(heard, resync=40)
+    informer, received = informer_of("a"), Resynced()
+    informer.add_handler(received, resync=40)
 
     in_virtual_time(_for(100, informer))
 
-    assert heard.at == [40, 80]
+    assert received.at == [40, 80]
 
 
 def test_a_listener_that_joins_later_counts_from_then() -> None:
@@ -107,10 +107,10 @@ def test_a_listener_that_joins_later_counts_from_then() -> None:
 
 
 def test_who_left_is_not_told() -> None:
-    informer, heard = informer_of("a", resync=30), Resynced()
+    informer, received = informer_of("a", resync=30), Resynced()
 
     async def main() -> None:
-        registration = informer.add_handler(heard)
+        registration = informer.add_handler(received)
         async with running_in_background(informer.run()):
             await asyncio.sleep(45)
             registration.remove()
@@ -118,7 +118,7 @@ def test_who_left_is_not_told() -> None:
 
     in_virtual_time(main())
 
-    assert heard.at == [30]
+    assert received.at == [30]
 
 
 def test_a_period_is_a_second_at_least() -> None:
@@ -153,43 +153,43 @@ def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
     informer = SharedInformer(
         scripted_lister_watcher(list_response(body("a", 1)), *refusals), resync=30, watch_list=False
     )
-    heard = Resynced()
-    informer.add_handler(heard)
+    received = Resynced()
+    informer.add_handler(received)
 
     in_virtual_time(_for(100, informer))
 
-    assert heard.at == [30, 60, 90]
+    assert received.at == [30, 60, 90]
 
 
 def test_before_the_first_state_there_is_nothing_to_tell() -> None:
-    informer, heard = SharedInformer(scripted_lister_watcher(), resync=30), Resynced()
-    informer.add_handler(heard)
+    informer, received = SharedInformer(scripted_lister_watcher(), resync=30), Resynced()
+    informer.add_handler(received)
 
     in_virtual_time(_for(100, informer))
 
-    assert heard.at == []
+    assert received.at == []
 
 
 def test_a_listener_that_is_not_through_with_it_is_not_given_another() -> None:
-    informer, heard = informer_of("a", "b", "c", resync=30), list[str]()
+    informer, received = informer_of("a", "b", "c", resync=30), list[str]()
 
     async def slow(event: Event) -> None:
         if isinstance(event, Updated):
-            heard.append(event.obj.name)
+            received.append(event.obj.name)
             await asyncio.sleep(40)
 
     informer.add_handler(slow)
 
     in_virtual_time(_for(185, informer))
 
-    assert heard == ["a", "b", "c", "a"], "from 30 to 150, and from then on again"
+    assert received == ["a", "b", "c", "a"], "from 30 to 150, and from then on again"
 
 
 def test_what_changes_meanwhile_is_told_first_and_not_again() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 1), body("b", 2)), watch_response(modified("b", 3), never_ends=True)
     )
-    informer, heard = SharedInformer(source, resync=30, watch_list=False), list[str]()
+    informer, received = SharedInformer(source, resync=30, watch_list=False), list[str]()
 
     async def main() -> None:
         async with informer.events() as events, running_in_background(informer.run()):
@@ -197,11 +197,11 @@ def test_what_changes_meanwhile_is_told_first_and_not_again() -> None:
             await yield_to_loop()
             while (event := events.next_nowait()) is not None:
                 kind = "again" if isinstance(event, Updated) and event.resync else "news"
-                heard.append(f"{kind} {event.obj.name}-{event.obj.resource_version}")
+                received.append(f"{kind} {event.obj.name}-{event.obj.resource_version}")
 
     in_virtual_time(main())
 
-    assert heard == ["news a-1", "news b-2", "news b-3", "again a-1", "again b-3"]
+    assert received == ["news a-1", "news b-2", "news b-3", "again a-1", "again b-3"]
 
 
 def test_a_stream_may_have_a_period_too() -> None:

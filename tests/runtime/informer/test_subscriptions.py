@@ -59,7 +59,7 @@ class View:
 
     def __init__(self) -> None:
         self.held: dict[str, KubeObject] = {}
-        self.heard: list[tuple[object, ...]] = []
+        self.received: list[tuple[object, ...]] = []
 
     def __call__(self, event: Event) -> None:
         name = event.obj.name
@@ -67,14 +67,14 @@ class View:
             case Added(obj, initial):
                 assert name not in self.held
                 self.held[name] = obj
-                self.heard.append((name, "added", initial))
+                self.received.append((name, "added", initial))
             case Updated(old, new, resync):
                 assert self.held[name] == old
                 self.held[name] = new
-                self.heard.append((name, "updated", resync))
+                self.received.append((name, "updated", resync))
             case Deleted(_, reason):
                 del self.held[name]
-                self.heard.append((name, "deleted", reason))
+                self.received.append((name, "deleted", reason))
 
 
 async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> None:
@@ -88,10 +88,10 @@ async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> Non
         cluster.merge_patch("pods", "b", {"metadata": {"labels": {"more": "labels"}}})
         cluster.delete("pods", "a")
         cluster.delete("pods", "b")
-        await wait_until(lambda: len(view.heard) == 5)
+        await wait_until(lambda: len(view.received) == 5)
         await yield_to_loop()
 
-    assert view.heard == [
+    assert view.received == [
         ("a", "added", True),
         ("b", "added", False),
         ("a", "deleted", "filtered"),
@@ -112,10 +112,10 @@ async def test_the_changes_of_a_relist_are_filtered_too() -> None:
     informer.add_handler(view, filter=SHOWN)
 
     async with running_informer(informer):
-        await wait_until(lambda: len(view.heard) == 5)
+        await wait_until(lambda: len(view.received) == 5)
         await yield_to_loop()
 
-    assert sorted(view.heard[2:]) == [
+    assert sorted(view.received[2:]) == [
         ("a", "deleted", "filtered"),
         ("b", "added", False),
         ("c", "deleted", "vanished"),
@@ -185,9 +185,9 @@ async def test_a_filter_that_raises_is_reported_and_hides_nothing(
         registration = pods.add_handler(view, filter=clumsy, name="audit")
         await registration.wait_synced(5)
         label_pod(cluster, "a", "hidden")
-        await wait_until(lambda: len(view.heard) == 2)
+        await wait_until(lambda: len(view.received) == 2)
 
-    assert view.heard == [("a", "added", True), ("a", "deleted", "filtered")]
+    assert view.received == [("a", "added", True), ("a", "deleted", "filtered")]
     assert registration.statistics().errors == 2
     assert "the filter of audit of pods raised at <Pod" in caplog.text
     assert "which is taken to pass: KeyError: 'labels'" in caplog.text
@@ -202,9 +202,9 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
     )
     change = event_line("MODIFIED", labelled_pod("b", 12, "shown"))
     live = watch_response(change, change.replace(b'"12"', b'"13"'), never_ends=True)
-    gone = watch_response(error_event(410, "Expired"))
+    deleted = watch_response(error_event(410, "Expired"))
     pods = SharedInformer(
-        scripted_lister_watcher(first, *([gone, second] if when == "relist" else [live])),
+        scripted_lister_watcher(first, *([deleted, second] if when == "relist" else [live])),
         backoff=FAST_BACKOFF,
     )
 
@@ -219,7 +219,7 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
         await yield_to_loop()
 
     found = [] if when == "found" else [("a", "added", True), ("b", "added", True)]
-    assert view.heard == found[: len(view.heard)], "and nothing of what has come later"
+    assert view.received == found[: len(view.received)], "and nothing of what has come later"
     assert (registration.listener.mailbox.empty, registration.running) == (True, False)
 
 
@@ -239,7 +239,7 @@ async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> 
         await wait_until(lambda: registration.closed)
         await yield_to_loop()
 
-    assert view.heard == [("a", "added", True)]
+    assert view.received == [("a", "added", True)]
 
 
 async def test_field_is_an_index_function() -> None:
@@ -262,7 +262,7 @@ async def plain_async(event: Event) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "message"),
     [
         ({"limit": 0}, ValueError, "limit must be at least 1"),
         ({"overflow": "drop"}, ValueError, "overflow must be one of"),
@@ -280,11 +280,11 @@ async def plain_async(event: Event) -> None: ...
     ],
 )
 def test_what_can_not_be_meant_is_an_error_at_once_and_nobody_is_registered(
-    arguments: dict[str, Any], error: type[Exception], said: str
+    arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     informer = pod_informer(cluster_with_pods())
 
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         informer.add_handler(plain_async, **arguments)
 
     assert informer.registrations == ()
@@ -375,9 +375,9 @@ async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
         assert caught.value is mine
         assert states == ["failed"]
         assert pods.health.error is mine
-        said = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+        message = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
         left = f"still running 0.01 s after being asked to end: {stuck.name} (at Added of default/a"
-        assert any(each.startswith(left) for each in said)
+        assert any(each.startswith(left) for each in message)
     finally:  # or nothing would ever end
         finish.set()
         await wait_until(lambda: not stuck.running)  # of a thread, who waits has given up
@@ -643,18 +643,18 @@ async def test_handlers_that_register_their_successors_do_not_pile_up(concurrenc
 
 
 async def test_handlers_may_be_added_and_removed_from_inside_a_handler() -> None:
-    cluster, heard = cluster_with_pods("a"), list[Event]()
+    cluster, received = cluster_with_pods("a"), list[Event]()
     pods, added = pod_informer(cluster), list[Registration]()
 
     def first(event: Event) -> None:
         registration.remove()
-        added.append(pods.add_handler(heard.append))
+        added.append(pods.add_handler(received.append))
 
     registration = pods.add_handler(first)
     async with running_informer(pods):
-        await wait_until(lambda: len(heard) == 1)
+        await wait_until(lambda: len(received) == 1)
         label_pod(cluster, "a", "1")
-        await wait_until(lambda: len(heard) == 2)
+        await wait_until(lambda: len(received) == 2)
         assert pods.registrations == tuple(added)
         assert pods.unfinished == tuple(added)
         added[0].remove()
@@ -662,7 +662,7 @@ async def test_handlers_may_be_added_and_removed_from_inside_a_handler() -> None
         label_pod(cluster, "a", "2")
         await yield_to_loop()
 
-    assert len(heard) == 2
+    assert len(received) == 2
 
 
 @pytest.mark.parametrize("seconds", [1.0, 60.0])

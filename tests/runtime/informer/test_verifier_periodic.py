@@ -34,19 +34,21 @@ def proved(
 ) -> tuple[list[float], list[tuple[str, Exception]]]:
     """When a cache was compared in that time, and what was told of it."""
     at: list[float] = []
-    told: list[tuple[str, Exception]] = []
+    reported: list[tuple[str, Exception]] = []
 
     async def verify() -> Verification:
         at.append(asyncio.get_running_loop().time())
         return answer()
 
     async def main() -> None:
-        proofs = PeriodicVerifier(period, verify, lambda cause, error: told.append((cause, error)))
+        proofs = PeriodicVerifier(
+            period, verify, lambda cause, error: reported.append((cause, error))
+        )
         async with running_in_background(proofs.run()):
             await asyncio.sleep(seconds)
 
     run(main(), seed=0)
-    return at, told
+    return at, reported
 
 
 def raises(error: Exception) -> Callable[[], Verification]:
@@ -57,9 +59,9 @@ def raises(error: Exception) -> Callable[[], Verification]:
 
 
 def test_a_cache_is_compared_once_a_period_and_never_at_the_same_time_as_all_the_others() -> None:
-    at, told = proved(HOUR, lambda: RIGHT, 20 * HOUR)
+    at, reported = proved(HOUR, lambda: RIGHT, 20 * HOUR)
 
-    assert not told
+    assert not reported
     gaps = [later - earlier for earlier, later in zip([0.0, *at], at, strict=False)]
     assert all(HOUR * (1 - JITTER) <= gap <= HOUR * (1 + JITTER) for gap in gaps)
     assert len(set(gaps)) == len(gaps) >= 16
@@ -77,9 +79,9 @@ def test_a_period_that_is_none_is_refused(period: float) -> None:
 
 def test_what_differs_is_named() -> None:
     wrong = Verification("7", 2, {ObjectKey("web", "a"): "missing"})
-    _, told = proved(HOUR, lambda: wrong, 1.5 * HOUR)
+    _, reported = proved(HOUR, lambda: wrong, 1.5 * HOUR)
 
-    ((cause, error),) = told
+    ((cause, error),) = reported
     assert cause == "differs"
     assert isinstance(error, CacheDiffers)
     assert error.differences == {"web/a": "missing"}
@@ -88,10 +90,10 @@ def test_what_differs_is_named() -> None:
 
 def test_a_server_that_can_not_be_asked_is_asked_again_one_period_later() -> None:
     refusal = server_error(Status(403, "Forbidden", "no"))
-    at, told = proved(HOUR, raises(refusal), 5 * HOUR)
+    at, reported = proved(HOUR, raises(refusal), 5 * HOUR)
 
-    assert len(at) == len(told) <= 6
-    assert set(told) == {("access_denied", refusal)}
+    assert len(at) == len(reported) <= 6
+    assert set(reported) == {("access_denied", refusal)}
 
 
 def test_before_the_first_state_there_is_nothing_to_tell() -> None:

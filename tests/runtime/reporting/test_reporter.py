@@ -24,26 +24,26 @@ REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="l
 class Counted(NoMetrics):
     """Remembers what it was told."""
 
-    told: list[str] = field(default_factory=list[str])
+    reported: list[str] = field(default_factory=list[str])
 
     def request_started(self, informer: str, verb: Verb) -> None:
-        self.told.append(f"{informer}: {verb}")
+        self.reported.append(f"{informer}: {verb}")
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        self.told.append(f"{informer}: {verb} {cause} after {seconds:g} s")
+        self.reported.append(f"{informer}: {verb} {cause} after {seconds:g} s")
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        self.told.append(f"{informer}: {verb} {size} B {events} events")
+        self.reported.append(f"{informer}: {verb} {size} B {events} events")
 
     def failed(self, informer: str, phase: str, error: str) -> None:
-        self.told.append(f"{informer}: {phase} {error}")
+        self.reported.append(f"{informer}: {phase} {error}")
 
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        self.told.append(f"{informer}: {listener} {error}")
+        self.reported.append(f"{informer}: {listener} {error}")
 
 
 @dataclass
-class Told:
+class Recorder:
     """Reports, and all that they tell."""
 
     now: float = 100.0
@@ -75,10 +75,10 @@ def end(
 def test_a_failure_reaches_health_log_metrics_and_the_hook(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = Told()
-    reports = told.reports()
+    reported = Recorder()
+    reports = reported.reports()
     reports.request_started(ListRequest())
-    told.now += 2.0
+    reported.now += 2.0
 
     end(reports, Phase.LIST, Outcome.UNREACHABLE, REFUSED, 0.75)
 
@@ -87,12 +87,12 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
     assert [record.getMessage() for record in caplog.records] == [
         "pods where app=shop: ConnectionFailed: https://10.0.0.1:6443: connection refused"
     ]
-    assert told.metrics.told == [
+    assert reported.metrics.reported == [
         "pods (selected): list",
         "pods (selected): list unreachable after 2 s",
         "pods (selected): list ConnectionFailed",
     ]
-    assert told.problems == [
+    assert reported.problems == [
         Problem(
             informer="pods where app=shop",
             phase="list",
@@ -109,8 +109,8 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
 def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
     outcome: Outcome, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told()
-    reports = told.reports()
+    reported = Recorder()
+    reports = reported.reports()
     reports.request_started(WatchRequest("", 300, initial=True))
 
     with caplog.at_level(logging.INFO):
@@ -124,8 +124,8 @@ def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
         )
     ]
     assert reports.status.error is REFUSED
-    assert told.metrics.told[-1] == "pods (selected): watchlist ConnectionFailed"
-    assert [problem.phase for problem in told.problems] == ["watchlist"]
+    assert reported.metrics.reported[-1] == "pods (selected): watchlist ConnectionFailed"
+    assert [problem.phase for problem in reported.problems] == ["watchlist"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
 def test_any_other_end_of_a_watch_list_is_a_warning(
     outcome: Outcome, complete: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reports = Told().reports()
+    reports = Recorder().reports()
     reports.request_started(WatchRequest("", 300, initial=True))
     if complete:
         reports.watch_opened()
@@ -148,8 +148,8 @@ def test_any_other_end_of_a_watch_list_is_a_warning(
 def test_what_ends_well_is_counted_and_told_to_nobody_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = Told()
-    reports = told.reports()
+    reported = Recorder()
+    reports = reported.reports()
     reports.status.record_error(REFUSED)
     reports.request_started(WatchRequest("10", 300))
     reports.received(1000, 3)
@@ -157,23 +157,23 @@ def test_what_ends_well_is_counted_and_told_to_nobody_else(
     end(reports, Phase.WATCH, Outcome.ENDED, None, 0.0)
 
     assert reports.status.error is None
-    assert told.problems == []
+    assert reported.problems == []
     assert caplog.records == []
-    assert told.metrics.told[1:] == [
+    assert reported.metrics.reported[1:] == [
         "pods (selected): watch 1000 B 3 events",
         "pods (selected): watch ended after 0 s",
     ]
 
 
 def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
-    told = Told()
-    reports = told.reports()
+    reported = Recorder()
+    reports = reported.reports()
     reports.request_started(WatchRequest("", 300, initial=True))
-    told.now += 5.0
+    reported.now += 5.0
 
     reports.request_cancelled()
 
-    assert told.metrics.told[-1] == "pods (selected): watchlist cancelled after 5 s"
+    assert reported.metrics.reported[-1] == "pods (selected): watchlist cancelled after 5 s"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
 def test_what_the_informer_does_meanwhile(
     request_: ListRequest | WatchRequest | DiscoveryRequest, state: str
 ) -> None:
-    reports = Told().reports()
+    reports = Recorder().reports()
     reports.request_started(request_)
 
     assert reports.status.state == state
@@ -219,7 +219,7 @@ class _AsyncHook:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (5, "on_error is a function of a Problem, not 5"),
         (_AsyncHook, "on_error is a function of a Problem"),
@@ -228,8 +228,8 @@ class _AsyncHook:
         (_AsyncHook(), "must not be async"),
     ],
 )
-def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         InformerReporter("pods", on_error=wrong)
 
 
@@ -245,33 +245,33 @@ def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
 
 
 def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
-    told = Told()
+    reported = Recorder()
     error = ValueError("mine")
 
-    told.reports().handler_failed("audit of pods where app=shop", error)
+    reported.reports().handler_failed("audit of pods where app=shop", error)
 
-    assert [(each.phase, each.cause, each.error) for each in told.problems] == [
+    assert [(each.phase, each.cause, each.error) for each in reported.problems] == [
         ("handler", "audit of pods where app=shop", error)
     ]
     # What selects them may name an object, and is no label.
-    assert told.metrics.told == ["pods (selected): audit of pods (selected) ValueError"]
+    assert reported.metrics.reported == ["pods (selected): audit of pods (selected) ValueError"]
 
 
 def test_a_server_that_went_back_in_time_is_counted_and_announced(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = Told()
-    reports = told.reports()
+    reported = Recorder()
+    reports = reported.reports()
     with caplog.at_level(logging.WARNING):
         reports.server_rewound(ServerRewound("pods", "7"))
 
     assert reports.rewinds == 1
-    assert [each.phase for each in told.problems] == ["rewind"]
-    assert "restored backup" in caplog.text
+    assert [each.phase for each in reported.problems] == ["rewind"]
+    assert "the restore of a backup" in caplog.text
 
 
 def test_absence_is_shown_while_it_lasts() -> None:
-    reports = Told().reports()
+    reports = Recorder().reports()
     reports.request_started(DiscoveryRequest())
     reports.resource_absent(confirmed=False)
     end(reports, Phase.DISCOVERY, Outcome.NOT_SERVED, None, 3.0)

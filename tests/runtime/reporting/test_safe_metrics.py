@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Updated, WorkQueue
-from aioinformer._core.controllers.queue_items import ReadQueue
-from aioinformer._core.instrumentation import Metrics, ReadLevels
+from aioinformer._core.instrumentation import Metrics, ReadLevels, ReadQueue
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.reporter import InformerReporter

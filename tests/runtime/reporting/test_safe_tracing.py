@@ -25,11 +25,11 @@ from tests.runtime.scripted_source import (
 class BrokenTrace(InformerTrace):
     """Raises at everything that it is told, once it was asked for."""
 
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+    def __init__(self, reported: list[str]) -> None:
+        self.reported = reported
 
     def fail(self, method: str) -> None:
-        self.told.append(method)
+        self.reported.append(method)
         raise ValueError(f"no {method}")
 
     def asked(self, verb: str) -> None:
@@ -51,15 +51,15 @@ class BrokenTrace(InformerTrace):
 class BrokenSpan:
     """The same of a span."""
 
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+    def __init__(self, reported: list[str]) -> None:
+        self.reported = reported
 
     def ended(self, error: BaseException | None) -> None:
-        self.told.append("ended")
+        self.reported.append("ended")
         raise ValueError("no ended")
 
     def current(self) -> AbstractContextManager[object]:
-        self.told.append("current")
+        self.reported.append("current")
         raise ValueError("no current")
 
 
@@ -67,27 +67,27 @@ class BrokenTracing:
     """Gives out what raises; or raises at once."""
 
     def __init__(self, *, at_once: bool = False) -> None:
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.at_once = at_once
 
     def _may_fail(self, method: str) -> None:
         if self.at_once:
-            BrokenTrace(self.told).fail(method)
+            BrokenTrace(self.reported).fail(method)
 
     def informer(self, informer: str, resource: str) -> InformerTrace:
         self._may_fail("informer")
-        return BrokenTrace(self.told)
+        return BrokenTrace(self.reported)
 
     def handler(self, informer: str, listener: str) -> Callable[[str], Span] | None:
         return self._begin
 
     def _begin(self, kind: str) -> Span:
         self._may_fail(kind)
-        return BrokenSpan(self.told)
+        return BrokenSpan(self.reported)
 
     def reconcile(self, controller: str) -> Span:
         self._may_fail("reconcile")
-        return BrokenSpan(self.told)
+        return BrokenSpan(self.reported)
 
 
 def is_tracing(tracing: Tracing) -> Tracing:
@@ -106,18 +106,18 @@ async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
         watch_response(added("b", 11), never_ends=True),
     )
     informer = SharedInformer(source, tracing=is_tracing(tracing), backoff=FAST_BACKOFF)
-    told: list[str] = []
+    reported: list[str] = []
 
     async def store(event: Event) -> None:
-        told.append(event.obj.name)
+        reported.append(event.obj.name)
 
     informer.add_handler(store)
-    informer.add_handler(lambda event: told.append(f"plain {event.obj.name}"))
+    informer.add_handler(lambda event: reported.append(f"plain {event.obj.name}"))
     async with running_informer(informer):
-        await wait_until(lambda: len(told) == 4)
-    assert sorted(told) == ["a", "b", "plain a", "plain b"]
+        await wait_until(lambda: len(reported) == 4)
+    assert sorted(reported) == ["a", "b", "plain a", "plain b"]
     expected = {"informer", "added"} if at_once else {"asked", "received", "complete", "closed"}
-    assert expected <= set(tracing.told)
+    assert expected <= set(tracing.reported)
     raised = [each.getMessage() for each in caplog.records if "tracing" in each.getMessage()]
     assert len(raised) == len(set(raised)) == 3, "the informer's, and each handler's"
 

@@ -1,0 +1,83 @@
+"""The status of an informer, read from its parts: health for programs, gauges for metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Literal
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.instrumentation import Levels
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.reporting.reporter import InformerReporter
+
+__all__ = ["InformerStatus"]
+
+MAX_REJECTED_KEYS = 100
+"""Keys of rejected objects that health lists: a wrong model or index function rejects them all."""
+
+
+class InformerStatus:
+    """Reads the status of one informer."""
+
+    def __init__(
+        self,
+        reporter: InformerReporter,
+        queue: DeltaQueue,
+        indexer: Indexer,
+        pump: Pump,
+        strategy: Callable[[], Literal["watchlist", "list"]],
+    ) -> None:
+        """Read from these parts; ``strategy`` returns how the reflector reads the whole state."""
+        self._reporter = reporter
+        self._queue = queue
+        self._indexer = indexer
+        self._pump = pump
+        self._strategy = strategy
+
+    def health(self) -> Health:
+        """Return a snapshot for programs."""
+        status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
+        return Health(
+            state=status.state,
+            since=status.since,
+            error=status.error,
+            retry_in=status.retry_in,
+            synced=state.synced,
+            resource_version=state.resource_version,
+            objects=len(state.objects),
+            rejected=tuple(map(str, islice(self._indexer.rejected, MAX_REJECTED_KEYS))),
+            rejections=len(self._indexer.rejected),
+            unconverted=0 if view is None else view.failures,
+            blocked_by=self._pump.blocked_by,
+            fresh=status.fresh,
+            strategy=self._strategy(),
+            rewinds=self._reporter.rewinds,
+            verified=status.verified,
+            differences=status.differences,
+        )
+
+    def describe(self) -> str:
+        """Return the health in one line, for errors."""
+        return str(self.health())
+
+    def levels(self) -> Levels:
+        """Return the gauges for metrics. Called in any thread, so this reads attributes only."""
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
+        version = state.resource_version
+        return Levels(
+            resource_version=int(version) if version.isdecimal() else 0,
+            freshness_seconds=float("inf") if fresh is None else fresh,
+            queue_entries=len(fifo),
+            queue_bytes=fifo.size,
+            objects=len(state.objects),
+            rejected=len(self._indexer.rejected),
+            pending=self._pump.pending,
+            blocking=len(self._pump.blocked_by),
+            synced=state.synced,
+        )
+
+    def __repr__(self) -> str:
+        return f"<InformerStatus {self.describe()}>"
