@@ -135,6 +135,7 @@ class ListWatchState:
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
         )
         self._watch_opened_at = 0.0
+        self._watch_seconds = 0
         self._watch_changed = False
 
     def begin(self, *, now: float, jitter: float) -> AnyRequest:
@@ -228,11 +229,10 @@ class ListWatchState:
 
     # -- the watch under way -------------------------------------------------------------------
 
-    def open_watch(self, now: float) -> IdleTimeout:
-        """Record that the response to a watch has begun. Return the watch's idle timeout."""
-        request = self.request
-        assert isinstance(request, WatchRequest)
+    def open_watch(self, request: WatchRequest, now: float) -> IdleTimeout:
+        """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
         self._watch_opened_at, self._watch_changed = now, False
+        self._watch_seconds = request.timeout
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=now, timeout=request.timeout, initial=request.initial
         )
@@ -296,10 +296,9 @@ class ListWatchState:
 
     def finish_idle_watch(self, now: float) -> RequestEnd:
         """Classify the end of a watch that the watchdog has ended."""
-        idle, request = self._idle_timeout, self.request
-        assert isinstance(request, WatchRequest)
+        idle = self._idle_timeout
         if idle.past_deadline(now):
-            said = f"the watch did not end after its {request.timeout} s; replacing it"
+            said = f"the watch did not end after its {self._watch_seconds} s; replacing it"
             return RequestEnd(Outcome.CONNECTION_LOST, RequestTimedOut(said, phase="watch"))
         if not self.initial_list_complete:
             lasted = now - self._watch_opened_at

@@ -1,15 +1,12 @@
-"""``ObjectKey``: which object is meant, among all of one resource.
+"""The identity of objects: ``ObjectKey``, and the order of resourceVersions.
 
-Whatever is kept or told of an object is kept and told under its key, whatever its form. A key says
-nothing of the object's identity: one that is deleted and created again has the same key and
-another uid.
+A key is the address of an object among all objects of one resource. It doesn't identify the object:
+an object that is deleted and created again has the same key and another uid.
 
-resourceVersions: which of two is the older one.
-
-They are decimal numbers of any length on every conformant server, and may be compared (KEP-5504).
-Some aggregated servers have versions of another form; of those nothing is known but whether two
-are equal. Source: client-go's ``resourceversion.CompareResourceVersion``, which refuses the empty
-one, zero and leading zeros too.
+resourceVersions are decimal numbers of any length on every conformant server, and can be ordered
+(KEP-5504). Some aggregated servers have versions of another form, which can only be compared for
+equality. Source: client-go's ``resourceversion.CompareResourceVersion``, which also rejects the
+empty version, zero and leading zeros.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ __all__ = ["ObjectKey", "as_int", "has_reached", "is_numeric", "is_older"]
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
-    """Which object: its namespace (empty if cluster-scoped) and its name."""
+    """The key of an object: its namespace (empty if cluster-scoped) and its name."""
 
     namespace: str
     name: str
@@ -32,10 +29,10 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> ObjectKey:
-        """The key that ``str()`` wrote: ``namespace/name``, or ``name``.
+        """Return the key of ``namespace/name`` or ``name``, the form of ``str()``.
 
         Raises:
-            ValueError: more than one slash.
+            ValueError: there is more than one slash.
         """
         namespace, _, name = text.rpartition("/")
         if "/" in namespace:
@@ -44,7 +41,7 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
 
 
 def is_numeric(version: str) -> bool:
-    """Whether it is a decimal number, as KEP-5504 demands."""
+    """Return True if ``version`` is a decimal number, as KEP-5504 demands."""
     return version.isascii() and version.isdecimal() and not version.startswith("0")
 
 
@@ -53,16 +50,17 @@ def is_older(version: str, than: str) -> bool:
 
     Versions that are no numbers can't be ordered, so the result is False for them.
     """
-    # The order first: of a watch's versions it is mostly False, and then nothing else is checked.
+    # Numbers without leading zeros order by length, then by digits. The order is compared first:
+    # it is False for nearly all versions of a watch, and then the digits need no check.
     in_order = (len(version), version) < (len(than), than)
     return in_order and is_numeric(version) and is_numeric(than)
 
 
 def has_reached(version: str, wanted: str) -> bool:
-    """Whether ``version`` is ``wanted`` or a later one. The empty one is before all others.
+    """Return True if ``version`` is ``wanted`` or later. The empty version is before all others.
 
     Raises:
-        NotComparable: they differ, and one is no number.
+        NotComparable: the versions differ, and one of them is no number.
     """
     if not version or version == wanted:
         return version == wanted
@@ -70,10 +68,10 @@ def has_reached(version: str, wanted: str) -> bool:
 
 
 def as_int(version: str) -> int:
-    """The number that it is.
+    """Return ``version`` as a number.
 
     Raises:
-        NotComparable: it is none.
+        NotComparable: ``version`` is no number.
     """
     if not is_numeric(version):
         raise NotComparable(version)

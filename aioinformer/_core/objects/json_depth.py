@@ -1,9 +1,9 @@
-"""JSON that is nested deeper than a decoder can go, read all the same as far as it matters.
+"""The decoding of JSON that is nested deeper than a decoder can go.
 
-Go reads 10,000 levels, msgspec about a thousand, of what it skips over too. A custom resource
-without a schema may hold as many as somebody likes to write into it, and an informer must not stop
-for the one object that nobody can open. What is cached needs four fields of its metadata; the
-depths are cut out of a copy, and that is read.
+Go reads 10,000 levels; msgspec about a thousand, also of the parts that it skips. A custom resource
+without a schema may have any number of levels, and an informer must not stop because of one object
+that can't be opened. The cache needs four fields of its metadata, so the deep parts are cut out of
+a copy, and the copy is decoded.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ __all__ = ["decode_nested", "truncate_depth"]
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-"""Levels that stay. Metadata has five, and as many more in managedFields as the object itself."""
+"""The levels that are kept. Metadata has five, and in managedFields as many more as the object."""
 
+# Strings are tokens, so that the brackets in them aren't counted.
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
 def decode_nested(decode: Callable[[bytes], T], data: bytes | memoryview) -> T:
-    """What ``decode`` makes of ``data``, or else of what is left without its depths.
+    """Decode ``data``, without its deep parts if they are nested too deeply.
 
-    It takes a second for 5 MB, in one step: none but objects that are written for the purpose.
+    Cutting takes a second for 5 MB, in one step. Only objects that are made for the purpose are so
+    large and so deep.
     """
     try:
         return decode(bytes(data))
@@ -35,20 +37,20 @@ def decode_nested(decode: Callable[[bytes], T], data: bytes | memoryview) -> T:
 
 
 def truncate_depth(data: bytes) -> bytes:
-    """``data`` with a ``0`` for whatever is deeper than ``MAX_DEPTH``.
+    """Return ``data`` with a ``0`` in place of every part that is deeper than ``MAX_DEPTH``.
 
-    Brackets in there are counted and not matched. What doesn't end is left as it is.
+    Brackets in these parts are counted and not matched. JSON that doesn't end stays unchanged.
     """
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(data):
-        sign = data[token.start()]
-        if sign in _OPENING:
+        byte = data[token.start()]
+        if byte in _OPENING:
             depth += 1
             if depth == MAX_DEPTH + 1:
-                kept += data[start : token.start()], b"0"
-        elif sign in _CLOSING:
+                pieces += data[start : token.start()], b"0"
+        elif byte in _CLOSING:
             if depth == MAX_DEPTH + 1:
                 start = token.end()
             depth -= 1
-    return data if depth > MAX_DEPTH else b"".join((*kept, data[start:]))
+    return data if depth > MAX_DEPTH else b"".join((*pieces, data[start:]))

@@ -1,17 +1,12 @@
-"""What is cached and what is told: ``KubeObject``, ``ObjectKey``, and the three events.
+"""``KubeObject``, the cached object, and the three events that listeners receive.
 
-A cached object is its own JSON bytes plus the four metadata fields that a cache needs. The rest
-is decoded when somebody asks, and the decoded form is kept only for the objects opened last, so
-that a cache of 100,000 objects costs their bytes, and the garbage collector has nothing to walk
+A cached object is its own JSON bytes plus the four metadata fields that a cache needs. The body is
+decoded when it is read, and the decoded form is kept only for the objects that were opened last. So
+a cache of 100,000 objects costs their bytes, and the garbage collector has nothing to walk
 (``gc=False``: no field of these classes can be part of a cycle).
 
-Cutting objects out of a response is ``wire``'s work, keeping them is ``indexer``'s.
-
-Which cached objects have their decoded body at hand: those that were opened last.
-
-Decoding a pod takes ten microseconds, and a handler reads its object several times; but a body
-is six times as large as its bytes, so that a cache of 100,000 objects must not keep them all.
-What is decoded, and how it is shown, is ``objects``'.
+Decoding a pod takes ten microseconds, and a handler reads its object several times, so the last
+bodies are kept. A decoded body is six times as large as its bytes, so not all of them are kept.
 """
 
 from __future__ import annotations
@@ -55,22 +50,22 @@ __all__ = [
 
 
 MAX_DECODED = 16
-"""How many decoded bodies are kept. A handler and the code that it calls read one or two objects
-at a time. 16 typical pods are 0.2 MB of dicts, which a processor's cache holds beside all else:
-with 64, reading a few fields of each event costs a sixth more, with 256 a third."""
+"""The number of decoded bodies that are kept. A handler and the code that it calls read one or two
+objects at a time. 16 typical pods are 0.2 MB of dicts, which fit into a processor's cache: with 64,
+reading a few fields of each event costs a sixth more, with 256 a third."""
 
 LARGE_BODY_BYTES = 64 * 1024
 """Bytes of JSON from which on a body counts as large."""
 
 MAX_DECODED_LARGE = 8
-"""How many large ones are kept beside them: 256 ConfigMaps of 1 MiB must not stay open."""
+"""The number of large bodies that are kept besides: 256 ConfigMaps of 1 MiB must not stay open."""
 
 
 class DecodedBody:
-    """Where an object has its decoded body; ``NOT_DECODED`` if it isn't decoded.
+    """The decoded body of an object; ``NOT_DECODED`` if it isn't decoded.
 
-    It is also what keeps msgspec from encoding the fields of an object as if they were its
-    content: a type that msgspec doesn't know, and whose name is all that it tells the caller.
+    This type also keeps msgspec from encoding the fields of an object as if they were its content:
+    msgspec doesn't know the type, and shows its name in the error.
     """
 
     __slots__ = ("content",)
@@ -84,20 +79,26 @@ NOT_DECODED = DecodedBody(None)
 
 
 class DecodedBodyCache:
-    """Keeps the decoded bodies of the objects that were opened last, in their ``_body``.
+    """The objects that were opened last, whose decoded bodies are kept in their ``_body``.
 
-    First in, first out: an object that is read all day is decoded again once in a while, which
-    costs microseconds, and reading one needs no bookkeeping. Every step is one atomic operation
-    of ``deque``, so that readers in threads may race here: the worst is a body decoded twice.
+    First in, first out: reading needs no bookkeeping, and an object that is read all day is decoded
+    again now and then, which costs microseconds. Every step is one atomic operation of ``deque``,
+    so that readers in threads may race: at worst a body is decoded twice.
     """
 
     def __init__(self) -> None:
-        """None yet."""
+        """Create an empty cache."""
         self._small: deque[Struct] = deque()
         self._large: deque[Struct] = deque()
 
     def add(self, obj: Struct, body: dict[str, Any], size: int) -> None:
-        """``obj``, of so many bytes, was decoded; another one is closed for it, if need be."""
+        """Keep the decoded ``body`` of ``obj``, and close the oldest objects above the limit.
+
+        Args:
+            obj: the object.
+            body: its decoded body.
+            size: bytes of its JSON.
+        """
         force_setattr(obj, "_body", DecodedBody(body))
         kept, most = (
             (self._small, MAX_DECODED)
@@ -123,7 +124,7 @@ _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _STRING_MAP = dict[str, str]
 _OBJECT_LIST = list[dict[str, Any]]
 _TIMESTAMP = Annotated[dt.datetime, msgspec.Meta(tz=True)]
-"""What metadata must be: RFC 3339 with a zone, as Go's ``metav1.Time``."""
+"""The form of times in metadata: RFC 3339 with a zone, as Go's ``metav1.Time``."""
 
 
 class _StructMapping(StructMeta, ABCMeta):
@@ -142,8 +143,9 @@ class KubeObject(
 ):
     """One object as the server sent it: a read-only mapping over its own JSON bytes.
 
-    ``obj["spec"]["nodeName"]`` reads the body, decoding it at the first use. Two objects are
-    equal iff key, uid and bytes are. Writing is a ``TypeError``; ``to_dict()`` gives a copy.
+    ``obj["spec"]["nodeName"]`` reads the body, which is decoded at the first use. Two objects are
+    equal if key, uid and bytes are equal. Writing raises ``TypeError``; ``to_dict()`` returns a
+    copy.
     """
 
     key: ObjectKey
@@ -165,7 +167,7 @@ class KubeObject(
 
     @property
     def kind(self) -> str:
-        """The object's type. Items of a list don't carry it; the resource does."""
+        """The object's type, from the resource, because the items of a list don't have it."""
         return self.resource.kind
 
     @property
@@ -175,13 +177,13 @@ class KubeObject(
 
     # -- the rest of metadata, from the body --------------------------------------------------
 
-    # Whoever reads these relies on their types, so that a value of another one is no value, whether
-    # or not the body happens to be open.
+    # Programs rely on the types of these, so a value of another type is an error, whether the body
+    # is decoded or not.
 
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``; empty if there are none."""
-        if self._body is NOT_DECODED:  # selectors read the labels of every object, and nothing else
+        if self._body is NOT_DECODED:  # selectors read only the labels, of every object
             return FrozenMapping(_read_labels(self))
         return FrozenMapping(self._metadata("labels", _STRING_MAP) or {})
 
@@ -197,18 +199,18 @@ class KubeObject(
 
     @property
     def creation_timestamp(self) -> dt.datetime | None:
-        """When the server created the object."""
-        when: dt.datetime | None = self._metadata("creationTimestamp", _TIMESTAMP)
-        return when
+        """The time at which the server created the object."""
+        time: dt.datetime | None = self._metadata("creationTimestamp", _TIMESTAMP)
+        return time
 
     @property
     def deletion_timestamp(self) -> dt.datetime | None:
-        """When the object is due to go; ``None`` while nobody has asked for that."""
-        when: dt.datetime | None = self._metadata("deletionTimestamp", _TIMESTAMP)
-        return when
+        """The time at which the object is to be removed; ``None`` if no deletion was requested."""
+        time: dt.datetime | None = self._metadata("deletionTimestamp", _TIMESTAMP)
+        return time
 
     def _metadata(self, name: str, kind: Any) -> Any:
-        """A copy of that value, ``None`` if there is none; raises unless it is of that kind."""
+        """Return a copy of the value, ``None`` if there is none. Raise unless it is a ``kind``."""
         try:
             value = msgspec.convert(self._decoded_body().get("metadata"), dict[str, Any]).get(name)
             return None if value is None else msgspec.convert(value, kind)
@@ -218,7 +220,7 @@ class KubeObject(
     # -- the body -----------------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
-        body = self._body.content  # as in ``_decoded_body``: this is what handlers do most
+        body = self._body.content  # ``_decoded_body`` inline: handlers do this most
         return freeze((self._decoded_body() if body is None else body)[key])
 
     def __iter__(self) -> Iterator[str]:
@@ -228,14 +230,14 @@ class KubeObject(
         return len(self._decoded_body())
 
     def __bool__(self) -> bool:
-        return True  # ``if obj := lister.get(...)`` must not open it, which may fail
+        return True  # ``if obj := lister.get(...)`` must not decode the body, which may fail
 
     def to_dict(self) -> dict[str, Any]:
-        """The body as a dict of one's own, to change or to hand on."""
+        """Return the body as a new dict, which can be changed."""
         return _decode_body(self)  # three times as fast as a deep copy of an open body
 
     def decode(self, model: type[T]) -> T:
-        """The body as a msgspec struct, a dataclass, or whatever else msgspec builds.
+        """Return the body as a msgspec struct, a dataclass, or another type that msgspec builds.
 
         Raises:
             msgspec.ValidationError: the body doesn't fit the model.
@@ -244,13 +246,13 @@ class KubeObject(
         try:
             return msgspec.json.decode(self.raw, type=model)
         except msgspec.ValidationError:
-            _decode_body(self)  # a number that no type can hold is no fault of the model's
+            _decode_body(self)  # raises for a number that no type can hold: not the model's fault
             raise
         except _DECODE_ERRORS as error:
             raise decode_error(self, error) from error
 
     def _decoded_body(self) -> dict[str, Any]:
-        body = self._body.content  # read once: another thread may close it in between
+        body = self._body.content  # read once: another thread may close the object in between
         if body is None:
             body = _decode_body(self)
             _decoded_bodies.add(self, body, len(self.raw))
@@ -263,7 +265,7 @@ class KubeObject(
             return NotImplemented
         return (self.key, self.uid, self.raw) == (other.key, other.uid, other.raw)
 
-    def __ne__(self, other: object) -> bool:  # the struct's own compares identities
+    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
         return not self == other
 
     def __hash__(self) -> int:
@@ -286,7 +288,7 @@ def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
     raise TypeError(f"{name!r} can't be written: {READ_ONLY_HINT}")
 
 
-for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides what its class defines
+for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides the methods of its class
     setattr(KubeObject, _name, _raise_read_only)
 
 
@@ -308,12 +310,12 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
 
 
 def cached_body(obj: KubeObject) -> dict[str, Any] | None:
-    """The decoded body, not to be changed, if it happens to be there."""
-    return obj._body.content  # pyright: ignore[reportPrivateUsage]  # a friend, in the module of the class
+    """Return the decoded body if the object is open. The caller must not change it."""
+    return obj._body.content  # pyright: ignore[reportPrivateUsage]  # in the module of the class
 
 
 def decoded_body(obj: KubeObject) -> dict[str, Any]:
-    """The decoded body, not to be changed; kept for a while.
+    """Return the decoded body, and keep it for a while. The caller must not change it.
 
     Raises:
         ObjectDecodeError: the body is no JSON.
@@ -340,7 +342,7 @@ def _read_labels(obj: KubeObject) -> dict[str, str]:
 
 
 def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
-    """What to raise for a body, or for what is at ``path`` of it, that can't be decoded."""
+    """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
         f"its {path or 'body'} can't be decoded: {error}",
@@ -350,34 +352,39 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
     )
 
 
-# -- what listeners are told -------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------
 
 T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 E = TypeVar("E", default=KubeObject)
 
 DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered", "dropped"]
-"""Why an object is gone for a listener. ``deleted``: the server said so. ``vanished``: a fresh list
-no longer had it; when exactly it went, and its last state, are unknown. ``resource_gone``: the
-server serves no such resource any more (its CustomResourceDefinition was deleted), which its
-discovery has confirmed. ``filtered``: it still exists and is cached, but no longer passes the
-listener's own ``filter=``. ``dropped``: it still exists, but the informer's ``transform=`` has
-dropped its newest state, and so it is cached no longer."""
+"""The reason of a ``Deleted`` event. ``deleted``: the server sent the deletion. ``vanished``: a
+relist no longer contains the object; the time of the deletion and the last state are unknown.
+``resource_gone``: the server no longer serves the resource (its CustomResourceDefinition was
+deleted), which discovery has confirmed. ``filtered``: the object still exists and is cached, but no
+longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
+informer's ``transform=`` has dropped its newest state, so it is no longer cached."""
 
 
-for _name in ("metadata", "spec", "status", "data"):  # here, so that type checkers see none
+for _name in (
+    "metadata",
+    "spec",
+    "status",
+    "data",
+):  # not in the class, for type checkers
     setattr(KubeObject, _name, MissingAttribute(_name))
 
 
 class Added(Struct, Generic[T_co], frozen=True, gc=False):
-    """An object that this listener has not held before."""
+    """An object that is new to the listener."""
 
     obj: T_co
     initial: bool = False
-    """Whether it is part of the state that the listener found when it joined."""
+    """True if the object was cached when the listener joined, or is part of the initial list."""
 
     @property
     def key(self) -> ObjectKey:
-        """Which object; every event has it, whatever the objects of its informer look like."""
+        """The key of the object. Every event has one, also if the objects are models."""
         return key_of(self.obj)
 
 
@@ -385,45 +392,45 @@ class Updated(Struct, Generic[T_co], frozen=True, gc=False):
     """A new state of an object with the same uid."""
 
     old: T_co
-    """What the cache held when ``new`` replaced it."""
+    """The state that the listener knew when ``new`` replaced it."""
     new: T_co
     resync: bool = False
-    """Whether this is the cached state told again (then ``old is new``)."""
+    """True if this is the cached state, delivered again by a resync (then ``old is new``)."""
 
     @property
     def obj(self) -> T_co:
-        """The object as it is now; every event has one."""
+        """The new state. Every event has an ``obj``."""
         return self.new
 
     @property
     def key(self) -> ObjectKey:
-        """Which object."""
+        """The key of the object."""
         return key_of(self.new)
 
 
 class Deleted(Struct, Generic[T_co], frozen=True, gc=False):
-    """An object that left the cache."""
+    """An object that is no longer cached, or no longer passes the listener's filter."""
 
     obj: T_co
-    """Its last known state."""
+    """The last known state."""
     reason: DeleteReason = "deleted"
 
     @property
     def key(self) -> ObjectKey:
-        """Which object."""
+        """The key of the object."""
         return key_of(self.obj)
 
 
 Event: TypeAlias = Added[E] | Updated[E] | Deleted[E]
-"""What a listener is told; of ``Event[Pod]``, the objects are ``Pod``s."""
+"""An event that a listener receives. The objects of an ``Event[Pod]`` are ``Pod``s."""
 
 
 def key_of(obj: object) -> ObjectKey:
-    """The key of a ``KubeObject``. Events of other objects know their own (``views``).
+    """Return the key of a ``KubeObject``. Events of other objects store their key.
 
     Raises:
-        TypeError: it is another object: a program made this event itself.
+        TypeError: ``obj`` is another object, in an event that a program has created itself.
     """
     if not isinstance(obj, KubeObject):
-        raise TypeError(f"of a {type(obj).__name__} alone nobody knows the key")
+        raise TypeError(f"cannot derive a key from a {type(obj).__name__}; pass a KubeObject")
     return obj.key

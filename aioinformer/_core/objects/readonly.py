@@ -1,9 +1,8 @@
 """Deeply read-only views over decoded JSON.
 
-A cached object is shared by every listener and reader, so nobody may write to it; client-go's
-"never mutate what a lister returns" rule is a comment, here it is an error. A view wraps the
-decoded ``dict`` or ``list`` without copying and wraps nested containers when they are read.
-It leaves decoding, and the question of how long a decoded body is kept, to ``objects``.
+A cached object is shared by every listener and reader, so none of them may write to it. client-go's
+rule "never mutate what a lister returns" is a comment; here a write is an error. A view wraps the
+decoded ``dict`` or ``list`` without copying, and wraps nested containers when they are read.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ READ_ONLY_HINT = (
     "a cached object is read-only; take a copy of your own with to_dict() (of a list in it, with "
     "to_list())"
 )
-"""Said to whoever tries to write."""
+"""The error text for an attempt to write."""
 
 _MUTATING_METHODS = (
     *("update", "setdefault", "pop", "popitem", "clear"),
     *("append", "extend", "insert", "remove", "sort", "reverse"),
 )
-"""What a ``dict`` or a ``list`` can do to itself."""
+"""The methods of ``dict`` and ``list`` that write."""
 
 
 def freeze(value: Any) -> Any:
-    """The read-only view of a decoded JSON value; scalars are returned as they are."""
-    # By the class alone: a decoder makes nothing that is derived from these.
+    """Return a read-only view of a decoded JSON value. Scalars are returned unchanged."""
+    # An exact comparison is enough: a decoder makes no instances of subclasses.
     if value.__class__ is dict:
         return FrozenMapping(value)
     if value.__class__ is list:
@@ -37,19 +36,19 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """A deep copy of decoded JSON, which shares no container with it. Not for views."""
-    return msgspec.to_builtins(value)  # six times as fast as a comprehension in a comprehension
+    """Return a deep copy of decoded JSON. Not for views."""
+    return msgspec.to_builtins(value)  # six times as fast as nested comprehensions
 
 
 class Missing:
-    """Base class of descriptors that raise at every access and say what to use instead."""
+    """The base class of descriptors that raise at every access and say what to use instead."""
 
 
 class ReadOnly:
-    """Refuses writes with a ``TypeError`` that names the way out.
+    """A mixin that rejects writes with a ``TypeError``, which names ``to_dict()``.
 
-    The methods of a ``dict`` or ``list`` that write aren't there, so that ``hasattr`` tells the
-    truth: asking for one is an ``AttributeError`` too.
+    The methods of ``dict`` and ``list`` that write are missing, so that ``hasattr`` is right:
+    access to one is an ``AttributeError`` too.
     """
 
     __slots__ = ()
@@ -78,11 +77,14 @@ class ReadOnly:
 
 
 class _ReadOnlyError(AttributeError, TypeError):
-    """Both what it is, and what every other attempt to write is."""
+    """Raised for missing mutating methods.
+
+    It is an ``AttributeError``, and a ``TypeError`` like every other rejected write.
+    """
 
 
 class _MissingMethod(Missing):
-    """A method that isn't there, and says why."""
+    """A missing method, whose error says why it is missing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -92,9 +94,7 @@ class _MissingMethod(Missing):
 
 
 class MissingAttribute(Missing):
-    """A part of an object's JSON that is an attribute of generated models, and here a key: it isn't
-    there, and says so.
-    """
+    """A missing attribute that generated models have, and that is a key of a ``KubeObject``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -107,23 +107,25 @@ class MissingAttribute(Missing):
 
 
 class _NoDictConversion(Missing):
-    """``keys`` of a sequence, for which only ``dict()`` asks. FastAPI's ``jsonable_encoder`` makes
-    dicts of whatever it doesn't know: of a list of objects with two keys each one like
-    ``{"name": "image"}``, and of an empty list ``{}``, and then nobody hears of it.
+    """The missing ``keys`` of a sequence, which only ``dict()`` reads.
+
+    FastAPI's ``jsonable_encoder`` makes a dict of every type that it doesn't know. Without this
+    error, a list of objects with two keys each would become a dict like ``{"name": "image"}``, and
+    an empty list ``{}``, unnoticed.
     """
 
     def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
         raise TypeError(f"a '{owner.__name__}' is a list and makes no dict; {READ_ONLY_HINT}")
 
 
-# One by one, since ``__getattr__`` would slow down every other attribute, and here, where type
-# checkers don't take them for methods.
+# One by one, because ``__getattr__`` would slow down every other attribute; outside of the class,
+# so that type checkers don't take them for methods.
 for _name in _MUTATING_METHODS:
     setattr(ReadOnly, _name, _MissingMethod(_name))
 
 
 class _FrozenView(ReadOnly):
-    """What the two kinds of view have in common."""
+    """The common base of the two kinds of view."""
 
     __slots__ = ("_data",)
 
@@ -136,8 +138,8 @@ class _FrozenView(ReadOnly):
         equal: bool = self._data == (other._data if isinstance(other, _FrozenView) else other)
         return equal
 
-    # Content can be equal to a dict's or a list's, and they have no hash. The ignore: for type
-    # checkers, None is no method; for Python it is how a class says so.
+    # A view can be equal to a dict or a list, which have no hash. In Python a class declares that
+    # by None; type checkers expect a method.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -145,7 +147,7 @@ class _FrozenView(ReadOnly):
 
 
 class FrozenMapping(_FrozenView, Mapping[str, Any]):
-    """A JSON object: equal to the ``dict`` with the same content, and never written to."""
+    """A read-only JSON object, equal to the ``dict`` with the same content."""
 
     __slots__ = ()
 
@@ -164,13 +166,13 @@ class FrozenMapping(_FrozenView, Mapping[str, Any]):
         return key in self._data
 
     def to_dict(self) -> dict[str, Any]:
-        """A copy of one's own, all the way down."""
+        """Return a deep copy, which can be changed."""
         copy: dict[str, Any] = thaw(self._data)
         return copy
 
 
 class FrozenSequence(_FrozenView, Sequence[Any]):
-    """A JSON array: equal to the ``list`` with the same content, and never written to."""
+    """A read-only JSON array, equal to the ``list`` with the same content."""
 
     __slots__ = ()
 
@@ -188,6 +190,6 @@ class FrozenSequence(_FrozenView, Sequence[Any]):
         return freeze(self._data[index])
 
     def to_list(self) -> list[Any]:
-        """A copy of one's own, all the way down."""
+        """Return a deep copy, which can be changed."""
         copy: list[Any] = thaw(self._data)
         return copy

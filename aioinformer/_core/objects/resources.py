@@ -1,9 +1,9 @@
-"""What a URL names: ``Resource``, and the table of resources that every cluster serves.
+"""``Resource``, the thing that a URL names, and the table of resources that every cluster serves.
 
-The table lets ``informers.informer("deploy")`` work with no network: plural, singular, short
+With the table, ``informers.informer("deploy")`` works without a request: plural, singular, short
 name, kind, ``plural.group`` and ``plural.version.group`` are all understood. Resources that a
-cluster adds (custom resources, aggregated APIs) are found by asking it, which is the client's
-business; a ``Resource`` may also be written by hand.
+cluster adds (custom resources, aggregated APIs) are found by discovery; a ``Resource`` can also be
+written by hand.
 
 Source of the table: the discovery documents of Kubernetes 1.36.
 """
@@ -19,16 +19,15 @@ from aioinformer.errors import UnknownResource
 __all__ = ["BUILT_IN", "Resource", "find_built_in", "is_path_segment", "resolve_built_in"]
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""A DNS label (RFC 1123), which the name of a namespace is."""
+"""A DNS label (RFC 1123), the form of a namespace's name."""
 
 
 def is_path_segment(text: str) -> bool:
-    """Whether ``text`` is one segment of a URL's path and stays the one that it is.
+    """Return True if ``text`` is one segment of a URL's path, and stays so on the way.
 
-    ``.`` and ``..`` are resolved on the way and reach another path; a ``%`` may become a slash.
-    The API server's own rule for names (``IsValidPathSegmentName``). Beyond that, no spaces and
-    control characters: none of its names has any, and what is shown of a name must not drive a
-    terminal.
+    ``.`` and ``..`` are resolved on the way and reach another path, and a ``%`` may become a slash.
+    This is the API server's own rule for names (``IsValidPathSegmentName``). Spaces and control
+    characters are excluded too: no name has any, and a shown name must not control a terminal.
     """
     plain = text.isprintable() and " " not in text and "/" not in text and "%" not in text
     return plain and text not in ("", ".", "..")
@@ -36,15 +35,15 @@ def is_path_segment(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object as the API server's URLs name it.
+    """A resource, as the API server's URLs name it.
 
     Args:
         group: the API group; empty for the core group.
         version: the API version, such as ``v1``.
         plural: the name in the URL, such as ``deployments``.
         kind: the type of one object, such as ``Deployment``.
-        namespaced: whether objects live in namespaces.
-        singular: the name of one, such as ``deployment``; the kind in lower case by default.
+        namespaced: True if objects live in namespaces.
+        singular: the name of one object, such as ``deployment``; default: the kind in lower case.
         short_names: abbreviations, such as ``("deploy",)``.
     """
 
@@ -70,11 +69,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None) -> str:
-        """The URL path of the collection, or of one object.
+        """Return the URL path of the collection, or of one object.
 
         Raises:
-            ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label;
-                a name that is more than one segment of a URL.
+            ValueError: a namespace is given for a cluster-scoped resource, or is no DNS label;
+                or the name is more than one segment of a URL.
         """
         if namespace and not self.namespaced:
             raise ValueError(f"{self} is cluster-scoped: it has no namespace {namespace!r}")
@@ -93,7 +92,7 @@ class Resource:
         return f"{root}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
     def names(self) -> Iterator[str]:
-        """Every name that means this resource, in lower case."""
+        """Yield every name of this resource, in lower case."""
         plain = (self.plural, self.singular, *self.short_names, self.kind.lower())
         yield from dict.fromkeys(plain)
         yield f"{self.plural}.{self.version}.{self.group}".rstrip(".")
@@ -205,21 +204,23 @@ BUILT_IN: tuple[Resource, ...] = tuple(_parse_table(_TABLE))
 _BY_NAME: dict[str, Resource] = {}
 for _resource in BUILT_IN:
     for _name in _resource.names():
-        _BY_NAME.setdefault(_name, _resource)  # the first wins: "events" are the core group's
+        _BY_NAME.setdefault(_name, _resource)  # the first one wins: "events" means the core group's
 
 
 def find_built_in(name: str) -> Resource:
-    """The built-in resource of that name, whatever its form or case.
+    """Return the built-in resource with this name, in whatever form or case.
 
     Raises:
-        UnknownResource: none has it. The message suggests the nearest names, and how to reach
-            a resource that the cluster adds.
+        UnknownResource: there is none. The message suggests the nearest names, and the way to a
+            resource that the cluster adds.
     """
     found = _BY_NAME.get(name.lower())
     if found is None:
-        from difflib import get_close_matches  # few programs need it
+        from difflib import get_close_matches  # rarely needed
 
-        alike = get_close_matches(name.lower(), _BY_NAME, n=9)  # of one resource there may be three
+        alike = get_close_matches(
+            name.lower(), _BY_NAME, n=9
+        )  # up to three may be names of one resource
         near = list(dict.fromkeys(str(_BY_NAME[each]) for each in alike))[:3]
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
         raise UnknownResource(
@@ -230,9 +231,9 @@ def find_built_in(name: str) -> Resource:
 
 
 def resolve_built_in(resource: str | Resource) -> Resource:
-    """The resource that is meant: itself, or the built-in one of that name.
+    """Return ``resource`` itself, or the built-in resource with this name.
 
     Raises:
-        UnknownResource: none has it.
+        UnknownResource: there is none.
     """
     return find_built_in(resource) if isinstance(resource, str) else resource

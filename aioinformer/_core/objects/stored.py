@@ -1,12 +1,11 @@
-"""What the cache holds in place of whole objects: models without bytes, and what was withheld.
+"""The stored forms of objects besides the whole one: models without bytes, and excluded objects.
 
 The queue, the cache and the mailboxes know an object by its key, uid and version, and never look
-inside. So that they need not know either what an informer keeps of its objects, all of it is a
-``KubeObject``: a whole one, or one of these two, which have no bytes. No program meets them:
-``views`` shows it the model, and what was withheld is never told. Making them is ``shapes``'
-business.
+inside. So all stored forms are ``KubeObject``s: a whole one, or one of these two, which have no
+bytes. Programs don't see them: a view shows a program the model, and an excluded object is never
+delivered.
 
-Which of them an object is, is asked as ``type(obj) is Withheld``: there are no subclasses, and
+Code tests for a form by ``type(obj) is ExcludedObject``. There are no subclasses, and
 ``isinstance`` takes ten times as long with a class that is a ``Mapping``.
 """
 
@@ -20,14 +19,14 @@ __all__ = ["ExcludedObject", "ModelObject", "NeedsJson", "size_of"]
 
 
 class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
-    """An object of which a model is kept, and nothing else. ``raw`` is empty.
+    """An object that is stored as a model only. ``raw`` is empty.
 
-    No cycle can lead through it (``gc=False``): the model doesn't know of it.
+    It can't be part of a reference cycle (``gc=False``), because the model doesn't refer to it.
     """
 
     model: Any = None
     size: int = 0
-    """Bytes of the JSON that it was made of; what the queue measures by."""
+    """Bytes of the JSON that the model was made of, for the limit of the queue."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ModelObject):
@@ -40,23 +39,23 @@ class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
     def __hash__(self) -> int:
         return hash((self.key, self.uid, self.resource_version))
 
-    def __repr__(self) -> str:  # without the model, which may have a secret in it
+    def __repr__(self) -> str:  # without the model, which may contain a secret
         model = type(self.model).__name__
         return f"<{self.kind} {self.key} rv={self.resource_version} as {model}>"
 
 
 class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
-    """A version of an object that is not to be cached, in its place among the others.
+    """A version of an object that is not cached, in its place in the order of events.
 
-    With an ``error`` it was rejected: what is cached of the object stays. Without, ``transform=``
-    has dropped it: then nothing stays.
+    With an ``error``, the version was rejected, and the cached version of the object stays. Without
+    one, ``transform=`` has dropped the object, and nothing stays.
     """
 
     error: Exception | None = None
 
     @classmethod
     def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
-        """``obj`` is withheld; nothing of its body is kept."""
+        """Return ``obj`` as an excluded object, without its body."""
         return cls(obj.key, obj.uid, obj.resource_version, b"", obj.resource, error=error)
 
     def __repr__(self) -> str:
@@ -65,24 +64,24 @@ class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
 
 
 def size_of(obj: KubeObject) -> int:
-    """Bytes of JSON that ``obj`` came as, or that are left of it."""
+    """Return the bytes of JSON of ``obj``, or those that its model was made of."""
     return obj.size if type(obj) is ModelObject else len(obj.raw)
 
 
 class NeedsJson:
-    """A function of one object that reads its JSON, and so is no function of a model.
+    """A function of one object that reads the object's JSON, and so can't be applied to a model.
 
-    ``field``, ``label_index`` and predicates are. An informer that converts its objects gives them
-    the ``KubeObject``; one that keeps models has nothing to give them, and refuses them.
+    ``field``, ``label_index`` and predicates are such functions. An informer with ``convert=``
+    passes them the ``KubeObject``. An informer with ``model=`` keeps no JSON and rejects them.
     """
 
     __slots__ = ()
 
     @property
     def needs_bytes(self) -> bool:
-        """Whether it looks at more than key, uid and version."""
+        """True if the function reads more than key, uid and version."""
         return True
 
     def __call__(self, obj: KubeObject) -> Any:
-        """What it finds in ``obj``."""
+        """Return the result for ``obj``."""
         raise NotImplementedError

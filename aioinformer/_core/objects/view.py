@@ -1,11 +1,11 @@
-"""What programs see of cached objects: the objects themselves, models, or what they convert to.
+"""The form in which programs see cached objects: as they are, as models, or converted.
 
-A ``ObjectView`` stands at every border between the cache and a program: lister, handlers, streams,
-filters, index functions, waits. Where programs see whole objects there is none, and nothing to
-pay. Behind the border everything is a ``KubeObject``; how those came to be is ``shapes``' business.
+An ``ObjectView`` stands at every border between the cache and a program: lister, handlers, streams,
+filters, index functions, waits. Informers without ``model=`` and ``convert=`` have no view, and no
+cost. Behind the border every object is a ``KubeObject``.
 
-A conversion is asked for when it is needed, so that an object which can't be converted is found
-late: by who reads it. What was converted last is kept, since an update needs the state before too.
+An object is converted when a program reads it, so an object that can't be converted is found late,
+by its reader. The last results are kept, because an update needs the state before too.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 F = TypeVar("F", ModelMismatch, TransformFailed)
 
 MAX_CONVERTED = 128
-"""Conversions that are kept: an update converts the new state and needs the old one, which was
-converted when it was new unless 128 others were since. Of kubernetes_asyncio's pods they take
-10 MB."""
+"""The number of conversions that are kept. An update converts the new state and needs the old one,
+which was converted when it was new, and is still kept unless 128 others were converted since. With
+kubernetes_asyncio's pods they take 10 MB."""
 
 
 class ObjectView(Generic[T]):
-    """How one informer shows its objects."""
+    """The form in which one informer shows its objects."""
 
     __slots__ = ("_description", "_failures", "_has_json", "convert")
 
@@ -55,62 +55,70 @@ class ObjectView(Generic[T]):
         has_json: bool,
         failures: Callable[[], int] = int,
     ) -> None:
-        """Show objects as what ``convert`` makes of them.
+        """Create a view that shows the results of ``convert``.
 
         Args:
-            convert: gives what a program sees of a cached object; may raise ``ModelMismatch``.
-            description: what that is called.
-            has_json: whether the cached object has its JSON.
-            failures: how many times ``convert`` has raised; never, by default.
+            convert: returns the shown form of a cached object; may raise ``ModelMismatch``.
+            description: the name of that form, for errors.
+            has_json: True if the cached object has its JSON.
+            failures: returns the number of times that ``convert`` has raised; default: 0.
         """
         self.convert = convert
-        """What a program sees of an object."""
+        """Return the shown form of an object."""
         self._description = description
         self._has_json = has_json
         self._failures = failures
 
-    def adapter_for(self, function: object, asked: str) -> Callable[[KubeObject], T] | None:
-        """Through what ``function`` is to see objects; ``None`` if it gets the ``KubeObject``.
+    def adapter_for(self, function: object, role: str) -> Callable[[KubeObject], T] | None:
+        """Return the conversion for the objects passed to ``function``; ``None`` for no conversion.
+
+        Args:
+            function: a program's function of one object.
+            role: the purpose of the function, for the error.
 
         Raises:
-            UsageError: it reads an object's JSON, which isn't kept; ``asked`` says what it is.
+            UsageError: the function reads an object's JSON, which isn't kept.
         """
         if not isinstance(function, NeedsJson):
             return self.convert
         if function.needs_bytes:
-            self.require_json(f"{asked} {function!r} reads")
+            self.require_json(f"{role} {function!r} reads")
         return None
 
-    def require_json(self, what: str) -> None:
-        """Raise unless there is JSON to read; ``what`` says who wants to.
+    def require_json(self, reader: str) -> None:
+        """Raise unless objects have JSON.
+
+        Args:
+            reader: subject and verb for the error, such as ``"the filter f reads"``.
 
         Raises:
-            UsageError: there is none.
+            UsageError: they have none.
         """
         if not self._has_json:
             raise UsageError(
-                f"{what} an object's JSON, and an informer with model= keeps none: give a plain "
+                f"{reader} an object's JSON, and an informer with model= keeps none: give a plain "
                 f"function of {self._description}"
             )
 
     @property
     def failures(self) -> int:
-        """How many times an object could not be shown."""
+        """The number of times that an object could not be converted."""
         return self._failures()
 
     @property
     def is_fast(self) -> bool:
-        """Whether showing an object takes no time that is worth to be spoken of."""
+        """True if showing an object takes next to no time."""
         return not self._has_json
 
     def convert_event(self, event: Event) -> Event[T]:
-        """What a program is told instead.
+        """Return the event with converted objects.
 
-        An update from a state that can't be shown is told as an addition: nobody has seen it.
+        An update of a state that can't be converted becomes an addition, because no program has
+        seen that state.
 
         Raises:
             ModelMismatch: the object can't be converted.
-            ObjectDecodeError: it is no JSON.
+            ObjectDecodeError: the object is no JSON.
         """
         of = self.convert
         if isinstance(event, Updated):
@@ -128,35 +136,36 @@ class ObjectView(Generic[T]):
 
 
 def model_view(model: type[T]) -> ObjectView[T]:
-    """Shows the model that was kept."""
+    """Return a view that shows the stored models."""
     return ObjectView(attrgetter("model"), name_of(model), has_json=False)
 
 
 def conversion_view(convert: Callable[[KubeObject], T]) -> ObjectView[T]:
-    """Shows what ``convert`` makes of an object, once somebody looks."""
+    """Return a view that converts objects by ``convert`` when they are read."""
     conversion = Conversion(convert)
     shown = f"what {name_of(convert)} returns"
     return ObjectView(conversion, shown, has_json=True, failures=lambda: conversion.failures)
 
 
 class Conversion(Generic[T]):
-    """Calls ``convert=``, and keeps what it returned last.
+    """A conversion by ``convert=``, which keeps its last results.
 
-    Readers in threads may race here, every step being one atomic operation of ``dict`` or
-    ``deque``: the worst is an object converted twice.
+    Every step is one atomic operation of ``dict`` or ``deque``, so that readers in threads may
+    race: at worst an object is converted twice.
     """
 
     def __init__(self, convert: Callable[[KubeObject], T]) -> None:
-        """Nothing is converted yet."""
+        """Create a conversion without results."""
         self.failures = 0
-        """How many times ``convert`` has raised."""
+        """The number of times that ``convert`` has raised."""
         self._convert = convert
         self._results: dict[int, tuple[KubeObject, T]] = {}
-        """By id of the object, which is kept alive here, so that nobody else can have its id."""
+        """The results by id of the object. The object is kept too, so that its id can't be
+        reused."""
         self._order: deque[int] = deque()
 
     def __call__(self, obj: KubeObject) -> T:
-        """What ``obj`` converts to.
+        """Return the converted form of ``obj``.
 
         Raises:
             ModelMismatch: ``convert`` raised.
@@ -166,8 +175,8 @@ class Conversion(Generic[T]):
         if kept is not None:
             return kept[1]
         try:
-            made = self._convert(obj)
-        except ObjectDecodeError:  # no fault of the function's
+            converted = self._convert(obj)
+        except ObjectDecodeError:  # not the function's fault
             self.failures += 1
             raise
         except (KeyboardInterrupt, SystemExit):
@@ -176,11 +185,11 @@ class Conversion(Generic[T]):
             self.failures += 1
             what = f"convert= {name_of(self._convert)} failed"
             raise conversion_error(ModelMismatch, obj, what, error) from error
-        self._remember(obj, made)
-        return made
+        self._remember(obj, converted)
+        return converted
 
-    def _remember(self, obj: KubeObject, made: T) -> None:
-        self._results[id(obj)] = (obj, made)
+    def _remember(self, obj: KubeObject, converted: T) -> None:
+        self._results[id(obj)] = (obj, converted)
         self._order.append(id(obj))
         while len(self._order) > MAX_CONVERTED:
             try:
@@ -189,30 +198,30 @@ class Conversion(Generic[T]):
                 return
 
     def __repr__(self) -> str:
-        return f"<Conversion by {name_of(self._convert)} kept={len(self._results)}>"
+        return f"<Conversion by {name_of(self._convert)} results={len(self._results)}>"
 
 
 def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
-    """The error that tells what could not be made of ``obj``, and why."""
+    """Return the error for a failed conversion of ``obj``, with its cause."""
     try:
         why = str(error)
     except Exception:  # noqa: BLE001 - a program's exception
-        why = "(and it can't be printed)"
-    made = kind(
+        why = "(its message can't be shown)"
+    failure = kind(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: {what}: "
         f"{type(error).__name__}: {why}",
         key=str(obj.key),
         resource_version=obj.resource_version,
     )
-    made.__cause__ = error
-    return made
+    failure.__cause__ = error
+    return failure
 
 
 class ObjectSnapshot(Mapping[ObjectKey, T]):
-    """Objects of one moment, shown one by one as somebody looks."""
+    """The objects of one moment, each converted when it is read."""
 
     def __init__(self, objects: Mapping[ObjectKey, KubeObject], view: ObjectView[T]) -> None:
-        """Show ``objects``, which nobody may change any more."""
+        """Create a snapshot of ``objects``, which must not be changed any more."""
         self._objects = objects
         self._convert = view.convert
 
@@ -229,25 +238,25 @@ class ObjectSnapshot(Mapping[ObjectKey, T]):
         return key in self._objects
 
     def __repr__(self) -> str:
-        return f"<Snapshot objects={len(self)}>"
+        return f"<ObjectSnapshot objects={len(self)}>"
 
 
 def name_of(function: object) -> str:
-    """What to call a program's function or model in a message."""
+    """Return the name of a program's function or model, for messages."""
     names = (getattr(function, name, None) for name in ("__qualname__", "__name__"))
     found = next(filter(None, names), type(function).__qualname__)  # never an address in memory
     return str(found).replace("<locals>.", "")
 
 
-# -- events of what is not a KubeObject --------------------------------------------------------
+# -- events of converted objects ---------------------------------------------------------------
 #
-# They know the key, which can't be read off the object, and are else what they are named for. A
-# program's object may lead back to an event that it was given, so the garbage collector must see
-# these.
+# These store the key, which can't be read from the object, and otherwise behave as the plain
+# events. A program's object may refer to the event that contains it, so the garbage collector must
+# see them.
 
 
 class _KeyedEvent:
-    """Compared and shown as the plain event."""
+    """An event with a stored key, compared and shown as the plain event."""
 
     __slots__ = ()
 
@@ -262,7 +271,7 @@ class _KeyedEvent:
             other._plain_event if isinstance(other, _KeyedEvent) else other
         )
 
-    def __ne__(self, other: object) -> bool:  # the struct's own compares identities
+    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
         return not self == other
 
     def __hash__(self) -> int:
@@ -271,7 +280,7 @@ class _KeyedEvent:
     def __repr__(self) -> str:
         return repr(self._plain_event)
 
-    def __reduce__(self) -> str | tuple[Any, ...]:  # the key stays behind
+    def __reduce__(self) -> str | tuple[Any, ...]:  # pickled as the plain event
         return self._plain_event.__reduce__()
 
 

@@ -6,6 +6,8 @@ ListerWatcher ──▶ reflector ──▶ watch_reader ──▶ delta_queue
 lister_watcher   the protocol of a source of lists and watches
 reflector        carries out what the list/watch state machine decides
 watch_reader     reads one watch: decode, check, queue
+list_reader      reads one page of a list
 watchdog         the timer of the idle timeout
 delta_queue      the DeltaFIFO with waiting at both ends
+options          the options of a reflector, as one frozen value
 """

@@ -1,7 +1,7 @@
-"""The DeltaFIFO with somebody waiting at both ends.
+"""The DeltaFIFO with waiting at both ends.
 
-The reflector waits for room, the pump waits for entries. Whoever was woken looks again before it
-acts, with no await in between, so that a cancellation can't lose an entry.
+The reflector waits for room, the pump waits for entries. A task that was woken checks again before
+it acts, with no await in between, so that a cancellation can't lose an entry.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ __all__ = ["DeltaQueue"]
 
 
 class DeltaQueue:
-    """One reflector feeds it, one pump drains it."""
+    """A DeltaFIFO between one reflector and one pump."""
 
     def __init__(self, known: Container[ObjectKey] | None = None) -> None:
-        """Make an empty queue; ``known`` as for ``DeltaFIFO``."""
+        """Create an empty queue.
+
+        Args:
+            known: the keys in the store, as for ``DeltaFIFO``.
+        """
         self.fifo = DeltaFIFO(known)
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
         self._producer_waiting = False
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
-        """Queue what a chunk of a watch brought."""
+        """Queue the changes and bookmarks of a piece of a watch."""
         self.fifo.extend(entries)
         self._filled.set()
 
@@ -39,7 +43,7 @@ class DeltaQueue:
         rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
-        """Queue a whole new state; see ``DeltaFIFO.replace``."""
+        """Queue a whole new state. See ``DeltaFIFO.replace``."""
         self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason)
         self._filled.set()
 
@@ -66,7 +70,7 @@ class DeltaQueue:
         self._producer_waiting = False
 
     async def ready(self) -> None:
-        """Wait until there is something to pop."""
+        """Wait until there is an entry to pop."""
         while not self.fifo:
             self._filled.clear()
             await self._filled.wait()

@@ -1,7 +1,7 @@
-"""What a reflector reads from: the protocols that a client implements, and a cluster in memory.
+"""The protocols of a source of lists and watches, which clients and clusters in memory implement.
 
-Somebody else's network fits too: ``ListerWatcher`` is all that an informer needs. What it may do
-beyond that is found out by looking.
+``ListerWatcher`` is all that a reflector needs, so a program can also give its own. The further
+protocols are optional abilities; the reflector tests for them.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ __all__ = ["ListerWatcher", "SharesListSlots", "SupportsDiscovery"]
 
 
 class ListerWatcher(Protocol):
-    """Lists and watches one resource in one scope. ``Client.lister_watcher`` makes them.
+    """A source of lists and watches of one resource in one scope, such as
+    ``Client.lister_watcher``.
 
-    Entering a context sends the request; it raises a ``FetchError`` unless the server answers
-    with 200. What is iterated are the bytes of the body, cut as they happened to arrive; a
-    connection that breaks raises a ``TransportError`` there. Leaving the context early closes
-    the connection.
+    Entering a context sends the request, and raises a ``FetchError`` unless the server answers with
+    200. The iterator yields the bytes of the body, cut anywhere, and raises a ``TransportError`` if
+    the connection breaks. Leaving the context early closes the connection.
     """
 
     @property
     def resource(self) -> Resource:
-        """What is listed and watched."""
+        """The resource that is listed and watched."""
         ...
 
     @property
     def watch_lists(self) -> bool:
-        """Whether it may be asked for a WatchList: a watch that begins with the whole state."""
+        """True if a WatchList may be requested: a watch that begins with the whole state."""
         ...
 
     def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Ask for a page of the list."""
+        """Request a page of the list."""
         ...
 
     def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Ask for the stream of changes."""
+        """Request the stream of changes."""
         ...
 
 
 @runtime_checkable
 class SupportsDiscovery(Protocol):
-    """A ``ListerWatcher`` that knows how to look whether its resource is served."""
+    """A ``ListerWatcher`` that can find out if its resource is served."""
 
     async def discover(self) -> Resource | None:
-        """The resource as it is served now, in another version perhaps; ``None`` if it isn't.
+        """Return the resource as it is served now, perhaps in another version, or ``None``.
 
         Raises:
-            FetchError: it can't be known.
+            FetchError: discovery failed.
         """
         ...
 
     def with_resource(self, resource: Resource) -> Self:
-        """The same for the resource in another version."""
+        """Return a copy for the resource in another version."""
         ...
 
 

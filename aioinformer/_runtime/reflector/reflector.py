@@ -246,7 +246,7 @@ class Reflector:
         clock = asyncio.get_running_loop().time
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
             self._opened = True
-            idle_timeout = self._state.open_watch(clock())
+            idle_timeout = self._state.open_watch(request, clock())
             watchdog.guard(idle_timeout)
             if not request.initial:
                 self.reports.watch_opened()

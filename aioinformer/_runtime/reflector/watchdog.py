@@ -1,7 +1,7 @@
-"""The watchdog: ends a wait for bytes that will not come.
+"""The watchdog: the timer of the idle timeout.
 
-What is due when is ``liveness``' to say, and moves with every byte; a timer for each would cost
-more than the byte. So one timer looks now and then, and goes back to sleep if something came.
+The deadline of the idle timeout moves with every piece of data, and a new timer for each would cost
+more than decoding it. So one timer checks now and then, and sleeps again if data has arrived.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from aioinformer._core.listwatch.idle_timeout import MIN_TIMEOUT, IdleTimeout
 __all__ = ["RECHECK_DELAY", "Watchdog"]
 
 RECHECK_DELAY = 0.1
-"""Seconds between the last two looks: what came to the socket of a busy loop has yet to be read."""
+"""Seconds between the last two checks: data in the socket of a busy loop has yet to be read."""
 
 HANG_THRESHOLD = 1.0
-"""Seconds by which a look may be late. If it is later than that, it was this process that hung, not
-the server: what came meanwhile has yet to be read, and gets a second for that."""
+"""Seconds by which a check may be late. If it is later, this process hung and not the server: the
+data that arrived meanwhile has yet to be read, and gets a second for that."""
 
 
 class Watchdog:
-    """Within its context, cancels the task that entered when ``liveness`` says that it is time.
+    """A context that is left when an idle timeout passes.
 
-    The cancellation ends at the end of the context; ``expired`` tells of it.
+    The watchdog cancels the task that entered the context. The cancellation ends at the end of the
+    context, and ``expired`` is true then.
     """
 
     def __init__(self) -> None:
-        """A watchdog with nothing to guard yet."""
+        """Create a watchdog without a timeout."""
         self.expired = False
-        """Whether it ended the context."""
+        """True if the watchdog has ended the context."""
         self._rechecking = False
         self._idle_timeout: IdleTimeout | None = None
         self._loop = asyncio.get_running_loop()
@@ -39,7 +40,7 @@ class Watchdog:
         self._timer: asyncio.TimerHandle | None = None
 
     def guard(self, idle_timeout: IdleTimeout) -> None:
-        """From now on, this tells when to give up."""
+        """End the context at the deadline of ``idle_timeout``, which moves."""
         self._idle_timeout = idle_timeout
         self._schedule_check(max(0.0, min(idle_timeout.deadline - self._loop.time(), MIN_TIMEOUT)))
 
@@ -52,7 +53,8 @@ class Watchdog:
         due = self._idle_timeout.deadline if self._idle_timeout is not None else now + MIN_TIMEOUT
         if due > now:
             self._rechecking = False
-            # Never longer: the first bookmark of a stream makes an end where there was none.
+            # At most MIN_TIMEOUT: the first bookmark of a watch sets a deadline where there was
+            # none.
             self._schedule_check(min(due - now, MIN_TIMEOUT))
         elif now > planned + HANG_THRESHOLD:
             self._schedule_check(HANG_THRESHOLD)
@@ -82,5 +84,5 @@ class Watchdog:
         return False
 
     def __repr__(self) -> str:
-        state = "expired" if self.expired else "on guard" if self._idle_timeout else "asleep"
+        state = "expired" if self.expired else "active" if self._idle_timeout else "inactive"
         return f"<Watchdog {state} {self._idle_timeout!r}>"

@@ -1,14 +1,12 @@
-"""Which event loop this is.
+"""Checks of the event loop, and time slices for long work in it.
 
-Everything but reading belongs to the loop that an informer runs in. asyncio doesn't notice a call
-from a thread, or from another loop: an event is set and nobody wakes up. So what would go wrong
-silently asks here first.
+Everything but reading belongs to the event loop in which an informer runs. asyncio doesn't notice a
+call from a thread or from another loop: an event is set, and no task wakes up. So every call that
+would fail silently checks the loop first.
 
-Giving way: long work in the event loop stops every few milliseconds.
-
-An informer lives in somebody else's loop. Reading from a socket that has more, popping from a
-mailbox that is full and replacing 100,000 objects would each keep the loop to itself, since none
-of them has to wait for anything. Each of them asks a ``TimeSlice`` once in a while.
+An informer lives in the loop of a program. Reading from a socket that has more data, popping from a
+full mailbox and replacing 100,000 objects would each block the loop, because none of them has to
+wait. Each of them asks a ``TimeSlice`` now and then, and yields to the loop every few milliseconds.
 """
 
 from __future__ import annotations
@@ -33,14 +31,14 @@ NOT_IN_EVENT_LOOP = (
     "this must be called in the event loop, not from a thread: a thread reads caches, and has the "
     "loop do the rest with asyncio.run_coroutine_threadsafe()"
 )
-"""Said to those who are in a thread."""
+"""The error text for a call from a thread."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """The running event loop.
+    """Return the running event loop.
 
     Raises:
-        UsageError: there is none, in a thread for example.
+        UsageError: no loop is running, for example in a thread.
     """
     try:
         return asyncio.get_running_loop()
@@ -49,10 +47,14 @@ def running_loop() -> asyncio.AbstractEventLoop:
 
 
 def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
-    """Raise unless this is the loop that ``name`` runs in, or it runs in none yet.
+    """Raise unless ``own`` is the running loop, or ``None``.
+
+    Args:
+        own: the loop in which the called thing runs; ``None`` if it doesn't run yet.
+        name: the called thing, for the error.
 
     Raises:
-        UsageError: it is another loop, or a thread without one.
+        UsageError: another loop is running, or none.
     """
     if own is not None and own is not running_loop():
         raise UsageError(
@@ -62,10 +64,10 @@ def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:
 
 
 def running_task() -> asyncio.Task[Any]:
-    """The running task.
+    """Return the running task.
 
     Raises:
-        UsageError: there is none: this is a callback, or a thread.
+        UsageError: no task is running: the caller is a callback, or in a thread.
     """
     running_loop()
     task = asyncio.current_task()
@@ -75,38 +77,38 @@ def running_task() -> asyncio.Task[Any]:
 
 
 SLICE_SECONDS = 0.004
-"""Seconds of work between two suspensions. What was begun is finished, so that steps take up to
-twice as long; the promise is 10 ms."""
+"""Seconds of work after which long work yields to the loop. A step that was begun is finished, so a
+slice takes up to twice as long; the promise is 10 ms."""
 
 STAGING_SLICE_SECONDS = 0.002
-"""The same while a new state is staged: the next step may be a dict of 100,000 that grows, which
-can't be split and takes 3 to 7 ms, most of it for fresh memory."""
+"""The same while a new state is staged: the next step may enlarge a dict of 100,000, which can't be
+split and takes 3 to 7 ms, most of it for fresh memory."""
 
 ITEMS_PER_STEP = 64
-"""Items of bulk work between two looks at the clock: about 0.3 ms."""
+"""Items of bulk work between two reads of the clock: about 0.3 ms."""
 
 
 class TimeSlice:
-    """Measures how long its owner has worked since it last gave way."""
+    """The time that its owner has worked since it last yielded to the loop."""
 
     __slots__ = ("_clock", "_started_at")
 
     def __init__(self) -> None:
-        """Start to measure. There must be a running loop."""
+        """Begin a slice. There must be a running loop."""
         self._clock = asyncio.get_running_loop().time
         self._started_at = self._clock()
 
     def reset(self) -> None:
-        """The owner has just been suspended."""
+        """Begin a new slice, after the owner was suspended."""
         self._started_at = self._clock()
 
     @property
     def expired(self) -> bool:
-        """Whether it is time to give way."""
+        """True if the slice is over."""
         return self._clock() - self._started_at >= SLICE_SECONDS
 
     async def maybe_yield(self, budget: float = SLICE_SECONDS) -> None:
-        """Give way if it is time to: after ``budget`` seconds of work."""
+        """Yield to the loop if the owner has worked for ``budget`` seconds."""
         if self._clock() - self._started_at >= budget:
             await asyncio.sleep(0)
             self._started_at = self._clock()

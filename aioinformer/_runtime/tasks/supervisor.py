@@ -1,11 +1,11 @@
 """The supervisor: a task that owns a task group, for something that is entered and left.
 
-A task group must be left by the task that entered it, and wraps what goes wrong into groups. A
+A task group must be left by the task that entered it, and wraps errors in exception groups. A
 pytest fixture, a FastAPI lifespan or an exit stack may leave in another task, and a program's
-``async with`` body wants its own exceptions back as they are. So the group lives inside a task
-of its own: entering starts it, leaving ends it, and a failure inside cancels the body and is
-raised bare where the body is left. Who fails may take long to end, so a failure can be told of
-before.
+``async with`` body must get its own exceptions unchanged. So the group lives inside a task of its
+own: entering starts the task, leaving ends it. A failure inside cancels the body, and is raised
+unwrapped where the body is left. The failed task may take long to end, so the failure can be
+reported before.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ __all__ = ["Supervisor"]
 log = logging.getLogger("aioinformer.supervisor")
 
 CANCELLED_ENTER_TIMEOUT = 1.0
-"""Seconds to wait for the tasks of something whose entering was cancelled: they have hardly begun.
-"""
+"""Seconds to wait for the tasks if entering was cancelled: they have hardly begun."""
 
 
 class Supervisor:
-    """Owns the tasks of one thing that runs once."""
+    """The owner of the tasks of one thing that runs once."""
 
     def __init__(self, name: str) -> None:
-        """Make a supervisor of nothing yet; ``name`` is for errors and the task."""
+        """Create a supervisor without tasks. ``name`` is for errors and the task."""
         self._name = name
         self._group: asyncio.TaskGroup | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -45,29 +44,29 @@ class Supervisor:
 
     @property
     def state(self) -> Literal["new", "running", "ended"]:
-        """How far it is."""
+        """The state of the supervisor."""
         if self._leaving.is_set():
             return "ended"
         return "new" if self._group is None else "running"
 
     @property
     def running(self) -> bool:
-        """Whether tasks can be started."""
+        """True if tasks can be started."""
         return self.state == "running"
 
     def check_usable(self) -> None:
-        """Raise unless it can be used from here.
+        """Raise unless the owner can be used by the caller.
 
         Raises:
-            NotRunning: it has ended.
-            UsageError: it runs in another event loop.
+            NotRunning: the tasks have ended.
+            UsageError: the tasks run in another event loop.
         """
         if self._leaving.is_set():
             raise NotRunning(f"the {self._name} has ended; make another one")
         check_loop(self._loop, f"the {self._name}")
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Start a task. If it raises, everything ends, and that is what is raised."""
+        """Start a task. If the task raises, all tasks end, and leaving raises the error."""
         if self._group is None:
             coroutine.close()
             raise NotRunning(f"the {self._name} doesn't run")
@@ -77,17 +76,17 @@ class Supervisor:
         return task
 
     def fail(self, error: BaseException) -> None:
-        """One of the tasks has failed, and may take a while to end: everything else ends now."""
+        """End all tasks because of ``error``. The task that failed may take a while to end."""
         if self._reported_failure is None:
             self._reported_failure = error
             self._leaving.set()
             self._cancel_body(error)
 
     async def enter(self, start_tasks: Callable[[], None]) -> None:
-        """Own the tasks from a task of its own.
+        """Start the task that owns the tasks.
 
         Args:
-            start_tasks: called once tasks can be started.
+            start_tasks: is called once tasks can be started.
         """
         if self._loop is not None:
             raise UsageError(f"the {self._name} runs once; make another one")
@@ -97,7 +96,7 @@ class Supervisor:
         self._task.add_done_callback(self._on_task_done)
         try:
             await self._entered.wait()
-        except asyncio.CancelledError:  # what isn't entered won't be left either
+        except asyncio.CancelledError:  # a context that isn't entered isn't left either
             self._body = None
             await self._end(CANCELLED_ENTER_TIMEOUT, running_names=tuple)
             raise
@@ -109,16 +108,16 @@ class Supervisor:
         timeout: float,
         running_names: Callable[[], tuple[str, ...]],
     ) -> None:
-        """End the tasks and wait for that, also when cancelled meanwhile.
+        """End the tasks and wait for their end, also if the caller is cancelled meanwhile.
 
         Args:
-            error: with what the body ended.
+            error: the exception of the body; ``None`` if it ended without one.
             timeout: seconds to wait.
-            running_names: what to call that which is still running then.
+            running_names: returns the names of tasks that still run after that time.
 
         Raises:
-            ShutdownIncomplete: something was still running then. It is logged, too: the end of
-                the event loop waits for what is left, perhaps for ever, and says nothing.
+            ShutdownIncomplete: a task still ran after that time. The error is logged too, because
+                the end of the event loop silently waits for such tasks, perhaps for ever.
         """
         body, self._body = self._body, None
         try:
@@ -132,16 +131,16 @@ class Supervisor:
         others = 0
         if self._body_cancelled and body is not None and body is asyncio.current_task():
             others = body.uncancel()
-        # NotRunning is how the body may have heard of the failure first.
+        # The failure may have reached the body as NotRunning.
         if error is None or isinstance(error, NotRunning):
             raise failure from failure.__cause__
-        # If somebody else wants the body to end as well, that goes first.
+        # A cancellation of the body by its program has precedence.
         if self._body_cancelled and isinstance(error, asyncio.CancelledError) and not others:
             raise failure from failure.__cause__
 
     @property
     def _failure(self) -> BaseException | None:
-        """What has failed first, or with what the tasks have ended."""
+        """The first failure, or the error with which the tasks have ended."""
         if self._reported_failure is not None:
             return self._reported_failure
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -166,7 +165,7 @@ class Supervisor:
             self._entered.set()
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
-        """If the tasks have ended by a failure, the body is not to go on."""
+        """Cancel the body if the tasks have ended by a failure."""
         if (failure := self._failure) is not None:
             self._cancel_body(failure)
 

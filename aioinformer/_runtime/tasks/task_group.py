@@ -1,12 +1,12 @@
-"""The tasks of one informer: they live together, and none of them ends alone.
+"""A task group whose tasks live and end together.
 
-A task group forgives a child that ends cancelled. An informer whose reflector did so would live
-on without it, silently. Here it is a failure, unless it is the informer that is ending: whether
-it is, is told by its own task, and by what has failed already.
+``asyncio.TaskGroup`` ignores a child that ends with CancelledError, so an informer could lose its
+reflector unnoticed. This group treats such an end as a failure, unless the group itself is ending:
+because its own task is cancelled, or because a task has failed already.
 
-A task group also says nothing of a failure before its last child has ended, and a child may take
-for ever: a thread, or a handler that swallows its cancellation. So the first failure is told of
-as it happens.
+``asyncio.TaskGroup`` also reports a failure only after its last child has ended, and a child may
+take for ever: a thread, or a handler that swallows its cancellation. So this group reports the
+first failure as it happens.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = ["StrictTaskGroup"]
 
 
 class StrictTaskGroup:
-    """A task group in which nobody is forgiven. Enter it once."""
+    """A task group in which every unexpected end of a task is a failure. Enter it once."""
 
     def __init__(self, name: str, on_fatal: Callable[[BaseException], None] | None = None) -> None:
-        """Make a crew of nobody yet.
+        """Create a group without tasks.
 
         Args:
-            name: whose, for errors.
+            name: the owner of the group, for errors.
             on_fatal: called with the first failure at once, while other tasks may still run.
         """
         self.group = asyncio.TaskGroup()
-        """Where the tasks are."""
+        """The group that runs the tasks."""
         self.failure: BaseException | None = None
-        """What has failed first."""
+        """The first failure."""
         self._name = name
         self._on_fatal = on_fatal
         self._owner: asyncio.Task[Any] | None = None
@@ -56,7 +56,7 @@ class StrictTaskGroup:
 
     @property
     def entered(self) -> bool:
-        """Whether it has been entered."""
+        """True once the group was entered."""
         return self._owner is not None
 
     @property
@@ -65,20 +65,20 @@ class StrictTaskGroup:
         return None if self._owner is None else self._owner.get_loop()
 
     def is_ending(self) -> bool:
-        """Whether its tasks are to end, or have ended."""
+        """Return True if the tasks are to end, or have ended."""
         cancelled = self._owner is not None and self._owner.cancelling() > 0
         return self._ended or self.failure is not None or cancelled
 
     def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> None:
-        """Start a task that is to live as long as the crew."""
+        """Start a task that lives as long as the group."""
         self.monitor(self.group.create_task(coroutine, name=name))
 
     def monitor(self, task: asyncio.Task[None]) -> None:
-        """Fail if ``task``, one of the group's, ends cancelled while the others go on."""
+        """Treat a cancellation of ``task`` as a failure, unless the group is ending."""
         task.add_done_callback(self._on_task_done)
 
     def fail(self, error: BaseException) -> None:
-        """End all of them with ``error``; whose it is may go on for a while."""
+        """End all tasks with ``error``. The task that failed may run on for a while."""
         if not self.is_ending():
             self.group.create_task(_raise(error), name=f"failure of the {self._name}")
         self._record_failure(error)
@@ -98,7 +98,7 @@ class StrictTaskGroup:
                 self._on_fatal(error)
 
     def __repr__(self) -> str:
-        state = "ending" if self.is_ending() else "at work" if self.entered else "new"
+        state = "ending" if self.is_ending() else "running" if self.entered else "new"
         return f"<StrictTaskGroup of {self._name} {state}>"
 
 

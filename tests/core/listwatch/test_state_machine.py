@@ -414,7 +414,7 @@ def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
 ) -> None:
     """A bookmark alone is no news, and neither is an old event once more."""
     cursor = watching_state("10")
-    cursor.open_watch(100.0)
+    cursor.open_watch(WatchRequest("10", 300), 100.0)
     cursor.record_watch_data(seen, now=100.0, changed=changed)
 
     assert cursor.finish_watch(100.0 + lasted).outcome is outcome
@@ -593,7 +593,7 @@ def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() 
     cursor = watching_state("10")
     outcomes: list[Outcome] = []
     for version in range(11, 18):
-        cursor.open_watch(100.0)
+        cursor.open_watch(WatchRequest("10", 300), 100.0)
         cursor.record_watch_data(str(version), now=100.0, changed=True)
         outcomes.append(cursor.finish_watch(100.1).outcome)
         advance(cursor, outcomes[-1])

@@ -1,4 +1,4 @@
-"""Which of two resourceVersions is the older one."""
+"""The order of resourceVersions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_of_anything_else_nothing_is_certain(version: str, than: str) -> None:
 
 @pytest.mark.parametrize("version", OPAQUE)
 def test_whether_one_of_another_form_was_reached_is_an_error_that_names_it(version: str) -> None:
-    with pytest.raises(NotComparable, match=r"no decimal number.*KEP-5504") as caught:
+    with pytest.raises(NotComparable, match=r"not a decimal number.*KEP-5504") as caught:
         has_reached("5", version)
     assert caught.value.version == version
     with pytest.raises(NotComparable):

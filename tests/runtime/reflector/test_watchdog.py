@@ -170,9 +170,9 @@ def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> 
 def test_its_repr_says_what_it_does() -> None:
     async def main() -> None:
         watchdog = Watchdog()
-        assert repr(watchdog) == "<Watchdog asleep None>"
+        assert repr(watchdog) == "<Watchdog inactive None>"
         async with watchdog:
             watchdog.guard(a_minute())
-            assert repr(watchdog) == "<Watchdog on guard <IdleTimeout settled limit=75 s>>"
+            assert repr(watchdog) == "<Watchdog active <IdleTimeout of a watch 75 s>>"
 
     in_virtual_time(main)

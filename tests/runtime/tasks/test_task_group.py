@@ -135,7 +135,7 @@ async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
 
     assert owner.cancelled()
     assert states == [
-        "<StrictTaskGroup of informer at work>",
+        "<StrictTaskGroup of informer running>",
         "<StrictTaskGroup of informer ending>",
     ]
 
