@@ -1,4 +1,4 @@
-"""Handlers to be called outside of any informer."""
+"""Registered handlers without an informer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_registration(
     gate: BackpressureGate | None = None,
     dispatcher: InlineDispatcher | None = None,
 ) -> Registration:
-    """A handler with its options, registered with no informer."""
+    """Register a handler with no informer."""
     compiled = handler if isinstance(handler, CompiledHandler) else compile_handler(handler)
     options = HandlerOptions(
         concurrency=concurrency,
@@ -51,7 +51,7 @@ def make_registration(
 
 @asynccontextmanager
 async def running_registration(it: Registration) -> AsyncGenerator[Registration]:
-    """A handler that is called, until the block is over; what is pending then is dropped."""
+    """Call a handler until the block is over; then discard the pending events."""
     async with asyncio.TaskGroup() as group:
         it.start(group)
         try:
@@ -62,7 +62,7 @@ async def running_registration(it: Registration) -> AsyncGenerator[Registration]
 
 @asynccontextmanager
 async def started_registration(handler: Handler | CompiledHandler) -> AsyncGenerator[Registration]:
-    """A handler that is called until everything that it was told is dealt with."""
+    """Call a handler until every event was handled."""
     async with running_registration(make_registration(handler)) as it:
         yield it
         await wait_until(lambda: it.statistics().pending == 0)

@@ -1,4 +1,4 @@
-"""Batches that are shared, and a place in them."""
+"""Batches that are shared, and a position in them."""
 
 from __future__ import annotations
 
@@ -10,72 +10,77 @@ A, B, C = (Added(pod(name)) for name in "abc")
 
 
 def without_b(event: Event) -> Event | None:
-    """A filter."""
+    """Exclude the object b."""
     return None if event.obj.name == "b" else event
 
 
-def opened(late: BatchQueue) -> list[list[Event]]:
-    """What each batch that is opened brings."""
+def opened(queue: BatchQueue) -> list[list[Event]]:
+    """Open all batches, and return their events."""
     batches: list[list[Event]] = []
-    while late.open() is not None:
-        batches.append(list(late.rest))
+    while queue.open() is not None:
+        batches.append(list(queue.rest))
     return batches
 
 
 def test_batches_are_opened_in_the_order_they_came() -> None:
-    late = BatchQueue()
-    late.add((A,), 1.0)
-    late.add_uncounted([(B,)], 2.0, marked=True)
-    late.add((C,), 3.0)
+    queue = BatchQueue()
+    queue.add((A,), 1.0)
+    queue.add_uncounted([(B,)], 2.0, marked=True)
+    queue.add((C,), 3.0)
 
-    assert (late.live, late.relist_pending, late.oldest) == (2, True, 1.0)
-    assert opened(late) == [[A], [B], SYNC_MARK, [C]]
-    assert (late.delivered, bool(late), late.oldest, late.relist_pending) == (3, False, None, False)
+    assert (queue.live, queue.relist_pending, queue.oldest) == (2, True, 1.0)
+    assert opened(queue) == [[A], [B], SYNC_MARK, [C]]
+    assert (queue.delivered, bool(queue), queue.oldest, queue.relist_pending) == (
+        3,
+        False,
+        None,
+        False,
+    )
 
 
 def test_what_does_not_count_is_not_live_whether_it_is_open_or_not() -> None:
-    late = BatchQueue()
-    late.add_uncounted([(A, B)], 1.0, marked=False)
-    seen = [(late.live, late.relist_pending, bool(late))]
-    late.open()
-    seen.append((late.live, late.relist_pending, bool(late)))
+    queue = BatchQueue()
+    queue.add_uncounted([(A, B)], 1.0, marked=False)
+    seen = [(queue.live, queue.relist_pending, bool(queue))]
+    queue.open()
+    seen.append((queue.live, queue.relist_pending, bool(queue)))
 
     assert seen == [(0, True, True)] * 2
 
 
 def test_a_filter_is_given_so_much_of_a_relist_at_once() -> None:
-    late = BatchQueue(without_b)
-    late.add_uncounted([(A, B) * FILTER_BATCH], 1.0, marked=False)
+    queue = BatchQueue(without_b)
+    queue.add_uncounted([(A, B) * FILTER_BATCH], 1.0, marked=False)
 
-    assert opened(late) == [[A] * (FILTER_BATCH // 2)] * 2
-    assert late.uncounted == 0
+    assert opened(queue) == [[A] * (FILTER_BATCH // 2)] * 2
+    assert queue.uncounted == 0
 
 
-def test_who_is_in_the_middle_of_a_batch_finds_its_end_when_something_goes_before() -> None:
-    late = BatchQueue()
-    late.add((A, B, C), 1.0)
-    late.open()
-    run = late.rest
+def test_a_borrowed_batch_ends_when_other_events_go_before() -> None:
+    queue = BatchQueue()
+    queue.add((A, B, C), 1.0)
+    queue.open()
+    run = queue.rest
     assert next(run) is A
-    late.split_open_batch()
-    assert late.rest is run, "nobody has it"
-    late.borrowed = True
-    late.split_open_batch()
+    queue.split_open_batch()
+    assert queue.rest is run, "nobody has it"
+    queue.borrowed = True
+    queue.split_open_batch()
 
     assert next(run, None) is None
-    assert (late.live, late.delivered) == (2, 1)
-    assert list(late.rest) == [B, C]
+    assert (queue.live, queue.delivered) == (2, 1)
+    assert list(queue.rest) == [B, C]
 
 
-def test_what_is_dropped_counts_as_taken_by_nobody() -> None:
-    late = BatchQueue()
-    late.add((A, B), 1.0)
-    late.add((C,), 2.0)
-    late.open()
-    run = late.rest
+def test_discarded_events_are_not_delivered() -> None:
+    queue = BatchQueue()
+    queue.add((A, B), 1.0)
+    queue.add((C,), 2.0)
+    queue.open()
+    run = queue.rest
     next(run)
-    queue = late.clear()
+    queued = queue.clear()
 
-    assert (list(queue), list(run)) == ([((C,), 2.0, 1)], [])
-    assert (late.delivered, late.live, bool(late)) == (1, 0, False)
-    assert repr(late) == "<BatchQueue live=0 uncounted=0>"
+    assert (list(queued), list(run)) == ([((C,), 2.0, 1)], [])
+    assert (queue.delivered, queue.live, bool(queue)) == (1, 0, False)
+    assert repr(queue) == "<BatchQueue live=0 uncounted=0>"

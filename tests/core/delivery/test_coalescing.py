@@ -1,4 +1,4 @@
-"""Pending changes by key: what is left of several things that happened to one object."""
+"""Pending events merged by object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REBORN, REBORN2 = (pod("a", rv=rv, uid="another") for rv in "78")
 
 
 def coalesced(*events: Event) -> CoalescedEvents:
-    """These happened, a second after the other."""
+    """Add these events, one a second."""
     pending = CoalescedEvents()
     for at, event in enumerate(events):
         pending.add(event, float(at))
@@ -30,7 +30,7 @@ def drained(pending: CoalescedEvents) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    ("happened", "told"),
+    ("happened", "delivered"),
     [
         pytest.param([Added(A1)], [Added(A1)], id="one event stays"),
         pytest.param([Added(A1), Updated(A1, A2)], [Added(A2)], id="add+update"),
@@ -75,14 +75,12 @@ def drained(pending: CoalescedEvents) -> list[Event]:
         ),
     ],
 )
-def test_what_happened_to_one_object_is_told_as_little(
-    happened: list[Event], told: list[Event]
-) -> None:
+def test_events_of_one_object_are_merged(happened: list[Event], delivered: list[Event]) -> None:
     pending = coalesced(*happened)
 
-    assert pending.count == len(told)
-    assert pending.merged == len(happened) - len(told)
-    assert drained(pending) == told
+    assert pending.count == len(delivered)
+    assert pending.merged == len(happened) - len(delivered)
+    assert drained(pending) == delivered
     assert not pending
 
 
@@ -98,7 +96,7 @@ def test_what_came_and_went_loses_its_place() -> None:
     assert drained(pending) == [Added(B1), Added(A2)]
 
 
-def test_a_re_created_object_may_be_told_in_two_halves() -> None:
+def test_a_re_created_object_is_two_events() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN))
 
     assert pending.pop() == Deleted(A1)
@@ -134,14 +132,14 @@ def test_a_mark_is_no_pending_change() -> None:
     assert (pending.count, pending.oldest, bool(pending)) == (0, None, True)
 
 
-def test_what_nobody_was_told_of_is_struck_up_to_its_deletion() -> None:
+def test_undelivered_events_are_discarded_up_to_the_deletion() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN))
 
     assert pending.discard(A1), "its deletion was among it"
     assert drained(pending) == [Added(REBORN)]
 
 
-def test_what_nobody_was_told_of_is_struck_before_its_deletion() -> None:
+def test_undelivered_events_are_discarded_before_the_deletion() -> None:
     pending = coalesced(Updated(A1, A2), Added(B1))
 
     assert not pending.discard(A1), "its deletion is still to come"

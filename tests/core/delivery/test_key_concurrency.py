@@ -88,7 +88,7 @@ def test_every_event_is_dealt_with_in_the_order_of_its_key(
     count: int, story: list[str], chance: Random
 ) -> None:
     pending: list[Event] = [Added(pod(name, rv=str(at))) for at, name in enumerate(story)]
-    told = list(pending)
+    taken_in = list(pending)
     lanes, at_work, done = KeyConcurrency(count), list[Event](), list[Event]()
 
     while pending or at_work:
@@ -105,4 +105,4 @@ def test_every_event_is_dealt_with_in_the_order_of_its_key(
 
     for name in set(story):
         in_order = [each for each in done if each.obj.name == name]
-        assert in_order == [each for each in told if each.obj.name == name]
+        assert in_order == [each for each in taken_in if each.obj.name == name]

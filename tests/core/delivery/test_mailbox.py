@@ -1,4 +1,4 @@
-"""What one listener has yet to hear."""
+"""The pending events of one listener."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.core.builders import pod
 
 
 def always(_: KubeObject) -> bool:
-    """Whether the cache has it: yes."""
+    """Return True: the cache has every object."""
     return True
 
 
 def never(_: KubeObject) -> bool:
-    """Whether the cache has it: no."""
+    """Return False: the cache has no object."""
     return False
 
 
@@ -42,7 +42,7 @@ def mailbox(
     overflow: OverflowName = "block",
     holds: Callable[[KubeObject], bool] = always,
 ) -> Mailbox:
-    """A mailbox of a listener that nothing ever left the cache of."""
+    """Make a mailbox of a cache that objects never leave."""
     return Mailbox(limit=limit, overflow=overflow, holds=holds)
 
 
@@ -80,7 +80,7 @@ def test_room_is_what_is_left_of_the_limit() -> None:
     assert (box.free, box.pending) == (2, 1)
 
 
-def test_nothing_is_refused_beyond_the_limit() -> None:
+def test_events_beyond_the_limit_are_accepted() -> None:
     """Who fills looks at the room first; a re-created object is two events where one had room."""
     box = mailbox(limit=1)
     box.put([Deleted(A1), Added(REBORN)])
@@ -118,7 +118,7 @@ def test_a_limit_is_at_least_one(limit: int) -> None:
         mailbox(limit=limit)
 
 
-def test_an_overflow_rule_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_overflow_rule_is_an_error() -> None:
     rule: Any = "drop"
 
     with pytest.raises(ValueError, match="'drop'"):
@@ -128,14 +128,14 @@ def test_an_overflow_rule_that_nobody_knows_is_refused() -> None:
 # -- the state that a listener finds -------------------------------------------------------------
 
 
-def test_a_late_listener_is_told_of_each_object_as_initial() -> None:
+def test_a_late_listener_receives_each_object_as_initial() -> None:
     box = mailbox()
     box.replay([A1, B1])
 
     assert drained(box) == [Added(A1, initial=True), Added(B1, initial=True)]
 
 
-def test_live_events_come_behind_the_state_that_was_found() -> None:
+def test_live_events_come_behind_the_initial_state() -> None:
     box = mailbox()
     box.replay([A1, B1])
     box.put([Updated(A1, A2)])
@@ -143,7 +143,7 @@ def test_live_events_come_behind_the_state_that_was_found() -> None:
     assert drained(box) == [Added(A1, True), Added(B1, True), Updated(A1, A2)]
 
 
-def test_the_state_that_was_found_does_not_count_against_the_limit() -> None:
+def test_the_initial_state_does_not_count_against_the_limit() -> None:
     box = mailbox(limit=1)
     box.replay([A1, B1])
     box.put_relist([[Deleted(A1, "vanished")]])
@@ -169,7 +169,7 @@ def test_the_shared_state_is_not_copied() -> None:
     assert asked == ["a"]
 
 
-def test_what_went_meanwhile_is_not_told_of_nor_is_what_happened_to_it() -> None:
+def test_an_object_deleted_before_its_replay_is_skipped_with_its_events() -> None:
     box = mailbox(holds=never)
     box.replay([A1])
     box.put([Updated(A1, A2), Deleted(A2), Added(B1)])
@@ -179,7 +179,7 @@ def test_what_went_meanwhile_is_not_told_of_nor_is_what_happened_to_it() -> None
     assert (box.free, box.pending) == (4, 0), "what is dropped makes room"
 
 
-def test_what_was_re_created_meanwhile_is_told_of_as_new() -> None:
+def test_an_object_re_created_before_its_replay_is_delivered_as_new() -> None:
     box = mailbox(holds=lambda obj: obj.uid == "another")
     box.replay([A1])
     box.put([Updated(A1, A2), Deleted(A2), Added(REBORN), Updated(REBORN, REBORN)])
@@ -187,7 +187,7 @@ def test_what_was_re_created_meanwhile_is_told_of_as_new() -> None:
     assert drained(box) == [Added(REBORN), Updated(REBORN, REBORN)]
 
 
-def test_what_left_a_selector_and_came_back_is_told_of_again() -> None:
+def test_an_object_that_left_a_selector_and_came_back_is_delivered_again() -> None:
     """The same uid: only up to its first deletion is what happened to it dropped."""
     box = mailbox(holds=never)
     box.replay([A1])
@@ -196,7 +196,7 @@ def test_what_left_a_selector_and_came_back_is_told_of_again() -> None:
     assert drained(box) == [Added(A2), Deleted(A3)]
 
 
-def test_what_goes_after_it_was_told_of_is_told_to_have_gone() -> None:
+def test_the_deletion_of_a_delivered_object_is_delivered() -> None:
     gone: set[str] = set()
     box = mailbox(holds=lambda obj: obj.name not in gone)
     box.replay([A1, B1])
@@ -236,16 +236,16 @@ def test_the_first_state_is_what_an_early_listener_finds() -> None:
 # -- relists and resyncs -------------------------------------------------------------------------
 
 
-def test_the_diff_of_a_relist_is_told_as_it_is() -> None:
+def test_the_diff_of_a_relist_is_delivered_unchanged() -> None:
     box = mailbox()
     diff: list[Event] = [Deleted(B1, "vanished"), Updated(A1, A2), Added(B1)]
     box.put_relist([diff])
 
     assert drained(box) == diff
-    assert not box.synced, "this is not what the listener found"
+    assert not box.synced, "this is not the initial state"
 
 
-def test_a_resync_tells_each_object_as_its_own_update() -> None:
+def test_a_resync_delivers_each_object_as_its_own_update() -> None:
     box = mailbox()
     box.resync([A1, B1], always)
 
@@ -254,7 +254,7 @@ def test_a_resync_tells_each_object_as_its_own_update() -> None:
     assert all(isinstance(event, Updated) and event.old is event.new for event in events)
 
 
-def test_a_resync_is_not_queued_behind_one_that_is_still_to_be_told() -> None:
+def test_a_resync_is_not_queued_behind_a_pending_one() -> None:
     """A handler that hangs would hold one more list of objects a period (simulation, seed 24)."""
     box = mailbox()
     for _ in range(3):
@@ -295,15 +295,17 @@ def test_a_resync_goes_behind_everything_else() -> None:
     ]
 
 
-def test_a_first_state_behind_a_resync_is_still_one_that_is_found() -> None:
+def test_a_first_state_behind_a_resync_is_replayed_lazily() -> None:
     box = mailbox(holds=lambda obj: obj is not A1)
     box.resync([], always)
     box.put_relist([[Added(A1, initial=True), Added(B1, initial=True)]], initial=True)
-    assert drained(box) == [Added(B1, initial=True)], "what went before it was told isn't told"
+    assert drained(box) == [Added(B1, initial=True)], (
+        "objects deleted before their replay are skipped"
+    )
 
 
-def test_what_has_changed_since_a_resync_began_is_not_told_again() -> None:
-    """It was told as what it is: real and resync are real."""
+def test_objects_changed_since_a_resync_began_are_skipped() -> None:
+    """Merging a resync with a real update gives a real update."""
     box = mailbox()
     box.resync([A1, B1], lambda obj: obj is not A1)
     box.put([Updated(A1, A2)])
@@ -328,7 +330,7 @@ def test_nothing_else_overtakes() -> None:
     ]
 
 
-def test_a_relist_is_being_told_until_its_last_event_is_taken() -> None:
+def test_a_relist_is_pending_until_its_last_event_is_taken() -> None:
     box = mailbox()
     assert not box.relist_pending
     box.put_relist([[Added(A1)], [Added(B1)]])
@@ -365,7 +367,7 @@ def test_a_first_state_behind_live_events_waits_for_them() -> None:
 
 
 def coalescing(limit: int = 2, holds: Callable[[KubeObject], bool] = always) -> Mailbox:
-    """A mailbox that merges."""
+    """Make a mailbox that merges."""
     return mailbox(limit=limit, overflow="coalesce", holds=holds)
 
 
@@ -373,7 +375,7 @@ def test_events_are_merged_by_default() -> None:
     assert Mailbox(holds=always).overflow == "coalesce"
 
 
-def test_below_the_limit_every_event_is_told() -> None:
+def test_below_the_limit_every_event_is_delivered() -> None:
     box = coalescing(3)
     events: list[Event] = [Added(A1), Updated(A1, A2), Deleted(A2)]
     box.put(events)
@@ -399,7 +401,7 @@ def test_it_never_keeps_anybody_waiting() -> None:
     assert box.pending == 10, "two a key at most, and these are ten keys"
 
 
-def test_what_is_told_lately_follows_what_was_merged() -> None:
+def test_recent_events_follow_merged_ones() -> None:
     box = coalescing(2)
     box.put([Updated(A1, A2), Updated(A2, A3), Added(B1)])
     box.pop()
@@ -408,7 +410,7 @@ def test_what_is_told_lately_follows_what_was_merged() -> None:
     assert drained(box) == [Added(B1), Deleted(A3)]
 
 
-def test_a_batch_that_somebody_is_in_the_middle_of_is_merged_too() -> None:
+def test_a_borrowed_batch_is_merged_too() -> None:
     box = coalescing(2)
     box.put([Added(A1), Added(B1)])
     run = box.borrow_batch()
@@ -432,15 +434,15 @@ def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
     box.put(updates[:4])
     run = box.borrow_batch()
     assert run is not None
-    heard = [next(run)]
+    received = [next(run)]
     box.put(updates[4:])
-    heard += [*run, *drained(box)]
+    received += [*run, *drained(box)]
 
     assert box.merged > 0
-    assert [event.obj.resource_version for event in heard] == ["1", "3", "4", "5", "6"]
+    assert [event.obj.resource_version for event in received] == ["1", "3", "4", "5", "6"]
 
 
-def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> None:
+def test_the_merged_events_of_a_skipped_object_are_discarded() -> None:
     cached = {"a"}
     box = coalescing(1, lambda obj: obj.name in cached)
     box.replay([A1])
@@ -452,7 +454,7 @@ def test_what_went_before_it_was_told_of_takes_its_merged_changes_along() -> Non
     assert (box.synced, box.delivered, box.pending) == (True, 0, 0)
 
 
-def test_what_left_a_selector_and_came_back_is_told_of_as_new_when_it_was_skipped() -> None:
+def test_a_skipped_object_that_comes_back_to_its_selector_is_new() -> None:
     """Its merged change must not begin with a state that the listener never had."""
     cached: set[str] = set()
     box = coalescing(1, lambda obj: obj.name in cached)
@@ -509,7 +511,7 @@ def test_the_mark_behind_a_first_state_survives_merging() -> None:
     assert (box.pop(), box.synced) == (None, True)
 
 
-def test_an_initial_addition_that_is_annihilated_counts_as_told() -> None:
+def test_an_initial_addition_that_is_annihilated_counts_as_delivered() -> None:
     box = coalescing(1)
     box.put([Added(B1)])
     box.put_relist([[Added(A1, True)]], initial=True)
@@ -599,7 +601,7 @@ def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
     assert box.borrow_batch() is None
     box.replay([A1])
     box.put([Deleted(A1), Added(B1)])
-    assert box.borrow_batch() is None, "the state that was found"
+    assert box.borrow_batch() is None, "the initial state"
     assert box.pop() == Added(B1)
     box.resync([B1], always)
     assert box.borrow_batch() is None, "a resync"
@@ -609,7 +611,7 @@ def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
 
 
 def without_b(event: Event) -> Event | None:
-    """A filter."""
+    """Exclude the object b."""
     return None if event.obj.name == "b" else event
 
 
@@ -633,7 +635,7 @@ def test_every_kind_of_event_goes_through_the_filter() -> None:
     assert box.delivered == 3
 
 
-def test_a_filter_that_keeps_back_a_whole_relist_gives_way_in_between() -> None:
+def test_a_filter_that_excludes_a_whole_relist_yields_in_between() -> None:
     """It is asked as the listener gets there, so many times in one go and no more."""
     asked: list[Event] = []
     box = Mailbox(limit=4, holds=always, event_map=asked.append)
@@ -698,7 +700,7 @@ def test_the_high_mark_is_within_the_bound() -> None:
     assert highs == [0, 2]
 
 
-def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
+def test_many_skipped_events_take_several_pops() -> None:
     box = mailbox(holds=never)
     box.replay([pod(str(number)) for number in range(2 * MAX_SKIPPED)])
 
@@ -712,7 +714,7 @@ def test_so_much_that_is_told_no_more_takes_several_looks() -> None:
 # -- synced --------------------------------------------------------------------------------------
 
 
-def test_a_listener_is_synced_once_it_asks_for_more_behind_the_state_it_found() -> None:
+def test_a_listener_is_synced_once_it_requests_the_event_after_the_initial_state() -> None:
     """Asking says that the event before was dealt with: the handler returned."""
     box = mailbox()
     box.replay([A1, B1])
@@ -733,7 +735,7 @@ def test_a_live_event_behind_the_state_shows_that_it_is_synced() -> None:
     assert box.synced
 
 
-def test_a_listener_that_found_nothing_is_synced_when_it_asks() -> None:
+def test_a_listener_of_an_empty_cache_is_synced_at_its_first_request() -> None:
     box = mailbox()
     box.replay([])
     assert not box.synced
@@ -758,7 +760,7 @@ def test_a_state_that_went_as_a_whole_syncs_too() -> None:
     assert box.synced
 
 
-def test_a_listener_that_was_told_nothing_is_not_synced() -> None:
+def test_a_listener_without_a_state_is_not_synced() -> None:
     box = mailbox()
     box.put([Added(A1)])
     drained(box)
@@ -842,18 +844,18 @@ def test_the_repr_shows_how_full_it_is() -> None:
 
 
 def wanted(obj: KubeObject) -> bool:
-    """A filter, which objects begin to pass and cease to."""
+    """Filter objects by a field, so that they start and stop passing."""
     return int(obj.resource_version) % 3 > 0
 
 
 def never_raises(obj: KubeObject, error: BaseException) -> None:
-    """What is told of a filter's failure."""
+    """Ignore the failure of a filter."""
     raise AssertionError(obj) from error
 
 
 @dataclass
 class World:
-    """A cache, one listener's mailbox, and what its consumer has made of what it heard."""
+    """A cache, one listener's mailbox, and what its consumer has made of what it received."""
 
     box: Mailbox = field(init=False)
     limit: int
@@ -862,9 +864,9 @@ class World:
     """Whether a filter keeps each third version from the listener."""
     cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
-    found: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
+    initial_objects: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
     given: list[Event] = field(default_factory=list[Event])
-    heard: list[Event] = field(default_factory=list[Event])
+    received: list[Event] = field(default_factory=list[Event])
     keys: set[ObjectKey] = field(default_factory=set[ObjectKey])
     """Those that have been pending since the mailbox was empty."""
     version: int = 0
@@ -887,7 +889,7 @@ class World:
     # -- what happens -----------------------------------------------------------------------
 
     def change(self, name: str, uid: str, *, gone: bool) -> list[Event]:
-        """What the listener is to hear when an object comes, changes or goes."""
+        """Return the events of an object that is added, changed or deleted."""
         self.version += 1
         obj = pod(name, rv=str(self.version), uid=uid)
         self.keys.add(obj.key)
@@ -900,7 +902,7 @@ class World:
         return [Updated(old, obj)] if old.uid == obj.uid else [Deleted(old), Added(obj)]
 
     def live(self, changes: list[tuple[str, str, bool]]) -> None:
-        """Some changes arrive in one batch, as far as there is room."""
+        """Put some changes in one batch, as far as there is room."""
         events: list[Event] = []
         for name, uid, gone in changes:
             if self.box.free <= len(events):
@@ -913,14 +915,14 @@ class World:
             self.take(1)  # the consumer doesn't wait for that
 
     def fold(self, count: int) -> None:
-        """Some of what is pending is merged."""
+        """Merge some of the pending events."""
         if self.overflow == "coalesce":
             self.box.merge_oldest(count)
         while self.box.needs_merge:
             self.box.merge_oldest(1)
 
     def relist(self, changes: list[tuple[str, str, bool]]) -> None:
-        """A list brings some changes at once."""
+        """Put some changes as the diff of a relist."""
         while self.overflow == "coalesce" and (self.box.relist_pending or self.box.needs_merge):
             self.box.merge_oldest(2)
         while self.box.relist_pending and self.overflow == "block":
@@ -933,7 +935,7 @@ class World:
         self.box.put_relist([(event,) for event in events])
 
     def join(self, *, early: bool) -> None:
-        """The listener finds what is cached."""
+        """Replay the cached objects."""
         self.keys |= self.cache.keys()
         found = list(self.cache.values())
         if early:
@@ -941,7 +943,7 @@ class World:
         else:
             self.box.replay(found)
 
-    # -- what is heard ----------------------------------------------------------------------
+    # -- what is received ----------------------------------------------------------------------
 
     def take(self, count: int) -> None:
         """Take some events, as ``Listener.take`` does: from a run until it has ended."""
@@ -951,17 +953,19 @@ class World:
             if event is None:
                 self.taking = None
             else:
-                self.hear(event)
+                self.receive(event)
 
-    def hear(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         """Promise 2: per key Added, Updated..., Deleted; never across uids."""
-        self.heard.append(event)
+        self.received.append(event)
         match event:
             case Added(obj, initial):
                 assert obj.key not in self.view
-                assert not (initial and (obj.key, obj.uid) in self.found), "told twice"
+                assert not (initial and (obj.key, obj.uid) in self.initial_objects), (
+                    "delivered twice"
+                )
                 self.view[obj.key] = obj
-                self.found |= {(obj.key, obj.uid)} if initial else set()
+                self.initial_objects |= {(obj.key, obj.uid)} if initial else set()
             case Updated(old, new, resync):
                 assert self.view[old.key] is old
                 assert old.uid == new.uid
@@ -1015,7 +1019,7 @@ OPERATIONS = st.one_of(
     st.integers(1, 6),
     st.lists(OPERATIONS, min_size=5, max_size=40),
 )
-def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
+def test_a_listener_holds_the_cached_state_once_all_was_delivered(
     overflow: OverflowName,
     picky: bool,
     before: list[tuple[str, str, bool]],
@@ -1056,11 +1060,11 @@ def test_a_listener_holds_what_the_cache_does_once_it_was_told_all(
 
     assert world.view == {key: obj for key, obj in world.cache.items() if not picky or wanted(obj)}
     assert world.box.synced
-    assert world.box.delivered == len(world.heard)
+    assert world.box.delivered == len(world.received)
 
 
 @given(st.integers(1, 6), st.lists(CHANGES, max_size=20), st.integers(0, 3))
-def test_a_listener_that_keeps_up_hears_everything(
+def test_a_listener_that_keeps_up_receives_every_event(
     limit: int, batches: list[list[tuple[str, str, bool]]], left: int
 ) -> None:
     """Only beyond the limit is anything merged."""
@@ -1072,15 +1076,15 @@ def test_a_listener_that_keeps_up_hears_everything(
     while not world.box.empty:
         world.take(1)
 
-    assert world.heard == world.given
+    assert world.received == world.given
     assert world.box.merged == 0
 
 
 # -- a filter that has it closed ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["found", "live", "relist", "resync"])
-def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) -> None:
+@pytest.mark.parametrize("what", ["initial", "live", "relist", "resync"])
+def test_a_filter_that_closes_its_listener_lets_nothing_through(what: str) -> None:
     pods = [pod(f"p-{number}") for number in range(3)]
     asked = list[Event]()
 
@@ -1093,7 +1097,7 @@ def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) ->
         return event
 
     box = Mailbox(holds=always, event_map=closing)
-    if what == "found":
+    if what == "initial":
         box.replay(pods)
     elif what == "live":
         assert not box.put([Added(each) for each in pods])
@@ -1102,9 +1106,11 @@ def test_a_filter_that_has_everything_dropped_lets_nothing_through(what: str) ->
     else:
         box.resync(pods, always)
 
-    told = drained(box)
+    delivered = drained(box)
 
-    assert [event.obj.name for event in told] == (["p-0"] if what in ("found", "resync") else [])
+    assert [event.obj.name for event in delivered] == (
+        ["p-0"] if what in ("initial", "resync") else []
+    )
     assert (box.empty, box.state_pending) == (True, False)
 
 

@@ -1,4 +1,4 @@
-"""Telling a state that is there, without copying it."""
+"""Replay of the cached state, without a copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A1, A2, B1 = pod("a", rv="1"), pod("a", rv="2"), pod("b", rv="3")
 
 
 def only_a(event: Event) -> Event | None:
-    """A filter."""
+    """Exclude the object b."""
     return event if event.obj.name == "a" else None
 
 
@@ -30,17 +30,17 @@ def test_each_object_is_an_initial_addition() -> None:
 
 def test_what_is_no_longer_cached_is_skipped_as_its_turn_comes() -> None:
     cached, skipped = {"a", "b"}, list[KubeObject]()
-    told = initial_events(
+    events = initial_events(
         addition_events([A1, B1]), None, lambda obj: obj.name in cached, skipped.append
     )
 
-    assert next(told) == Added(A1, True)
+    assert next(events) == Added(A1, True)
     cached.clear()
-    assert (next(told), skipped) == (None, [B1])
+    assert (next(events), skipped) == (None, [B1])
 
 
 def test_what_a_filter_keeps_back_is_not_looked_for() -> None:
-    """Whether it is cached doesn't matter: nothing of it is pending that would have to go."""
+    """It is not compared with the cache, since no event of it is pending."""
     skipped: list[KubeObject] = []
 
     assert list(initial_events(addition_events([B1]), only_a, lambda _: False, skipped.append)) == [
@@ -49,7 +49,7 @@ def test_what_a_filter_keeps_back_is_not_looked_for() -> None:
     assert skipped == []
 
 
-def test_a_first_list_behind_changes_is_told_with_its_deletions() -> None:
+def test_a_first_list_behind_changes_is_delivered_with_its_deletions() -> None:
     events: list[Event] = [Deleted(A1, "vanished"), Updated(A1, A2), Added(B1, True)]
 
     assert list(initial_events(events, None, lambda _: False, lambda _: None)) == [
@@ -72,18 +72,18 @@ def test_a_filter_may_make_another_event_of_one() -> None:
     assert list(map_events(events, only_a)) == [Updated(A1, A2)]
 
 
-def test_what_happens_to_what_is_gone_is_dropped_up_to_its_deletion() -> None:
-    gone = UnseenDeletions()
-    assert not gone
-    gone.add(A1)
+def test_events_of_a_deleted_object_are_discarded_up_to_its_deletion() -> None:
+    unseen = UnseenDeletions()
+    assert not unseen
+    unseen.add(A1)
 
-    assert [gone.discard_event(each) for each in (Updated(A1, A2), Added(B1), Deleted(A2))] == [
+    assert [unseen.discard_event(each) for each in (Updated(A1, A2), Added(B1), Deleted(A2))] == [
         True,
         False,
         True,
     ]
-    assert not gone.discard_event(Added(A1)), "it came back"
-    assert repr(gone) == "<UnseenDeletions 0>"
+    assert not unseen.discard_event(Added(A1)), "it came back"
+    assert repr(unseen) == "<UnseenDeletions 0>"
 
 
 class Thing:

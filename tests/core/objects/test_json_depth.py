@@ -1,4 +1,4 @@
-"""JSON that is nested too deeply is decoded as far as needed, and affects no other object."""
+"""JSON that is nested too deep: its metadata is decoded, and other objects are not affected."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from tests.core import strategies
 from tests.core.builders import PODS
 from tests.core.strategies import JsonStyle
 
-ABYSS = b"[" * 5_000 + b"]" * 5_000
+# Deeper than msgspec can decode.
+DEEP_VALUE = b"[" * 5_000 + b"]" * 5_000
 DEEP = (
     b'{"metadata":{"name":"deep","uid":"u","resourceVersion":"5","labels":{"app":"x"}%b},'
-    b'"spec":' + ABYSS + b',"status":{"phase":"Running"}}'
+    b'"spec":' + DEEP_VALUE + b',"status":{"phase":"Running"}}'
 )
 MANAGED = b',"managedFields":[{"manager":"kubectl"}]'
 
@@ -49,7 +50,7 @@ def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonS
 
 
 def nested(levels: int, inside: object) -> object:
-    """Nest lists and objects in turns."""
+    """Wrap ``inside`` in lists and objects in turns."""
     for level in range(levels):
         inside = [inside, "]}"] if level % 2 else {'"[{': inside}
     return inside
@@ -99,6 +100,6 @@ def test_a_deep_object_is_cached_with_all_its_bytes_and_opening_it_is_the_error(
 
 def test_deep_bytes_that_are_no_event_are_no_event() -> None:
     with pytest.raises(ProtocolError, match="is no event"):
-        watched(b'{"metadata":7,"spec":' + ABYSS + b"}")
+        watched(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")
     with pytest.raises(ProtocolError, match="is malformed"):
-        listed(b'{"metadata":7,"spec":' + ABYSS + b"}")
+        listed(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")

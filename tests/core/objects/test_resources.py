@@ -1,4 +1,4 @@
-"""Resources, and the table of built-in ones."""
+"""Resources, their URL paths, and the table of built-in resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stored forms of objects besides the whole one."""
+"""The replacements for whole objects: models, and records of excluded objects."""
 
 from __future__ import annotations
 

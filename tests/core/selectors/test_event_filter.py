@@ -1,4 +1,4 @@
-"""Filters: client-go's FilteringResourceEventHandler, and what it lacks."""
+"""Filters: the semantics of client-go's FilteringResourceEventHandler, and the differences."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "delivered"),
     [
         (Added(IN_1), Added(IN_1)),
         (Added(IN_1, initial=True), Added(IN_1, initial=True)),
@@ -60,14 +60,14 @@ def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls
     ids=repr,
 )
 def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
-    event: Event, told: Event | None
+    event: Event, delivered: Event | None
 ) -> None:
-    assert passing(HERE).apply(event) == told
-    assert passing(lambda obj: obj["spec"]["nodeName"] == "here").apply(event) == told
+    assert passing(HERE).apply(event) == delivered
+    assert passing(lambda obj: obj["spec"]["nodeName"] == "here").apply(event) == delivered
 
 
 @pytest.mark.parametrize(
-    ("event", "told"),
+    ("event", "delivered"),
     [
         (Added(OUT_1), True),
         (Deleted(OUT_1), True),
@@ -77,8 +77,8 @@ def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
     ],
     ids=repr,
 )
-def test_a_change_predicate_decides_on_updates_alone(event: Event, told: bool) -> None:
-    assert passing(labels_changed).apply(event) == (event if told else None)
+def test_a_change_predicate_selects_updates_only(event: Event, delivered: bool) -> None:
+    assert passing(labels_changed).apply(event) == (event if delivered else None)
 
 
 def test_both_together_decide_each_on_its_own() -> None:
@@ -121,7 +121,7 @@ def test_a_filter_may_raise_anything() -> None:
     assert isinstance(failures[0], CancelledError)
 
 
-def test_a_change_at_which_the_filter_raises_is_told() -> None:
+def test_a_change_at_which_the_filter_raises_is_delivered() -> None:
     failures: list[BaseException] = []
     clumsy = EventFilter(_raises(), lambda _, error: failures.append(error))
 
@@ -224,7 +224,7 @@ def _events(story: list[str]) -> list[Event]:
     return events
 
 
-def test_an_object_that_left_came_back_and_went_is_told_to_have_gone_for_good() -> None:
+def test_an_object_that_left_came_back_and_was_deleted_is_deleted_for_good() -> None:
     box = Mailbox(limit=1, holds=lambda _: True, event_map=passing(HERE).apply)
     story: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
     box.put([Added(IN_1)])
@@ -236,7 +236,7 @@ def test_an_object_that_left_came_back_and_went_is_told_to_have_gone_for_good() 
     assert [box.pop(), box.pop()] == [Deleted(LABELLED), None]
 
 
-def test_of_an_object_that_an_index_function_refuses_the_deletion_is_told_all_the_same() -> None:
+def test_the_deletion_of_an_object_that_an_index_function_rejects_is_delivered() -> None:
     """The state that is deleted is none that the filter has let pass."""
 
     def refuses(obj: KubeObject) -> str:

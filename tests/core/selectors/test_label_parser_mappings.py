@@ -31,7 +31,7 @@ def expressions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """What the API reference says of each operator, written down again."""
+    """Match as the API reference says, in a second implementation."""
     there = expression["key"] in labels
     match expression["operator"]:
         case "In":

@@ -150,7 +150,9 @@ def test_nothing_else_joins_the_two(other: object) -> None:
 def test_of_both_together_there_is_no_other_and_no_opposite() -> None:
     both: Any = where("spec.nodeName", "here") & changed("spec")
 
-    with pytest.raises(TypeError, match=r"~\(.*\): a predicate of objects and a predicate of changes"):
+    with pytest.raises(
+        TypeError, match=r"~\(.*\): a predicate of objects and a predicate of changes"
+    ):
         _ = ~both
     with pytest.raises(TypeError, match="joined by & only"):
         _ = both | both

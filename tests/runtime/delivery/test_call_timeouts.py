@@ -1,4 +1,4 @@
-"""Calls in flight: who is inside one, and which take too long."""
+"""Calls in flight: the current call, and time limits."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def test_a_thousand_quick_calls_need_no_thousand_timers() -> None:
     assert in_counted_time(main).timers <= 1000 + 10
 
 
-def test_each_call_that_takes_too_long_is_told_of_once_and_in_time() -> None:
-    told: list[tuple[float, ActiveCall]] = []
+def test_each_slow_call_is_reported_once_and_in_time() -> None:
+    reported: list[tuple[float, ActiveCall]] = []
 
     async def main() -> list[ActiveCall]:
         loop = asyncio.get_running_loop()
-        watch = CallTimeouts([(10.0, lambda call: told.append((loop.time(), call)))])
+        watch = CallTimeouts([(10.0, lambda call: reported.append((loop.time(), call)))])
         calls: list[ActiveCall] = []
         for _ in range(4):
             calls.append(active_call(loop.time()))
@@ -110,18 +110,18 @@ def test_each_call_that_takes_too_long_is_told_of_once_and_in_time() -> None:
 
     calls = run(main(), seed=0)
 
-    assert told == [(10.0, calls[0]), (16.0, calls[2]), (19.0, calls[3])]
+    assert reported == [(10.0, calls[0]), (16.0, calls[2]), (19.0, calls[3])]
 
 
 def test_a_call_passes_one_limit_after_the_other() -> None:
-    told: list[tuple[float, str]] = []
+    reported: list[tuple[float, str]] = []
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         watch = CallTimeouts(
             [
-                (10.0, lambda call: told.append((loop.time(), "slow"))),
-                (30.0, lambda call: told.append((loop.time(), "late"))),
+                (10.0, lambda call: reported.append((loop.time(), "slow"))),
+                (30.0, lambda call: reported.append((loop.time(), "late"))),
             ]
         )
         watch.add(active_call(loop.time()))
@@ -131,21 +131,21 @@ def test_a_call_passes_one_limit_after_the_other() -> None:
 
     run(main(), seed=0)
 
-    assert told == [(10.0, "slow"), (30.0, "late"), (35.0, "slow"), (55.0, "late")]
+    assert reported == [(10.0, "slow"), (30.0, "late"), (35.0, "slow"), (55.0, "late")]
 
 
-def test_what_is_stopped_tells_of_nothing() -> None:
-    told: list[ActiveCall] = []
+def test_after_stop_nothing_is_reported() -> None:
+    reported: list[ActiveCall] = []
 
     async def main() -> None:
-        watch = CallTimeouts([(10.0, told.append)])
+        watch = CallTimeouts([(10.0, reported.append)])
         watch.add(active_call(0.0))
         watch.stop()
         await asyncio.sleep(60)
 
     run(main(), seed=0)
 
-    assert not told
+    assert not reported
 
 
 async def test_a_call_shows_its_state() -> None:

@@ -1,4 +1,4 @@
-"""What a handler may look like, and with what it is called."""
+"""The forms of a handler, and the arguments of its calls."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class _OnAddYields:
 
 
 @pytest.mark.parametrize("wrong", [_yields, _yields_later, _OnAddYields(), partial(_yields)])
-def test_what_would_only_make_a_generator_is_refused(wrong: object) -> None:
+def test_a_generator_function_is_an_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="has a yield in it"):
         make_registration(cast("Handler", wrong))
     with pytest.raises(TypeError, match="has a yield in it"):
@@ -149,7 +149,7 @@ def test_what_is_decorated_must_be_a_function(method: Method, wrong: object) -> 
         compile_method(method, cast("Any", wrong))
 
 
-async def test_functions_for_one_kind_of_event_hear_nothing_else() -> None:
+async def test_functions_for_one_kind_of_event_receive_no_other() -> None:
     diary = RecordingHandler()
 
     for handler in (
@@ -213,14 +213,14 @@ class _Slip:
         (lambda: None, r"lambda>\(\) is to be called as \(event\): too many"),
     ],
 )
-def test_what_would_fail_at_its_first_call_is_refused_when_it_is_added(
+def test_a_handler_with_other_arguments_is_an_error_when_it_is_added(
     wrong: object, said: str
 ) -> None:
     with pytest.raises(TypeError, match=said):
         make_registration(cast("Handler", wrong))
 
 
-def test_more_methods_than_are_called_are_nobodys_business() -> None:
+def test_further_methods_are_allowed() -> None:
     class Both(RecordingHandler):
         def on_updated(self) -> None: ...
 
@@ -230,7 +230,7 @@ def test_more_methods_than_are_called_are_nobodys_business() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_decorated_function_takes_what_it_is_told(method: Method) -> None:
+def test_a_decorated_function_must_take_the_arguments_of_its_method(method: Method) -> None:
     def of_an_event(event: Event) -> None: ...
 
     with pytest.raises(TypeError, match="is to be called as"):

@@ -1,4 +1,4 @@
-"""A handler that is traced stays what it is."""
+"""Spans around the calls of a handler."""
 
 from __future__ import annotations
 

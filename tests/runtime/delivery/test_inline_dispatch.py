@@ -1,4 +1,4 @@
-"""Plain handlers are called in rounds: one wake-up for all of them, each in its own task's name."""
+"""Plain handlers are called in one callback, each on behalf of its own task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 @asynccontextmanager
 async def waiting(*its: Registration) -> AsyncGenerator[None]:
-    """Their tasks, asleep."""
+    """Start the tasks, and wait until they sleep."""
     async with asyncio.TaskGroup() as group:
         for it in its:
             it.start(group, lambda: False)
@@ -79,7 +79,7 @@ async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
 
 
 def test_one_callback_of_the_loop_serves_all() -> None:
-    """Everything is heard of within the turn that follows."""
+    """Every event is delivered within the next turn."""
     seen: list[int] = []
 
     def noting(number: int) -> Callable[[Event], None]:
@@ -123,7 +123,7 @@ async def test_each_call_is_its_own_tasks() -> None:
     assert TENANT.get() == "blue"
 
 
-async def test_a_round_gives_way_and_nobody_is_forgotten() -> None:
+async def test_the_callback_yields_to_the_loop_and_every_handler_has_its_turn() -> None:
     steps: list[int] = []
     rounds, calls, turn = InlineDispatcher(), list[int](), 0
 
@@ -221,7 +221,7 @@ async def test_with_fail_fast_an_error_is_fatal_though_the_handler_was_removed()
 
 
 @pytest.mark.parametrize("raises", [False, True])
-async def test_a_handler_that_cancels_its_task_hurts_nobody_and_fails_once(raises: bool) -> None:
+async def test_a_handler_that_cancels_its_task_fails_once_and_alone(raises: bool) -> None:
     seen: list[Event] = []
     rounds = InlineDispatcher()
 
@@ -259,7 +259,7 @@ async def test_with_fail_fast_a_handler_that_cancels_its_task_ends_it_with_an_er
 
 
 async def fatal_errors(it: Registration) -> list[Exception]:
-    """The errors that a handler ends its informer with."""
+    """Return the errors that a handler ends its informer with."""
     fatal: list[Exception] = []
     async with asyncio.TaskGroup() as group:
         it.start(group, lambda: False, fatal.append)
@@ -292,7 +292,7 @@ async def test_what_was_merged_is_left_to_the_task() -> None:
     assert seen == [Added(LIFECYCLE_EVENTS[1].obj)]
 
 
-async def test_whoever_waits_for_room_is_told_that_there_is_some() -> None:
+async def test_taking_events_inline_opens_the_gate() -> None:
     gate = BackpressureGate()
     it = make_registration(
         lambda _: None, dispatcher=InlineDispatcher(), limit=3, overflow="block", gate=gate
@@ -305,7 +305,7 @@ async def test_whoever_waits_for_room_is_told_that_there_is_some() -> None:
         assert pump.done()
 
 
-async def test_a_call_that_takes_too_long_is_a_failure_though_nobody_could_stop_it() -> None:
+async def test_a_plain_call_that_takes_too_long_is_a_failure() -> None:
     it = make_registration(lambda _: time.sleep(0.003), timeout=0.002)
     async with waiting(it):
         it.listener.put(LIFECYCLE_EVENTS)
@@ -314,7 +314,7 @@ async def test_a_call_that_takes_too_long_is_a_failure_though_nobody_could_stop_
     assert it.statistics().errors == 3
 
 
-async def test_the_longest_call_is_known_though_many_are_told_of_together() -> None:
+async def test_the_longest_call_is_known_though_calls_are_recorded_together() -> None:
     def handler(event: Event) -> None:
         if event is LIFECYCLE_EVENTS[1]:
             time.sleep(0.003)

@@ -1,4 +1,4 @@
-"""A mailbox that can be waited at, and the gate in front of full ones."""
+"""A mailbox with a wake-up, and the gate for full mailboxes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_the_consumer_sleeps_until_something_comes() -> None:
     assert await waiting == additions(1)[0]
 
 
-async def test_every_kind_of_news_wakes_the_consumer() -> None:
+async def test_every_kind_of_event_wakes_the_consumer() -> None:
     box, obj = listener(), pod("web-0", 1)
     expected: list[tuple[Callable[[], object], Event]] = [
         (lambda: box.put([Added(obj)]), Added(obj)),
@@ -175,7 +175,7 @@ async def test_waiting_for_synced_says_whose_time_is_up() -> None:
     assert "pending=0/4" in str(caught.value)
 
 
-async def test_waiting_for_a_listener_that_ends_first_is_told_so() -> None:
+async def test_waiting_for_a_listener_that_ends_first_raises() -> None:
     box = listener()
     waiting = asyncio.create_task(box.wait_synced())
     await yield_to_loop()
@@ -196,7 +196,7 @@ async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
     await box.wait_synced()
 
 
-async def test_who_waits_for_synced_is_told_of_the_mark_in_front_of_a_live_batch() -> None:
+async def test_a_listener_is_synced_at_the_mark_in_front_of_a_live_batch() -> None:
     """Which is opened together with it: the consumer may be busy with that for long."""
     box = listener(overflow="coalesce")
     box.put([Added(pod("a", 1))])
@@ -218,17 +218,17 @@ async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
         await plain.wait_synced(timeout=5)
 
 
-async def test_what_is_pending_when_it_is_closed_can_be_taken_but_a_resync_is_no_news() -> None:
+async def test_events_pending_at_the_close_can_be_taken_but_no_resync() -> None:
     box = listener()
     box.replay([pod("a", 1)])
     box.put(additions(1))
     box.resync([pod(f"again-{n}", 1) for n in range(1000)], lambda _: True)
     box.close(drop=False)
-    heard = list[Event]()
+    received = list[Event]()
     while event := await box.next():
-        heard.append(event)
+        received.append(event)
 
-    assert [event.obj.name for event in heard] == ["a", "web-0"]
+    assert [event.obj.name for event in received] == ["a", "web-0"]
     assert box.ended
 
 
@@ -305,7 +305,7 @@ async def test_what_is_pending_can_be_taken_in_one_go() -> None:
     assert seen == [additions(2), additions(1)]
 
 
-async def test_who_cannot_afford_a_coroutine_waits_for_a_future() -> None:
+async def test_a_consumer_may_wait_for_a_future() -> None:
     box = listener()
     waiter = box.waiter()
     assert waiter is not None
@@ -319,7 +319,7 @@ async def test_who_cannot_afford_a_coroutine_waits_for_a_future() -> None:
     assert box.ended, "nothing more will come"
 
 
-async def test_who_gave_up_waiting_is_not_woken() -> None:
+async def test_a_cancelled_waiter_is_not_woken() -> None:
     box = Listener("stream of pods", Mailbox(holds=lambda _: False), BackpressureGate())
     box.replay([pod(f"web-{n}", n) for n in range(2 * MAX_SKIPPED)])
     assert box.next_nowait() is None
@@ -331,7 +331,7 @@ async def test_who_gave_up_waiting_is_not_woken() -> None:
     assert box.waiter() is None
 
 
-async def test_what_must_be_looked_at_one_by_one_is_taken_all_the_same() -> None:
+async def test_events_that_are_popped_one_by_one_can_be_taken_too() -> None:
     box = listener()
     box.replay([pod("web-0", 1), pod("web-1", 2)])
     box.put(additions(1))
@@ -365,7 +365,7 @@ async def test_taking_in_one_go_opens_the_gate_too() -> None:
     await waiting
 
 
-async def test_so_much_to_pass_over_gives_way_in_between() -> None:
+async def test_skipping_many_events_yields_in_between() -> None:
     box = Listener("stream of pods", Mailbox(holds=lambda _: False), BackpressureGate())
     box.replay([pod(f"web-{n}", n) for n in range(3 * MAX_SKIPPED)])
     turns = 0
@@ -384,7 +384,7 @@ async def test_so_much_to_pass_over_gives_way_in_between() -> None:
         assert await waiting is None
 
 
-async def test_who_waits_at_several_is_woken_by_any() -> None:
+async def test_a_consumer_of_several_listeners_is_woken_by_any() -> None:
     one, other = listener(), listener()
     waiter = asyncio.get_running_loop().create_future()
     for box in (one, other):
@@ -397,7 +397,7 @@ async def test_who_waits_at_several_is_woken_by_any() -> None:
     one.put(additions(1))  # nobody waits any more
 
 
-async def test_who_comes_to_wait_where_something_is_pending_is_woken_at_once() -> None:
+async def test_a_waiter_is_set_at_once_if_an_event_is_pending() -> None:
     box = listener()
     box.put(additions(1))
     waiter = asyncio.get_running_loop().create_future()
@@ -425,7 +425,7 @@ async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None
     assert caught.value.__cause__ is box.failure
 
 
-async def test_so_is_one_that_has_not_heard_of_the_last_list() -> None:
+async def test_a_second_relist_before_the_first_was_taken_is_an_overflow() -> None:
     box = listener(overflow="error")
     box.put_relist([additions(1)])
     assert box.failure is None

@@ -1,4 +1,4 @@
-"""Where the pump waits for listeners that stop it."""
+"""The gate at which the pump waits for full mailboxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def shut(gate: BackpressureGate) -> bool:
     return gate.closed
 
 
-async def test_a_gate_is_closed_while_somebody_waits_at_it() -> None:
+async def test_a_gate_is_closed_while_a_task_waits() -> None:
     gate = BackpressureGate()
     assert not shut(gate)
     waiting = asyncio.create_task(gate.wait())
@@ -25,7 +25,7 @@ async def test_a_gate_is_closed_while_somebody_waits_at_it() -> None:
     assert not shut(gate)
 
 
-async def test_whoever_waits_at_a_gate_goes_on_together() -> None:
+async def test_all_waiting_tasks_pass_an_open_gate() -> None:
     gate = BackpressureGate()
     waiting = [asyncio.create_task(gate.wait()) for _ in range(2)]
     await yield_to_loop()

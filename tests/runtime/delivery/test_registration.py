@@ -1,4 +1,4 @@
-"""A registration: its end, whoever asks for it and from where, and its being synced."""
+"""A registration: removal, closing, draining and ``synced``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 # -- removal ----------------------------------------------------------------------------------
 
 
-async def test_a_handler_that_is_removed_hears_no_more() -> None:
+async def test_a_removed_handler_is_not_called_again() -> None:
     seen: list[Event] = []
     async with started_registration(seen.append) as it:
         it.listener.put(LIFECYCLE_EVENTS[:1])
@@ -185,7 +185,7 @@ async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -
 
 
 async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that() -> None:
-    """That it waited is forgotten, though it ended in an error."""
+    """The note that it waited is removed, though the wait ended with an error."""
     errors, finish, order = list[ShutdownIncomplete](), asyncio.Event(), list[str]()
 
     async def busy(event: Event) -> None:
@@ -229,7 +229,7 @@ def test_closing_may_finish_what_is_pending_first() -> None:
 
 
 def _closed_with(*, drain: bool, aclose: bool | None) -> int:
-    """How many events are dealt with if it is closed during the first of three."""
+    """Return the number of events that are handled if it is closed during the first of three."""
     seen: list[Event] = []
 
     async def slow(event: Event) -> None:
@@ -332,7 +332,7 @@ async def test_an_eager_task_does_not_call_it_before_its_registration_is_returne
 # -- synced -----------------------------------------------------------------------------------
 
 
-async def test_who_waits_for_a_handler_to_be_synced_is_told_of_its_removal() -> None:
+async def test_waiting_for_a_handler_to_be_synced_ends_with_its_removal() -> None:
     it = make_registration(RecordingHandler())
     waiting = asyncio.create_task(it.wait_synced())
     await yield_to_loop()
@@ -377,7 +377,7 @@ def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> 
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_a_handler_that_waits_for_itself_is_told_so(concurrency: int) -> None:
+async def test_a_handler_can_not_wait_for_itself(concurrency: int) -> None:
     errors: list[Exception] = []
 
     async def waits(event: Event) -> None:

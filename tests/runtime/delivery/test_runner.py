@@ -1,4 +1,4 @@
-"""Calling a handler: in order, whatever it raises, for several keys at once, and in time."""
+"""Calls of a handler: order, failures, several keys at once, timeouts, cancellation."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ async def test_whatever_a_handler_raises_is_one_failure(
             it.listener.put(LIFECYCLE_EVENTS)
             await wait_until(lambda: it.statistics().errors == 3)  # noqa: B023 - called at once
 
-    assert len(hook.told) == 6
-    for _, told_of in hook.told:
+    assert len(hook.errors) == 6
+    for _, told_of in hook.errors:
         assert told_of is error or told_of.__cause__ is error
     assert type(error).__name__ in caplog.text
 
@@ -187,14 +187,14 @@ class Hook:
     """An error hook."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Exception]] = []
+        self.errors: list[tuple[str, Exception]] = []
 
     def __call__(self, name: str, error: Exception) -> None:
-        self.told.append((name, error))
+        self.errors.append((name, error))
 
 
 async def fatal_error(it: Registration, *events: Event) -> Exception:
-    """The one error that a handler ends its informer with. Its own task ends as if removed."""
+    """Return the one error that a handler ends its informer with. Its own task ends normally."""
     fatal: list[Exception] = []
     async with asyncio.TaskGroup() as group:
         it.start(group, lambda: False, fatal.append)
@@ -204,7 +204,7 @@ async def fatal_error(it: Registration, *events: Event) -> Exception:
     return error
 
 
-async def test_each_failure_is_told_to_the_hook() -> None:
+async def test_each_failure_is_passed_to_the_hook() -> None:
     hook, mine = Hook(), ValueError("mine")
 
     async def clumsy(event: Event) -> None:
@@ -216,13 +216,13 @@ async def test_each_failure_is_told_to_the_hook() -> None:
 
     async with running_registration(make_registration(clumsy, on_error=hook)) as it:
         it.listener.put(LIFECYCLE_EVENTS)
-        await wait_until(lambda: len(hook.told) == 3)
+        await wait_until(lambda: len(hook.errors) == 3)
 
-    assert {name for name, _ in hook.told} == {it.name}
-    assert hook.told[0][1] is mine
-    assert isinstance(hook.told[1][1], HandlerCancelled)
-    assert isinstance(hook.told[1][1].__cause__, asyncio.CancelledError)
-    assert isinstance(hook.told[2][1], ObjectDecodeError)
+    assert {name for name, _ in hook.errors} == {it.name}
+    assert hook.errors[0][1] is mine
+    assert isinstance(hook.errors[1][1], HandlerCancelled)
+    assert isinstance(hook.errors[1][1].__cause__, asyncio.CancelledError)
+    assert isinstance(hook.errors[2][1], ObjectDecodeError)
 
 
 async def test_a_hook_that_raises_is_logged_and_has_no_effect(
@@ -282,11 +282,11 @@ async def test_a_mailbox_that_overflowed_is_reported_at_once(fail_fast: bool) ->
         for number in range(5):
             it.listener.put([Added(pod(f"pod-{number}", number))])
             await asyncio.sleep(0)
-        assert len(hook.told) == 1
+        assert len(hook.errors) == 1
         assert it.running
         finish.set()
 
-    ((name, error),) = hook.told
+    ((name, error),) = hook.errors
     assert name == it.name
     assert isinstance(error, ListenerOverflow)
     assert it.statistics().errors == 1
@@ -471,7 +471,7 @@ def test_a_call_that_takes_too_long_is_cancelled_and_the_next_event_follows(
     run(main(), seed=0)
 
     assert {version for _, _, version in juggler.done} == {"0", "2", "3"}
-    ((_, error),) = hook.told
+    ((_, error),) = hook.errors
     assert isinstance(error, HandlerTimeout)
     assert isinstance(error, TimeoutError)
     assert "took longer than 5 s at Added of" in str(error)
@@ -489,7 +489,7 @@ def test_a_call_may_take_until_its_time_is_up() -> None:
     run(main(), seed=0)
 
     assert len(juggler.done) == 10
-    assert not hook.told
+    assert not hook.errors
 
 
 def test_only_the_call_that_is_late_is_cancelled() -> None:
@@ -507,7 +507,7 @@ def test_only_the_call_that_is_late_is_cancelled() -> None:
     run(main(), seed=0)
 
     assert [(at, name) for at, name, _ in juggler.done] == [(4.0, "c-1"), (7.0, "b-4")]
-    assert len(hook.told) == 1
+    assert len(hook.errors) == 1
 
 
 def test_a_late_call_that_goes_on_all_the_same_is_one_failure() -> None:
@@ -531,7 +531,7 @@ def test_a_late_call_that_goes_on_all_the_same_is_one_failure() -> None:
     run(main(), seed=0)
 
     assert seen == [25.0, 50.0]
-    assert len(hook.told) == 2
+    assert len(hook.errors) == 2
 
 
 def test_what_a_late_call_raises_in_the_end_is_a_failure_as_well() -> None:
@@ -551,7 +551,7 @@ def test_what_a_late_call_raises_in_the_end_is_a_failure_as_well() -> None:
 
     run(main(), seed=0)
 
-    assert [type(error) for _, error in hook.told] == [HandlerTimeout, ValueError]
+    assert [type(error) for _, error in hook.errors] == [HandlerTimeout, ValueError]
 
 
 def test_with_fail_fast_a_late_call_is_fatal() -> None:
@@ -605,10 +605,10 @@ async def test_a_plain_function_that_took_too_long_is_reported_afterwards() -> N
 
     async with running_registration(make_registration(slow, timeout=0.001, on_error=hook)) as it:
         it.listener.put(LIFECYCLE_EVENTS)
-        await wait_until(lambda: len(hook.told) == 3)
+        await wait_until(lambda: len(hook.errors) == 3)
 
-    assert all(isinstance(error, HandlerTimeout) for _, error in hook.told)
-    assert "it isn't async" in str(hook.told[0][1])
+    assert all(isinstance(error, HandlerTimeout) for _, error in hook.errors)
+    assert "it isn't async" in str(hook.errors[0][1])
 
 
 def test_a_call_that_does_not_return_is_warned_of_under_its_name(
@@ -705,10 +705,10 @@ def test_the_time_that_calls_take_is_counted(concurrency: int) -> None:
     assert numbers.delivered == 3
 
 
-# -- being told to end ------------------------------------------------------------------------
+# -- cancellation -----------------------------------------------------------------------------
 
 
-async def test_a_handler_that_is_cancelled_hears_no_more() -> None:
+async def test_a_cancelled_handler_is_not_called_again() -> None:
     calls = 0
 
     async def handler(event: Event) -> None:
@@ -724,7 +724,7 @@ async def test_a_handler_that_is_cancelled_hears_no_more() -> None:
     assert calls == 1
 
 
-async def test_a_handler_that_swallows_its_cancellation_hears_no_more_either() -> None:
+async def test_a_handler_that_swallows_its_cancellation_is_not_called_again() -> None:
     """It would keep its informer from ending: a task group cancels only once."""
     calls = 0
 
@@ -819,14 +819,14 @@ async def test_a_handler_that_cancels_its_own_task_fails_and_goes_on(
         it.remove()
 
     assert len(seen) == 8
-    assert bool(hook.told) is (kind != "takes back")
-    assert {type(error) for _, error in hook.told} <= {HandlerCancelled}
+    assert bool(hook.errors) is (kind != "takes back")
+    assert {type(error) for _, error in hook.errors} <= {HandlerCancelled}
 
 
 @pytest.mark.parametrize("kind", ["plain", "async"])
 @pytest.mark.parametrize("found", [True, False])
 async def test_each_call_that_cancels_its_own_task_is_one_failure(kind: str, found: bool) -> None:
-    """Also if it raises that as well, and whether it is told of a state or of what happens."""
+    """Also if it raises CancelledError as well, for initial objects and for live events."""
     calls = 0
 
     def plain(event: Event) -> None:

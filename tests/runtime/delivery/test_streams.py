@@ -42,13 +42,18 @@ async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
         cluster.create("pods", {"metadata": {"name": "b"}})
         cluster.delete("pods", "a")
 
-        heard = await take(events, 4)
+        received = await take(events, 4)
 
-    assert in_short(heard) == [("Added", "a"), ("Updated", "a"), ("Added", "b"), ("Deleted", "a")]
-    assert [event.initial for event in heard if isinstance(event, Added)] == [True, False]
+    assert in_short(received) == [
+        ("Added", "a"),
+        ("Updated", "a"),
+        ("Added", "b"),
+        ("Deleted", "a"),
+    ]
+    assert [event.initial for event in received if isinstance(event, Added)] == [True, False]
 
 
-async def test_it_hears_what_happens_from_when_it_was_entered() -> None:
+async def test_it_receives_events_from_when_it_was_entered() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer:
         stream = informer.events()
@@ -65,13 +70,13 @@ async def test_it_may_be_entered_before_the_informer_runs() -> None:
     informer = pod_informer(cluster_with_pods("a", "b"))
 
     async with informer.events() as events, running_in_background(informer.run()):
-        heard = await take(events, 2)
+        received = await take(events, 2)
 
-    assert sorted(in_short(heard)) == [("Added", "a"), ("Added", "b")]
-    assert all(isinstance(event, Added) and event.initial for event in heard)
+    assert sorted(in_short(received)) == [("Added", "a"), ("Added", "b")]
+    assert all(isinstance(event, Added) and event.initial for event in received)
 
 
-async def test_two_streams_hear_the_same() -> None:
+async def test_two_streams_receive_the_same_events() -> None:
     cluster = cluster_with_pods("a")
     async with (
         running_informer(pod_informer(cluster)) as informer,
@@ -83,7 +88,7 @@ async def test_two_streams_hear_the_same() -> None:
         assert await take(one, 2) == await take(other, 2)
 
 
-async def test_the_cache_shows_what_was_heard() -> None:
+async def test_the_cache_shows_delivered_events() -> None:
     cluster = cluster_with_pods()
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         cluster.create("pods", {"metadata": {"name": "a"}})
@@ -119,7 +124,7 @@ async def test_it_ends_with_the_informer_after_what_was_pending() -> None:
         assert [event async for event in events] == []
 
 
-async def test_who_waits_for_the_next_event_is_told_of_the_end() -> None:
+async def test_waiting_for_the_next_event_ends_with_the_stream() -> None:
     informer = pod_informer(cluster_with_pods())
     async with informer.events() as events:
         async with running_informer(informer):
@@ -132,7 +137,7 @@ async def _all(events: EventStream) -> list[Event]:
     return [event async for event in events]
 
 
-async def test_who_breaks_out_and_leaves_frees_the_mailbox() -> None:
+async def test_leaving_after_a_break_frees_the_mailbox() -> None:
     cluster = cluster_with_pods("a", "b", "c")
     async with running_informer(pod_informer(cluster)) as informer:
         async with informer.events() as events:
@@ -233,7 +238,7 @@ async def test_a_stream_of_an_informer_that_has_ended_cannot_be_entered() -> Non
         await informer.events().__aenter__()
 
 
-async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it() -> None:
+async def test_the_reader_of_a_blocking_stream_can_not_wait_for_its_informer() -> None:
     """Nobody would ever take the events that the informer waits for."""
     cluster = cluster_with_pods("a")
     async with (
@@ -252,7 +257,7 @@ async def test_who_reads_a_stream_that_blocks_its_informer_can_not_wait_for_it()
             await reader  # this one reads nothing
 
 
-async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> None:
+async def test_the_reader_of_a_merging_stream_may_wait_for_its_informer() -> None:
     cluster = cluster_with_pods("a")
     async with (
         running_informer(pod_informer(cluster)) as informer,
@@ -267,7 +272,7 @@ async def test_who_reads_a_stream_that_merges_may_wait_for_the_informer() -> Non
 # -- giving way -------------------------------------------------------------------------------
 
 
-async def test_who_consumes_a_full_mailbox_without_waiting_leaves_the_loop_to_others() -> None:
+async def test_reading_a_full_mailbox_without_waiting_yields_to_the_loop() -> None:
     count = 10_000
     listener = Listener(
         "stream of pods", Mailbox(limit=count, holds=lambda _: True), BackpressureGate()
@@ -300,15 +305,15 @@ async def test_its_repr_is_that_of_its_mailbox() -> None:
         assert repr(events).startswith("<EventStream stream of pods <Listener stream of pods open")
 
 
-async def test_deletions_are_told_too() -> None:
+async def test_deletions_are_delivered_too() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         cluster.delete("pods", "a")
 
-        heard = await take(events, 2)
+        received = await take(events, 2)
 
-    assert isinstance(heard[1], Deleted)
-    assert heard[1].reason == "deleted"
+    assert isinstance(received[1], Deleted)
+    assert received[1].reason == "deleted"
 
 
 # -- when it is too slow ----------------------------------------------------------------------
@@ -327,13 +332,13 @@ async def test_it_merges_by_default_and_misses_no_final_state() -> None:
         cluster.delete("pods", "b")
         await wait_until(lambda: len(informer.lister) == 1)
         assert events.statistics().pending <= 4
-        heard: list[Event] = []
+        received: list[Event] = []
         while (event := events.next_nowait()) is not None:
-            heard.append(event)
+            received.append(event)
 
-    assert ("Deleted", "b") in in_short(heard)
+    assert ("Deleted", "b") in in_short(received)
     newest = informer.lister.get("default/a")
-    assert [event.obj for event in heard if event.obj.name == "a"][-1] == newest
+    assert [event.obj for event in received if event.obj.name == "a"][-1] == newest
 
 
 async def test_it_raises_if_that_was_asked_for() -> None:
@@ -352,7 +357,7 @@ async def test_it_raises_if_that_was_asked_for() -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_who_waits_for_the_next_event_is_woken_by_what_ends_it() -> None:
+async def test_waiting_for_the_next_event_ends_with_the_streams() -> None:
     listener = Listener(
         "stream of pods",
         Mailbox(limit=1, overflow="error", holds=lambda _: True),
@@ -443,11 +448,11 @@ async def test_the_state_comes_first_and_then_what_follows() -> None:
     ):
         label_pod(cluster, "a", "1")
         cluster.delete("pods", "b")
-        heard = await take(events, 2)
+        received = await take(events, 2)
 
     assert sorted(key.name for key in snapshot) == ["a", "b"], "it stays as it is"
-    assert in_short(heard) == [("Updated", "a"), ("Deleted", "b")]
-    first = heard[0]
+    assert in_short(received) == [("Updated", "a"), ("Deleted", "b")]
+    first = received[0]
     assert isinstance(first, Updated)
     assert first.old == snapshot[first.old.key]
 

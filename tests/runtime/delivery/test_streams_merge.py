@@ -55,13 +55,13 @@ async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
         running_informer(pod_informer(others)) as other,
         merge(one.events(), other.events()) as events,
     ):
-        heard = await take(events, 2)
+        received = await take(events, 2)
         label_pod(others, "b", "1")
-        heard += await take(events, 1)
+        received += await take(events, 1)
         label_pod(ones, "a", "1")
-        heard += await take(events, 1)
+        received += await take(events, 1)
 
-    assert in_short(heard, one, other) == [
+    assert in_short(received, one, other) == [
         (0, "Added", "a"),
         (1, "Added", "b"),
         (1, "Updated", "b"),
@@ -185,7 +185,7 @@ def test_it_is_of_several_streams_that_are_not_the_same() -> None:
         merge(stream, stream)
 
 
-async def test_so_much_to_pass_over_gives_way_in_between() -> None:
+async def test_skipping_many_events_yields_in_between() -> None:
     listener = Listener("a stream", Mailbox(holds=lambda _: False), BackpressureGate())
     listener.replay([pod(f"p-{n}", n) for n in range(3 * MAX_SKIPPED)])
     turns = 0
@@ -206,7 +206,7 @@ async def test_so_much_to_pass_over_gives_way_in_between() -> None:
     assert turns >= 3
 
 
-async def test_who_reads_much_leaves_the_loop_to_others() -> None:
+async def test_reading_many_events_yields_to_the_loop() -> None:
     count = 10_000
     listener = Listener("a stream", Mailbox(limit=count, holds=lambda _: True), BackpressureGate())
     listener.put([Added(pod("a", 1))] * count)

@@ -117,7 +117,7 @@ async def test_a_stop_iteration_in_a_thread_is_a_failure_too() -> None:
     assert isinstance(failures[0].__cause__, StopIteration)
 
 
-async def test_who_gives_up_leaves_the_thread_to_itself() -> None:
+async def test_giving_up_leaves_the_thread_running() -> None:
     log: list[str] = []
 
     with held() as end:
