@@ -1,4 +1,4 @@
-"""The command: measures everybody and prints one table.
+"""The command that measures all contestants and prints one table.
 
 python -m benchmarks [--quick] [--json FILE]
 """
@@ -20,7 +20,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run it."""
+    """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="The library beside its peers, on the same bytes.",
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _progress(text: str) -> None:
-    """One line that is overwritten, for people; nothing for a file."""
+    """Print a line that is overwritten, on a terminal only."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

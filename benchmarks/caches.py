@@ -1,10 +1,10 @@
-"""What an object costs in a cache, and what finding some takes: beside caches written by hand.
+"""The memory of a cached object and the time of lookups, compared with caches written by hand.
 
     python -m benchmarks.caches --cache ours|dicts|models --server URL --pods N
 
-``ours`` is an informer with one index and a handler that counts. ``dicts`` is what a program makes
-of a list with ``json.loads``, and ``models`` what kubernetes_asyncio makes of it; both in a dict
-by namespace and name, with a dict of such dicts by node. Then each is asked the same questions.
+``ours`` is an informer with one index and a handler that counts. ``dicts`` is the result of
+``json.loads`` on a list, and ``models`` that of kubernetes_asyncio. Both are stored in a dict by
+namespace and name, with a dict of such dicts by node. Each cache gets the same lookups.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ CacheName: TypeAlias = Literal["ours", "dicts", "models"]
 CACHES: Sequence[CacheName] = ("ours", "dicts", "models")
 
 NODE, LABEL, TIER = "node-7", "tier", "t3"
-"""A hundredth of all pods is on the one, an eighth has the other."""
+"""The first selects a hundredth of all pods, the second an eighth."""
 SETTLE = 0.5
-"""Seconds that the process is left alone before its memory is read."""
+"""Idle seconds before the memory of the process is read."""
 GETS, FINDS, SCANS = 20_000, 50, 1
-"""Calls that are averaged: of what takes less than a microsecond, some, and up to a second."""
+"""Number of averaged calls, for calls that take less than a microsecond up to a second."""
 ROUNDS = 3
 
 Named: TypeAlias = dict[tuple[str, str], Any]
 
 
 class Cache(Struct, kw_only=True):
-    """What one cache costs. Times are microseconds a call."""
+    """The costs of one cache. Times are microseconds per call."""
 
     pods: int
     bytes: float
-    """Bytes above the bare process, for each object: all in."""
+    """Bytes per object above the bare process."""
     beyond: float = 0.0
-    """Of these, what isn't the object's own JSON; 0 if the JSON isn't kept."""
+    """Bytes per object in addition to the object's own JSON; 0 if the JSON isn't stored."""
     opened: float = 0.0
-    """What ``beyond`` is after every object was opened once."""
+    """The value of ``beyond`` after every object was opened once."""
     get: float = 0.0
-    """One object by namespace and name."""
+    """A lookup of one object by namespace and name."""
     by_index: float = 0.0
-    """The objects of a node, by an index."""
+    """A lookup of the objects of a node, by an index."""
     by_label: float = 0.0
-    """Those with a label, by an index; 0 if there is none."""
+    """A lookup of the objects with a label, by an index; 0 if there is no index."""
     scan: float = 0.0
-    """Those with a label, without one."""
+    """A lookup of the objects with a label, without an index."""
 
 
 async def measure(cache: CacheName, server: str, pods: int) -> Cache:
-    """Fill the cache from the server; weigh it; ask it."""
+    """Fill the cache from the server, and measure its memory and its lookups."""
     match cache:
         case "ours":
             return await _ours(server, pods)
@@ -114,7 +114,7 @@ async def _by_hand(
     fill: Callable[[str], Any],
     reads: Callable[[Any], tuple[tuple[str, str], str, str]],
 ) -> Cache:
-    """``reads`` says of an object what it is called, where it runs, and what its label is."""
+    """Measure a cache of objects whose name, node and label ``reads`` returns."""
     gc.collect()
     bare = resident()
     items = await fill(server)
@@ -171,12 +171,12 @@ def _weight(bare: int, pods: int) -> float:
 
 
 def _sample(keys: Iterable[Any]) -> list[Any]:
-    """Random ones: what was cached one after the other is found faster than what is asked for."""
+    """Return random keys, because objects that were cached in sequence are found faster."""
     return random.Random(SEED).choices(list(keys), k=GETS)
 
 
 def _timed(call: Callable[[], object], times: int) -> float:
-    """Microseconds a call, in the quickest of some rounds: noise only adds."""
+    """Return the microseconds per call of the fastest round, because noise only adds time."""
     rounds: list[float] = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -187,7 +187,7 @@ def _timed(call: Callable[[], object], times: int) -> float:
 
 
 def _expected(pods: int) -> int:
-    """Pods with the label: every eighth, from the third on."""
+    """Return the number of pods with the label: every eighth, from the third on."""
     return len(range(int(TIER[1:]), pods, 8))
 
 

@@ -1,10 +1,11 @@
-"""How long one callback keeps the event loop, while much happens at once.
+"""The longest callbacks on the event loop during expensive operations.
 
     python -m benchmarks.callbacks --server URL --pods N
 
-Everything that an event loop runs is an ``asyncio.Handle``; each is timed here, in CPU time of
-the thread, which is the informer's doing, and in wall time, which is also the machine's. A sync,
-a relist in which every object has changed, a resync, and an index that is added.
+An event loop runs each callback as an ``asyncio.Handle``. This module measures each handle in CPU
+time of the thread, which depends on the informer, and in wall time, which also depends on the
+machine. The operations are a sync, a relist in which every object has changed, a resync, and the
+addition of an index.
 """
 
 from __future__ import annotations
@@ -35,30 +36,30 @@ from benchmarks.ours import namespace, release
 __all__ = ["Longest", "Stretch", "Timer", "timing"]
 
 RUN = "_run"
-"""The method that the loop calls for each handle. It offers no other place to stand."""
+"""The method that the loop calls for each handle. The loop offers no other hook."""
 INDEXERS: Mapping[str, Callable[[KubeObject], Iterable[str] | str | None]] = {
     "namespace": namespace,
     "node": field("spec.nodeName"),
     "labels": label_index("app", "tier"),
 }
-"""Three of them. With a label that every object has: large dicts grow in large steps."""
+"""Three indexes. Every object has the label of one, because large dicts grow in large steps."""
 TICK = 0.0001
-"""Seconds an object between resyncs: later than sync and relist, and soon enough to wait for."""
+"""Seconds per object between resyncs: after sync and relist, and soon enough for a measurement."""
 
 
 class Stretch(Struct):
-    """The longest callbacks of one stretch of work, in seconds."""
+    """The longest callbacks during one operation, in seconds."""
 
     cpu: float = 0.0
-    """By CPU time of the thread."""
+    """The longest by CPU time of the thread."""
     wall: float = 0.0
-    """By the clock, of any callback."""
+    """The longest by wall time, of any callback."""
     what: str = ""
-    """Which callback the first was: the name of its task, or of its function."""
+    """The name of the task or function of the callback in ``cpu``."""
 
 
 class Longest(Struct):
-    """The longest callbacks of everything that was measured."""
+    """The longest callbacks of all measured operations."""
 
     sync: Stretch
     relist: Stretch
@@ -67,15 +68,15 @@ class Longest(Struct):
 
 
 class Timer:
-    """Runs handles, and notes how long they took."""
+    """A measurement of the durations of handles."""
 
     def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
-        """None yet; ``run`` runs them."""
+        """Create the timer; ``run`` runs a handle."""
         self.longest = Stretch()
         self._run = run
 
     def timed(self, handle: asyncio.Handle) -> None:
-        """Run one."""
+        """Run a handle and record its duration."""
         wall, cpu = time.perf_counter(), time.thread_time()
         self._run(handle)
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
@@ -84,7 +85,7 @@ class Timer:
         self.longest.wall = max(self.longest.wall, wall)
 
     def take(self) -> Stretch:
-        """The longest since this was called last."""
+        """Return the longest callbacks since the last call."""
         taken, self.longest = self.longest, Stretch()
         return taken
 
@@ -96,7 +97,7 @@ def _name(handle: asyncio.Handle) -> str:
 
 
 class _Progress:
-    """The handler: counts what it is told by what it means."""
+    """A handler that counts the events by kind."""
 
     def __init__(self, pods: int) -> None:
         self._pods = pods
@@ -119,7 +120,7 @@ class _Progress:
 
 
 async def measure(server: str, pods: int, timer: Timer) -> Longest:
-    """Sync, let the watch expire, relist, resync, add an index."""
+    """Sync, let the watch expire, relist, resync, and add an index."""
     progress = _Progress(pods)
     async with (
         Client(server) as client,
@@ -142,7 +143,7 @@ async def measure(server: str, pods: int, timer: Timer) -> Longest:
 
 @contextmanager
 def timing() -> Generator[Timer]:
-    """Within the context, every handle of every loop is timed."""
+    """Measure every handle of every loop within the context."""
     timer = Timer(getattr(asyncio.Handle, RUN))
 
     def run(handle: asyncio.Handle) -> None:

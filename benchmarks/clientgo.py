@@ -1,7 +1,7 @@
-"""Builds the peer in ``peers/clientgo`` and has it write the protobuf form of a dataset.
+"""The build of the peer in ``peers/clientgo``, which also writes the protobuf form of a dataset.
 
-The binary is kept in the user's cache, under the digest of its sources, and built again when
-they change. Without Go there is no such peer, and the table says so.
+The binary is stored in the user's cache under the digest of its sources, and built again when they
+change. Without Go this peer is missing, and the table says so.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SOURCE = Path(__file__).parent / "peers" / "clientgo"
 
 
 class PeerMissing(Exception):
-    """The peer can't be built here; the message says why."""
+    """The peer can't be built on this machine. The message contains the reason."""
 
 
 def build() -> Path:
-    """Path of the binary.
+    """Build the binary if needed, and return its path.
 
     Raises:
-        PeerMissing: there is no Go, or it failed.
+        PeerMissing: Go is not installed, or the build failed.
     """
     binary = _cache_folder() / f"clientgo-{_source_digest()}"
     if binary.exists():

@@ -1,7 +1,7 @@
-"""Who is measured, and how one measurement is run: a fresh load server, a fresh process.
+"""The contestants, and one measurement of a contestant with a new load server and a new process.
 
-Each contestant prints a ``Sample``. That it heard of everything is checked here, against what
-the dataset says was sent: a fast informer that loses events has not taken part.
+Each contestant prints a ``Sample``. This module compares its events with the dataset, because an
+informer that loses events must not take part.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["Contestant", "go_peers", "ours", "python_peers"]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to read the bytes."""
+    """A program that reads the bytes of the dataset."""
 
     name: str
     command: tuple[str, ...]
-    """Takes ``--server`` and ``--events``."""
+    """The command line, without ``--server`` and ``--events``."""
     takes_pods: bool = True
-    """And ``--pods``."""
+    """True if the command also accepts ``--pods``."""
     checked: bool = True
-    """Whether it says which version of each object it heard of last."""
+    """True if the program reports the last version of each object."""
     slow: bool = False
-    """So slow that it gets a smaller dataset."""
+    """True if the program is slow and gets a smaller dataset."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def measure(self, dataset: Dataset) -> Sample:
-        """Run it once.
+        """Run the contestant once.
 
         Raises:
-            MeasurementFailed: it broke or did not hear of everything.
+            MeasurementFailed: the contestant failed, or did not receive all events.
         """
         command = [*self.command, f"--events={dataset.events}"]
         if self.takes_pods:
@@ -57,12 +57,12 @@ class Contestant:
 
 
 def ours(name: str, *options: str) -> Contestant:
-    """The library, with a variant of the handler."""
+    """Return the library as a contestant, with a variant of the handler."""
     return Contestant(name, (sys.executable, "-m", "benchmarks.ours", *options))
 
 
 def python_peers() -> list[Contestant]:
-    """What needs no other language."""
+    """Return the contestants that need no other language than Python."""
     floor = (sys.executable, "-m", "benchmarks.floor")
     watch_loop = (sys.executable, "-m", "benchmarks.peers.kubernetes_asyncio")
     return [
@@ -73,7 +73,7 @@ def python_peers() -> list[Contestant]:
 
 
 def go_peers(binary: Path) -> list[Contestant]:
-    """client-go by its two encodings, and by the list that it made before WatchList."""
+    """Return client-go as contestants: in both encodings, and with LIST instead of WatchList."""
     by_list = {"KUBE_FEATURE_WatchListClient": "false"}
     json, protobuf = (str(binary),), (str(binary), "--protobuf")
     return [

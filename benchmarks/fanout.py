@@ -1,12 +1,12 @@
-"""What each further listener costs, alone: no socket, and a source that waits for the last.
+"""The cost of each further listener, without a socket.
 
     python -m benchmarks.fanout [--events N]
 
-Behind a busy server many events come with one wake-up, and a listener is cheap; the dear case is
-an event that comes alone. So here a source in memory gives some events at a time, one or 64, and
-no more before the last listener has heard of them. What one listener and 17 cost, in turns, in CPU
-time of the thread and with the garbage collector at rest, tells what a further one does. The
-listeners count, and their statistics are on, as they always are.
+With a busy server many events arrive in one wake-up, and a listener is cheap. The expensive case is
+an event that arrives alone. Therefore a source in memory sends one event or 64 events at a time,
+and waits until the last listener has received them. An informer with one listener and one with 17
+are measured in turns, in CPU time of the thread and without garbage collection; the difference is
+the cost of the further listeners. The listeners count events, and their statistics are on.
 """
 
 from __future__ import annotations
@@ -27,67 +27,67 @@ from aioinformer import BUILT_IN, Event, ListRequest, Resource, SharedInformer, 
 __all__ = ["Fanout", "measure"]
 
 FEW, MANY = 1, 17
-"""Listeners of the two informers that are compared."""
+"""Numbers of listeners of the two informers."""
 PODS = 500
 ALONE, TOGETHER = 1, 64
-"""Events a wake-up."""
+"""Numbers of events per wake-up."""
 TURNS = 5
-"""Times that both are measured; the quickest of each counts, since noise only adds."""
+"""Number of measurements of each. The fastest counts, because noise only adds time."""
 BRIEF = 20_000
-"""Events that are measured unless another number is asked for."""
+"""Default number of events."""
 
 
 class Fanout(Struct):
-    """Microseconds of CPU an event that each further listener costs."""
+    """Microseconds of CPU time per event and further listener."""
 
     alone: float
-    """Of a plain function, with one event a wake-up."""
+    """A plain function, with one event per wake-up."""
     together: float
-    """The same, with 64."""
+    """A plain function, with 64 events per wake-up."""
     coroutine: float
-    """Of an async function that doesn't wait, with one event a wake-up."""
+    """An async function that doesn't wait, with one event per wake-up."""
 
 
 class Count:
-    """The handler."""
+    """A handler that counts events."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Create a counter at zero."""
         self.events = 0
 
     def plain(self, event: Event) -> None:
-        """One more."""
+        """Count an event."""
         self.events += 1
 
     async def coroutine(self, event: Event) -> None:
-        """One more."""
+        """Count an event."""
         self.events += 1
 
 
 class Feed:
-    """A ``ListerWatcher`` in memory: a list, then so many events at a time."""
+    """A ``ListerWatcher`` in memory: a list, then ``batch`` events at a time."""
 
     resource: Resource = next(each for each in BUILT_IN if each.plural == "pods")
     watch_lists = False
 
     def __init__(self, events: int, batch: int, heard: Callable[[], int]) -> None:
-        """A feed; ``heard``: the events that the last listener was told of."""
+        """Create the source; ``heard`` returns the events of the last listener."""
         self.over = asyncio.Event()
-        """Set when the last event was heard of."""
+        """Set when the last listener has received the last event."""
         self.spent = 0.0
-        """Seconds of CPU from the first event to the last."""
+        """Seconds of CPU time from the first event to the last."""
         self._heard = heard
         self._batch = batch
         self._chunks = list(_chunks(events, batch))
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The pods."""
+        """Yield the list of pods."""
         yield self._listed()
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The events, and then silence."""
+        """Yield the events, then wait for ever."""
         yield self._watched()
 
     async def _listed(self) -> AsyncGenerator[bytes]:
@@ -121,7 +121,7 @@ def _pod(number: int, version: int) -> bytes:
 
 
 def _chunks(events: int, batch: int) -> Iterator[bytes]:
-    """The changes of one pod after the other, ``batch`` a chunk."""
+    """Yield chunks of ``batch`` changes, of one pod after the other."""
     for start in range(0, events, batch):
         yield b"".join(
             b'{"type":"MODIFIED","object":%b}\n' % _pod(number % PODS, number + 2)
@@ -130,7 +130,7 @@ def _chunks(events: int, batch: int) -> Iterator[bytes]:
 
 
 async def _cost(listeners: int, events: int, batch: int, *, coroutine: bool) -> float:
-    """Seconds of CPU an event."""
+    """Return the seconds of CPU time per event."""
     counts = [Count() for _ in range(listeners)]
     feed = Feed(events - events % batch, batch, lambda: counts[-1].events)
     informer = SharedInformer(feed)
@@ -155,7 +155,7 @@ def _further(events: int, batch: int, turns: int, *, coroutine: bool = False) ->
 
 
 def measure(events: int, turns: int = TURNS) -> Fanout:
-    """Measure all of it."""
+    """Measure all cases."""
     return Fanout(
         alone=_further(events, ALONE, turns),
         together=_further(events, TOGETHER, turns),

@@ -1,7 +1,8 @@
-"""What importing the library costs, beside importing aiohttp.
+"""The time to import the library, compared with the time to import aiohttp.
 
-Fresh interpreters, taking turns. The library must load neither aiohttp nor kubernetes_asyncio
-before somebody opens a connection: a command-line tool's ``--help`` should not wait for them.
+The measurements alternate in new interpreters. The library must import neither aiohttp nor
+kubernetes_asyncio before a connection is opened, because the ``--help`` of a command-line tool
+should not wait for them.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ STATEMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class ImportTimes:
-    """Medians, in seconds."""
+    """The medians in seconds."""
 
     aioinformer: float
     aiohttp: float
     network: bool
-    """Whether importing the library loaded an HTTP library."""
+    """True if the import of the library loaded an HTTP library."""
 
     @classmethod
     def measure(cls, repetitions: int) -> ImportTimes:
-        """Import each so many times."""
+        """Import each module ``repetitions`` times."""
         times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         loaded: set[str] = set()
         for _ in range(repetitions):

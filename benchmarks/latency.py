@@ -1,10 +1,10 @@
-"""How long an event takes from the server's kernel to the handler, at a rate that is no flood.
+"""The latency of an event from the server's kernel to the handler, at a moderate rate.
 
     python -m benchmarks.latency --server URL --pods N --events N [--floor]
 
-The server is ``pacing``'s: each event says when it was sent. One informer with one index, one
-handler that looks at the clock; the garbage collector is as any program has it. ``--floor`` reads
-the same with aiohttp alone: what the machine takes, as busy as it is, to bring the bytes.
+The server is that of ``pacing``, whose events contain the time of sending. There is one informer
+with one index and a handler that reads the clock; garbage collection has its defaults. ``--floor``
+measures the same with aiohttp alone: the time that the machine needs to transport the bytes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 
 
 class Latency(Struct, kw_only=True):
-    """Seconds, of all events."""
+    """The latency of all events, in seconds."""
 
     rate: float
-    """Events a second that came."""
+    """The rate of received events, per second."""
     p50: float
     p99: float
     worst: float
 
     @classmethod
     def of(cls, taken: list[int], seconds: float) -> Latency:
-        """From nanoseconds an event, and how long it took all of them to come."""
+        """Compute the latency from nanoseconds per event and the duration of all events."""
         ordered = sorted(taken)
         count = len(ordered)
         return cls(
@@ -50,7 +50,7 @@ class Latency(Struct, kw_only=True):
 
 
 class _Clock:
-    """The handler."""
+    """A handler that reads the clock."""
 
     def __init__(self, pods: int, events: int) -> None:
         self.taken: list[int] = []
@@ -71,7 +71,7 @@ class _Clock:
 
 
 async def measure(server: str, events: int, pods: int) -> Latency:
-    """Sync, then time the events."""
+    """Sync, then measure the events."""
     clock = _Clock(pods, events)
     async with Client(server) as client, SharedInformerFactory(client) as informers:
         informer = informers.informer("pods", indexers={"namespace": namespace})
@@ -85,7 +85,7 @@ async def measure(server: str, events: int, pods: int) -> Latency:
 
 
 async def measure_floor(server: str, events: int) -> Latency:
-    """When the bytes came to an aiohttp that does nothing with them."""
+    """Measure the arrival of the bytes in aiohttp without further work."""
     chunks: list[tuple[int, bytes]] = []
     lines = 0
     async with (

@@ -1,13 +1,13 @@
-"""A load server: sends files of a dataset as fast as the kernel copies them.
+"""A load server that sends files of a dataset as fast as the kernel copies them.
 
     python -m benchmarks.load FOLDER
 
-It speaks just enough HTTP to be taken for an API server with one resource: a list, a watch, and a
-watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. It must never
-be what a measurement waits for: a process of its own, a blocking thread a connection,
-``sendfile``. ``POST /go`` lets the watch send its events; ``POST /expire`` makes it end with 410,
-after which another state is shown, ``POST /forget`` after which the same one is. Its port is the
-first line that it prints.
+It implements the minimum of an API server with one resource: a list, a watch, and a watch that
+begins with the state (``sendInitialEvents``), each as JSON or protobuf. The server must never limit
+a measurement, so it runs in a process of its own with a blocking thread per connection and uses
+``sendfile``. After ``POST /go`` the watch sends its events. ``POST /expire`` ends the watch with
+410 and changes the state, ``POST /forget`` ends the watch and keeps the state. The server prints
+its port in the first line of its output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXPIRED = (
 
 
 class LoadServer:
-    """Serves one dataset to one client."""
+    """A server of one dataset for one client."""
 
     def __init__(self, folder: Path) -> None:
         """Listen on a free port; ``run`` serves."""
@@ -46,7 +46,7 @@ class LoadServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port on which the server listens."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -82,8 +82,9 @@ class LoadServer:
             self._send(connection, "relist" if self._changed else "list", form)
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
-        """The events, when it is time for them; then silence until it is time to expire. After
-        that, the state at most.
+        """Send the events after ``/go``, and end after ``/expire`` or ``/forget``.
+
+        A watch that starts after one of these commands sends at most the state.
         """
         begin(connection, CONTENT_TYPES[form, "watch"])
         if initial:
@@ -101,7 +102,7 @@ class LoadServer:
 
 
 def begin(connection: socket.socket, content_type: str) -> None:
-    """The head of an answer that comes in chunks."""
+    """Send the head of a chunked response."""
     connection.sendall(
         f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n".encode()
@@ -109,7 +110,7 @@ def begin(connection: socket.socket, content_type: str) -> None:
 
 
 def rate(server: str) -> float:
-    """Bytes a second that a load server gives to a socket which throws the list away."""
+    """Return the bytes per second from a load server to a socket that discards the list."""
     host, _, port = server.removeprefix("http://").partition(":")
     buffer, size, end = bytearray(1024 * 1024), 0, b"0\r\n\r\n"
     with socket.create_connection((host, int(port))) as connection:
@@ -123,7 +124,7 @@ def rate(server: str) -> float:
 
 
 def main() -> None:
-    """Serve the folder that the command line names."""
+    """Serve the folder of the command line."""
     server = LoadServer(Path(sys.argv[1]))
     print(server.port, flush=True)
     server.run()

@@ -1,6 +1,6 @@
-"""What a stretch of this process cost, and what all contestants report.
+"""The measurement of a process, and the report of a contestant.
 
-Every contestant runs in a process of its own and prints one ``Sample`` as JSON. CPU is that of
+Every contestant runs in a process of its own and prints one ``Sample`` as JSON. CPU time is that of
 all threads; memory is the kernel's count of resident bytes.
 """
 
@@ -19,35 +19,35 @@ class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
     """One measurement of one contestant."""
 
     sync_wall: float
-    """Seconds until the handler had heard of every listed object."""
+    """Seconds until the handler has received every listed object."""
     sync_cpu: float
-    """Seconds."""
+    """CPU seconds of the sync."""
     events_wall: float
-    """Seconds from letting the events go until the handler had heard of the last."""
+    """Seconds from ``/go`` until the handler has received the last event."""
     events_cpu: float
-    """Seconds."""
+    """CPU seconds of the events."""
     bare: int = 0
-    """Bytes resident before the informer ran."""
+    """Resident bytes before the informer runs."""
     peak: int = 0
-    """The most bytes resident until the sync was over."""
+    """Maximum resident bytes until the end of the sync."""
     settled: int = 0
-    """Bytes resident a moment after."""
+    """Resident bytes shortly after the sync."""
     delivered: int
-    """Events that the handler heard of."""
+    """Number of events that the handler has received."""
     digest: str = ""
-    """Which version of each object it heard of last."""
+    """The digest of the last received version of each object."""
 
 
 class Stopwatch:
-    """Measures from where it is made."""
+    """A stopwatch that starts when it is created."""
 
     def __init__(self) -> None:
-        """Start."""
+        """Start the stopwatch."""
         self._wall = time.perf_counter()
         self._cpu = _processor_seconds()
 
     def stop(self) -> tuple[float, float]:
-        """Wall and CPU seconds since."""
+        """Return the wall and CPU seconds since the start."""
         return time.perf_counter() - self._wall, _processor_seconds() - self._cpu
 
 
@@ -57,17 +57,17 @@ def _processor_seconds() -> float:
 
 
 def resident() -> int:
-    """Bytes that this process has in memory."""
+    """Return the resident bytes of this process."""
     return _status("VmRSS")
 
 
 def highest() -> int:
-    """The most that it ever had."""
+    """Return the maximum resident bytes of this process."""
     return _status("VmHWM")
 
 
 def forget_highest() -> None:
-    """Begin anew: the most is what there is now."""
+    """Reset the maximum to the current value."""
     Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
 
 

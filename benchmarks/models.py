@@ -1,11 +1,11 @@
-"""What an object costs in each form that an informer keeps it in: memory, and the collector's time.
+"""The memory of an object, and the time of garbage collection, for each stored form.
 
     python -m benchmarks.models [--pods N]
 
-The same pods, cut from the same watch events and put into the same cache: as bytes, which is what
-an informer keeps by itself, and as models with the same few fields. Each form has a process of its
-own. Python's garbage collector visits whatever may be part of a cycle, each time that it runs in
-full, and all of the program stands still meanwhile: that is what ``gc=False`` is for.
+The same pods, from the same watch events, are put into the same cache: as bytes, which is the
+default of an informer, and as models with the same few fields. Each form has a process of its own.
+A full garbage collection visits all objects that may be part of a cycle, and stops the program
+meanwhile. Models with ``gc=False`` are not visited.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["FORMS", "Weight", "measure"]
 PODS = next(resource for resource in BUILT_IN if resource.plural == "pods")
 MANY = 50_000
 COLLECTIONS = 5
-"""Full collections of which the quickest counts: noise only adds."""
+"""Number of full collections. The fastest counts, because noise only adds time."""
 
 
 class Metadata(Struct, gc=False, frozen=True):
@@ -134,22 +134,22 @@ FORMS: Mapping[str, Shape[Any]] = {
     "dataclass": Shape.of(model=DataPod),
     "TypedDict of those": Shape.of(model=PodDict),
 }
-"""What is compared, by its name."""
+"""The compared forms, by name."""
 
 
 class Weight(Struct):
-    """What one form costs."""
+    """The costs of one form."""
 
     bytes: float
-    """Of memory for each object, all in."""
+    """Bytes of memory per object."""
     decode: float
-    """Microseconds an event, from its bytes into the cache."""
+    """Microseconds per event, from its bytes into the cache."""
     collect: float
-    """Milliseconds that a full collection takes longer than in an empty process."""
+    """Milliseconds of a full collection in addition to those in an empty process."""
 
 
 def measure(form: str, pods: int) -> Weight:
-    """Fill a cache with objects of this form, and weigh it. For a process of its own."""
+    """Fill a cache with objects of one form and measure it, in a process of its own."""
     shape = FORMS[form]
     indexer, keep = Indexer(view=shape.view()), shape.keep()
     events: list[Event] = []
@@ -168,7 +168,7 @@ def measure(form: str, pods: int) -> Weight:
 
 
 def _collection() -> float:
-    """Seconds of CPU that a full collection takes."""
+    """Return the CPU seconds of a full collection."""
     times: list[float] = []
     for _ in range(COLLECTIONS):
         began = time.thread_time()
@@ -178,7 +178,7 @@ def _collection() -> float:
 
 
 def table(found: Mapping[str, Weight], pods: int) -> str:
-    """The numbers, for people."""
+    """Return the results as a table."""
     rows = [f"{pods:,} pods{'':18} bytes an object   µs an event   ms a full collection"]
     rows += [
         f"{form:30} {each.bytes:14,.0f} {each.decode:13.1f} {each.collect:22.1f}"
@@ -188,7 +188,7 @@ def table(found: Mapping[str, Weight], pods: int) -> str:
 
 
 def main() -> None:
-    """Measure all of them, or one in this very process, for the one that asks."""
+    """Measure all forms, or one form in this process for the parent process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
     parser.add_argument("--pods", type=int, default=MANY)
     parser.add_argument("--form", choices=FORMS, help="this one alone, as JSON")

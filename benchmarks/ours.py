@@ -1,9 +1,9 @@
-"""The library itself, through its public API, on the load server.
+"""The library as a contestant, through its public API.
 
     python -m benchmarks.ours --server URL --pods N --events N [--reads ...] [--listeners N]
 
-One informer with one index on the namespace and ``overflow="block"``; what the handler does with
-an object is the variant. Further listeners do the least: they count.
+There is one informer with one index on the namespace and ``overflow="block"``. The variants differ
+in the fields that the handler reads. Further listeners only count events.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from benchmarks.pods import digest
 __all__ = ["Reads", "Tally", "measure", "release"]
 
 Reads: TypeAlias = Literal["metadata", "fields", "projection", "body"]
-"""What the handler looks at; ``projection``: the same fields by one ``fields(...)``."""
+"""The fields that the handler reads; ``projection`` reads the same with one ``fields(...)``."""
 
 SETTLE = 0.5
-"""Seconds that the process is left alone before its memory is read; as the other peers do."""
+"""Idle seconds before the memory of the process is read, as for the other peers."""
 
 
 class Tally:
-    """The handler: counts, and notes the last version of each object."""
+    """A handler that counts events and records the last version of each object."""
 
     def __init__(self, pods: int, events: int, reads: Reads) -> None:
-        """Await so many pods and events."""
+        """Create a handler that waits for this number of pods and events."""
         self.updated = 0
         self.last: dict[str, str] = {}
         self.done = asyncio.Event()
@@ -45,7 +45,7 @@ class Tally:
         self.synced = asyncio.Event()
 
     def on_event(self, event: Event) -> None:
-        """A change."""
+        """Count a change and read the fields of the variant."""
         obj = event.obj
         self.last[obj.name] = obj.resource_version
         if isinstance(event, Updated):
@@ -59,19 +59,19 @@ class Tally:
                 self.synced.set()
 
     async def on_event_async(self, event: Event) -> None:
-        """The same, as most programs write it."""
+        """Call ``on_event``, as an async handler, which most programs have."""
         self.on_event(event)
 
 
 class Count:
-    """A further listener."""
+    """A further listener, which counts events."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Create a counter at zero."""
         self.events = 0
 
     def __call__(self, event: Event) -> None:
-        """One more."""
+        """Count an event."""
         self.events += 1
 
 
@@ -99,12 +99,12 @@ _READERS: dict[Reads, Callable[[KubeObject], object]] = {
 
 
 def namespace(obj: KubeObject) -> str:
-    """The index, client-go's default one."""
+    """Return the namespace, as client-go's default index function does."""
     return obj.namespace
 
 
 async def release(server: str, what: str = "/go") -> None:
-    """Have the load server go on."""
+    """Send a command to the load server."""
     async with aiohttp.ClientSession(server) as session, session.post(what):
         pass
 
@@ -118,7 +118,7 @@ async def measure(
     listeners: int = 1,
     coroutine: bool = False,
 ) -> Sample:
-    """Sync, let the memory settle, then take the events."""
+    """Sync, let the memory settle, then receive the events."""
     tally = Tally(pods, events, reads)
     handler: Callable[[Event], Awaitable[None] | None]
     handler = tally.on_event_async if coroutine else tally.on_event

@@ -1,10 +1,10 @@
-"""A load server whose watch is no flood: so many events a second, each with the time in it.
+"""A load server with a moderate rate of events, each of which contains the time of sending.
 
     python -m benchmarks.pacing FOLDER --pods N --events N --rate N
 
-What it sends is what ``load`` does, up to the events. Their ``resourceVersion`` is the time at
-which the bytes were given to the kernel, in nanoseconds of the machine's monotonic clock: a
-listener in another process looks at its own and knows how long the event took.
+The server sends the same as ``load`` up to the events. The ``resourceVersion`` of an event is the
+time at which its bytes were passed to the kernel, in nanoseconds of the machine's monotonic clock.
+A listener in another process computes the latency from the same clock.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from benchmarks.pods import SEED, modified
 __all__ = ["PacedServer"]
 
 INEXACT = 0.00005
-"""Seconds that sleeping takes too long. Watching the clock instead would take a processor from
-those who are measured."""
+"""Seconds by which a sleep is too long. A busy wait instead would occupy a processor that the
+measured processes need."""
 
 
 class PacedServer(LoadServer):
-    """Serves one dataset to one client, and then events one by one."""
+    """A server of one dataset for one client, which sends events one by one."""
 
     def __init__(self, folder: Path, pods: int, events: int, rate: float) -> None:
         """Listen on a free port; ``run`` serves."""
@@ -55,7 +55,7 @@ def _wait_until(due: float) -> None:
 
 
 def main() -> None:
-    """Serve what the command line says."""
+    """Serve the folder of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pods", type=int, required=True)

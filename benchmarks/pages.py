@@ -1,11 +1,11 @@
-"""What many listeners of one event stream over HTTP cost: ``aioinformer.adapters.asgi``.
+"""The cost of many listeners of one event stream over HTTP (``aioinformer.adapters.asgi``).
 
     python -m benchmarks.pages [--clients 200] [--rate 200] [--seconds 10] [--interval 0.1]
 
-One process writes to an embedded API server, watches it over HTTP and serves the feed with
-uvicorn; another one is all of the clients. Every write carries the time at which it was made, on
-the clock that both processes share, so that latency is from the write to the bytes in the client:
-writing, watching, encoding and sending included. Stalled clients ask and read nothing.
+One process writes to an embedded API server, watches it over HTTP and serves the feed with uvicorn.
+Another process runs all clients. Every write contains its time on the clock that both processes
+share, so the latency is measured from the write to the bytes in the client, including writing,
+watching, encoding and sending. Stalled clients send a request and read nothing.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ __all__ = ["Arguments", "Heard", "measure"]
 
 PODS = 500
 LABELS = {f"label-{number}": "x" * 50 for number in range(5)}
-"""With its name and versions, a message of half a kilobyte."""
+"""With its name and versions, a message has half a kilobyte."""
 STAMP = re.compile(rb'"at":"(\d+)"')
 STRAGGLERS = 5.0
-"""Seconds in which the last events must have come."""
+"""Maximum seconds for the arrival of the last events."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """What is measured."""
+    """The parameters of a measurement."""
 
     clients: int = 200
     rate: float = 200.0
-    """Writes a second."""
+    """Writes per second."""
     seconds: float = 10.0
     interval: float = 0.1
-    """Seconds between two sends to one client at least."""
+    """Minimum seconds between two sends to one client."""
     stalled: int = 1
 
 
 class Heard(Struct, kw_only=True):
-    """What the clients heard."""
+    """The events that the clients have received."""
 
     events: int
-    """All of them together."""
+    """Number of events of all clients."""
     complete: int
-    """Clients that heard of every write."""
+    """Number of clients that have received every write."""
     latest: int
-    """Clients that heard of the last write."""
+    """Number of clients that have received the last write."""
     p50: float
     """Milliseconds from the write."""
     p99: float
@@ -67,17 +67,17 @@ class Heard(Struct, kw_only=True):
 
 
 class Served(Struct, kw_only=True):
-    """What serving them cost."""
+    """The cost of serving the clients."""
 
     writes: int
     bare: int
-    """Bytes resident before the first client."""
+    """Resident bytes before the first client."""
     connected: int
-    """The same, with all of them, before the first write."""
+    """Resident bytes with all clients, before the first write."""
     after: int
-    """The same, after the last write."""
+    """Resident bytes after the last write."""
     pending: int
-    """Events that wait for those who have stalled, merged by object beyond the limit."""
+    """Number of pending events of stalled clients, merged by object beyond the limit."""
     wall: float
     cpu: float
 
@@ -89,9 +89,9 @@ class Listener:
     """One client."""
 
     def __init__(self) -> None:
-        """Not connected yet."""
+        """Create a client that is not connected."""
         self.heard: list[tuple[int, int]] = []
-        """When an event was written and when it was heard, in nanoseconds."""
+        """Times of writing and receiving each event, in nanoseconds."""
         self.synced = asyncio.Event()
 
     async def listen(self, host: str, port: int) -> None:
@@ -115,7 +115,7 @@ class Listener:
 
 
 async def listen(arguments: Arguments, host: str, port: int) -> None:
-    """All of the clients; says ``ready``, then waits for the number of writes, then reports."""
+    """Run all clients: print ``ready``, wait for the number of writes, then print the results."""
     silent = [stalled(host, port) for _ in range(arguments.stalled)]
     listeners = [Listener() for _ in range(arguments.clients)]
     tasks = [asyncio.create_task(each.listen(host, port)) for each in listeners]
@@ -140,7 +140,7 @@ async def listen(arguments: Arguments, host: str, port: int) -> None:
 
 
 def stalled(host: str, port: int) -> socket.socket:
-    """A client that asks, and reads nothing."""
+    """Connect a client that sends a request and reads nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect((host, port))
@@ -168,7 +168,7 @@ def _heard(listeners: list[Listener], writes: int, last: int) -> Heard:
 
 
 async def measure(arguments: Arguments) -> tuple[Served, Heard]:
-    """Serve so many clients for so long."""
+    """Serve the clients and measure."""
     cluster, registry = Cluster(), CollectorRegistry()
     for number in range(PODS):
         body = {"metadata": {"name": f"pod-{number:04}", "labels": LABELS}}
@@ -229,8 +229,10 @@ async def _serve(
 
 
 def listener() -> socket.socket:
-    """A port whose connections take little before they take no more: a kernel would give a stalled
-    one megabytes, and it would never seem to stall.
+    """Return a socket whose connections have small buffers.
+
+    With the default buffers the kernel would accept megabytes for a stalled client, which would
+    never appear stalled.
     """
     port = socket.socket()
     port.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 * 1024)
@@ -239,7 +241,7 @@ def listener() -> socket.socket:
 
 
 async def _write(arguments: Arguments, cluster: Cluster) -> tuple[int, int]:
-    """Write steadily; how many writes, and the stamp of the last."""
+    """Write at a steady rate; return the number of writes and the time of the last."""
     start = time.monotonic()
     done = stamp = 0
     while (elapsed := time.monotonic() - start) < arguments.seconds:
@@ -253,7 +255,7 @@ async def _write(arguments: Arguments, cluster: Cluster) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Measure, or be the clients."""
+    """Measure, or run the clients."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages")
     default = Arguments()
     parser.add_argument("--clients", type=int, default=default.clients)

@@ -1,9 +1,9 @@
-"""The bytes that all contestants read: pods as an API server sends them, encoded beforehand.
+"""The dataset that all contestants read: encoded pods, as an API server sends them.
 
-A dataset is a folder of HTTP bodies, chunked already, so that serving them is copying files into
-a socket. The pods are a Deployment's, 3.3 kB of compact JSON with a third of it managedFields;
-each has a name, uid and version of its own, and each event is a change of a random one of them.
-The protobuf form is written by client-go's side; sending is ``load``'s work.
+A dataset is a folder of HTTP bodies in chunked encoding, so that a server only copies files into a
+socket. The pods are those of a Deployment: 3.3 kB of compact JSON, a third of it managedFields.
+Each pod has its own name, uid and version; each event is a change of a random pod. The Go
+program of client-go writes the protobuf form, and ``load`` sends the files.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, BinaryIO
 __all__ = ["Dataset", "digest", "modified"]
 
 LIST_CHUNK = 2048
-"""Bytes a chunk of a list: what a Go server sends of something that it writes in small pieces
+"""Bytes per chunk of a list, as a Go server sends a body that it writes in small pieces
 (tests/recordings/56)."""
 SEED = 20_261_120
 LISTED = 1_000_000
-"""The version of the list; pods have lower ones, events higher ones."""
+"""The version of the list; pods have lower versions, events higher ones."""
 RELISTED = 900_000_000
-"""From here on the versions of a second list, in which every pod has changed."""
+"""The first version of a second list, in which every pod has changed."""
 VARIANTS = 8
-"""Different pods, apart from names and numbers."""
+"""Number of pods that differ in more than names and numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A folder of bytes to send, and what is in them."""
+    """A folder of files to send, with a description of its content."""
 
     folder: Path
     pods: int
@@ -42,11 +42,11 @@ class Dataset:
     event_bytes: int
     """Bytes of JSON in all events."""
     digest: str
-    """What ``digest`` gives for somebody who heard of every event."""
+    """The result of ``digest`` after every event was received."""
 
     @classmethod
     def write(cls, folder: Path, pods: int, events: int) -> Dataset:
-        """Write a list of ``pods``, the stream that stands for it, and ``events`` changes."""
+        """Write a list of ``pods``, the equivalent WatchList, and ``events`` changes."""
         last = {_name(number): str(number + 1) for number in range(pods)}
         with (folder / "list.json.http").open("wb") as file:
             listed = _write_list(file, _list(pods, LISTED, 1))
@@ -57,7 +57,7 @@ class Dataset:
         return cls(folder, pods, events, listed, watched, digest(last))
 
     def write_relist(self) -> None:
-        """Write another state, for a server that was told to expire the watch."""
+        """Write another state, for a server after ``/expire``."""
         with (self.folder / "relist.json.http").open("wb") as file:
             _write_list(file, _list(self.pods, RELISTED + self.pods, RELISTED))
         with (self.folder / "reinitial.json.http").open("wb") as file:
@@ -65,13 +65,13 @@ class Dataset:
 
 
 def digest(last: dict[str, str]) -> str:
-    """A short form of which version of each pod was heard of last, to compare processes by."""
+    """Return a digest of the last received version of each pod, to compare processes."""
     lines = sorted(f"{name} {version}\n" for name, version in last.items())
     return sha256("".join(lines).encode()).hexdigest()
 
 
 def modified(number: int, version: int) -> bytes:
-    """The watch event that says that a pod has changed."""
+    """Return the watch event of a changed pod."""
     return _event(b"MODIFIED", _pod(number, version))
 
 
@@ -98,7 +98,7 @@ def _initial(pods: int, version: int, first: int) -> Iterator[bytes]:
 
 
 def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
-    """``events`` changes; ``last`` is kept up to date with them."""
+    """Yield ``events`` changes, and update ``last`` with them."""
     chance = random.Random(SEED)
     for version in range(LISTED + 1, LISTED + 1 + events):
         number = chance.randrange(pods)
@@ -124,7 +124,7 @@ def _write_list(file: BinaryIO, parts: Iterable[bytes]) -> int:
 
 
 def _write_stream(file: BinaryIO, lines: Iterable[bytes]) -> int:
-    """One event a chunk: the server flushes after each."""
+    """Write one event per chunk, because the server flushes after each."""
     size = 0
     for line in lines:
         size += len(line)
@@ -155,7 +155,7 @@ _TIME = "2026-11-20T08:44:44Z"
 
 
 def _template(variant: int) -> bytes:
-    """A pod with places to fill in."""
+    """Return a pod with placeholders."""
     pod = {"metadata": _metadata(variant), "spec": _spec(variant), "status": _status(variant)}
     text = json.dumps(pod, separators=(",", ":")).encode()
     return text.replace(b'"%(restarts)b"', b"%(restarts)b")  # the one that is a number

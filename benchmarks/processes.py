@@ -1,6 +1,6 @@
-"""Processes of their own: for the load server, and for everything that is measured.
+"""Processes for the load server and for the contestants.
 
-What a process prints is its result; one that fails is shown with what it said.
+The output of a process is its result. If a process fails, the error contains its output.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["MeasurementFailed", "output", "serving"]
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 300
-"""Seconds for one process. The slowest takes about 30, and building client-go a minute or two."""
+"""Maximum seconds of one process. The slowest takes about 30, the build of client-go up to 120."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class MeasurementFailed(Exception):
-    """Something broke, or did not hear of everything; the message names it."""
+    """A process failed, or did not receive all events. The message names it."""
 
 
 def output(
@@ -32,16 +32,16 @@ def output(
     environment: Mapping[str, str] = NOTHING,
     folder: Path = ROOT,
 ) -> bytes:
-    """What a command prints.
+    """Run a command and return its output.
 
     Args:
         command: a program and its arguments.
-        name: what to call it in an error.
+        name: the name of the command in an error.
         environment: variables to add.
-        folder: where to run it.
+        folder: the working directory.
 
     Raises:
-        MeasurementFailed: it ended with another status than 0.
+        MeasurementFailed: the command ended with another status than 0.
     """
     done = subprocess.run(  # noqa: S603 - the callers' own commands
         command,
@@ -58,7 +58,7 @@ def output(
 
 @contextmanager
 def serving(folder: Path, *options: str, program: str = "benchmarks.load") -> Generator[str]:
-    """The URL of a load server that lives as long as the context."""
+    """Run a load server within the context, and yield its URL."""
     command = [sys.executable, "-m", program, str(folder), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603
         try:

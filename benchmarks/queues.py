@@ -1,13 +1,13 @@
-"""The work queue beside client-go's, in Go: how many keys a second, in one run on one machine.
+"""The work queue compared with that of client-go: keys per second, in one run on one machine.
 
 python -m benchmarks.queues [--quick]
 
-Both do the same with the same keys, a namespace and a name. Each measurement is a process of its
-own, and they take turns, so that the ratios stay though the machine's speed does not. Ours always
-counts and times what it does; client-go's does when it is given metrics, as it is in a controller,
-so it is measured with and without. Its counters here only add numbers up: Prometheus' cost more.
-Where Go is missing, ours stands alone with ``asyncio.Queue``, which merges, delays and measures
-nothing: the least that waking workers costs in asyncio.
+Both process the same keys, a namespace and a name. Each measurement is a process of its own, and
+the measurements alternate, so that the ratios don't depend on changes of the machine's speed. The
+library's queue always counts and measures its work. client-go's queue does so if it is given
+metrics, as in a controller, so it is measured with and without. Its counters here only add numbers;
+those of Prometheus cost more. Without Go, the library is compared with ``asyncio.Queue``, which
+neither merges, delays nor measures: the minimum cost of waking workers in asyncio.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ __all__ = ["Comparison", "Times", "compare", "main", "measure", "measure_plain",
 KEYS, FEW_KEYS = 100_000, 10_000
 REPETITIONS, FEW_REPETITIONS = 7, 3
 WORKERS = 4
-"""Who wait together: as many as a controller has by default."""
+"""Number of workers that wait together, a controller's default."""
 
 OURS, PLAIN = "ours", "asyncio.Queue"
 BARE, MEASURED = "client-go", "client-go, metrics"
 
 
 class Times(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Seconds that so many keys took; 0 for what somebody can't do."""
+    """Seconds for the given number of keys; 0 for an unsupported operation."""
 
     add: float
-    """All distinct, into an empty queue."""
+    """Adding distinct keys to an empty queue."""
     work: float
-    """All of these out again, each done before the next."""
+    """Taking these keys, each done before the next."""
     again: float
-    """One key, added, taken and done again and again."""
+    """Adding, taking and finishing one key again and again."""
     merged: float
-    """One key, added again and again while it waits."""
+    """Adding one key again and again while it waits."""
     delayed: float
-    """All distinct, with delays of microseconds, until the last is done."""
+    """Adding distinct keys with delays of microseconds, until the last is done."""
     workers: float
-    """Added by one while several wait, until all are done."""
+    """Adding keys while several workers wait, until all are done."""
 
 
 ROWS: Mapping[str, str] = {
@@ -71,7 +71,7 @@ ROWS: Mapping[str, str] = {
 
 
 async def measure(keys: int) -> Times:
-    """Do with ours what ``queues.go`` does with client-go's."""
+    """Measure the library's queue, with the operations of ``queues.go``."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = WorkQueue[ObjectKey](), _Watch()
     for key in every:
@@ -99,7 +99,7 @@ async def measure(keys: int) -> Times:
 
 
 async def measure_plain(keys: int) -> Times:
-    """Do with asyncio's queue what it can do of that."""
+    """Measure asyncio's queue, with the operations that it supports."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = asyncio.Queue[ObjectKey](), _Watch()
     for key in every:
@@ -157,21 +157,21 @@ async def _together(
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Medians of everybody who took part."""
+    """The medians of all queues."""
 
     keys: int
     times: dict[str, Times]
     missing: str = ""
-    """Why there is no client-go."""
+    """The reason for the absence of client-go."""
 
 
 def compare(keys: int, repetitions: int, *, peers: bool = True) -> Comparison:
-    """Measure everybody in turn.
+    """Measure all queues in turn.
 
     Args:
-        keys: how many.
-        repetitions: how often everybody.
-        peers: whether client-go takes part, if it can be built.
+        keys: the number of keys.
+        repetitions: the number of measurements of each queue.
+        peers: True if client-go takes part, if it can be built.
     """
     one = [sys.executable, "-m", "benchmarks.queues", "--one", str(keys)]
     commands = {OURS: one, PLAIN: [*one, "--plain"]}
@@ -194,7 +194,7 @@ def _medians(samples: list[Times]) -> Times:
 
 
 def table(found: Comparison) -> str:
-    """Nanoseconds a key, and how many times as fast as client-go ours is."""
+    """Return nanoseconds per key, and the ratios to client-go."""
     return "\n".join(_lines(found))
 
 
@@ -217,7 +217,7 @@ def _cell(own: float, theirs: float, keys: int) -> str:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer keys, some seconds")
     parser.add_argument("--one", type=int, metavar="KEYS", help="one measurement of ours, as JSON")

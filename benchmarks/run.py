@@ -1,8 +1,8 @@
-"""One run: everybody in turn, several times, and the medians.
+"""One run: all contestants in turn, several times, and the medians.
 
-Turns, because the machine is not ours alone: what slows one contestant for a minute slows the
-others in that minute too, and the ratios stay. What the numbers mean is ``verdict``'s, how they
-look is ``table``'s.
+The measurements alternate because other programs use the machine as well: what slows one contestant
+for a minute also slows the others in that minute, and the ratios stay. ``verdict`` compares the
+numbers with the requirements, ``table`` formats them.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from benchmarks.processes import output, serving
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run", "scratch"]
 
 RATE = 5_000
-"""Events a second that latency is measured at."""
+"""Events per second for the measurement of latency."""
 FEW = 1_000
-"""Cached objects that are few."""
+"""The small number of cached objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """The sizes of the measurements."""
 
     pods: int
     events: int
     repetitions: int
     slow: int
-    """Pods, and events, for contestants that take a millisecond for each."""
+    """Number of pods, and of events, for contestants that take a millisecond for each."""
     large: int
-    """Pods for the longest callback."""
+    """Number of pods for the longest callback."""
     fanout: int
-    """Events for what one more listener costs."""
+    """Number of events for the cost of one more listener."""
     paced: int
-    """Events for the latency."""
+    """Number of events for the latency."""
     imports: int
     complete: bool = True
-    """Whether variants are measured that differ little from others."""
+    """True if variants are measured that differ little from others."""
 
 
 FULL = Size(
@@ -68,7 +68,7 @@ FULL = Size(
     paced=20_000,
     imports=15,
 )
-"""The sizes that the numbers are about. Some minutes."""
+"""The sizes of a full run, which takes some minutes."""
 QUICK = Size(
     pods=5_000,
     events=10_000,
@@ -80,36 +80,36 @@ QUICK = Size(
     imports=5,
     complete=False,
 )
-"""Enough to see that it works and roughly how fast: less than a minute, for CI."""
+"""The sizes of a quick run, which takes less than a minute, for CI."""
 
 
 class Numbers(Struct, kw_only=True):
-    """What one contestant came to: medians."""
+    """The medians of one contestant."""
 
     pods: int
     events: int
     sync_wall: float
-    """Seconds; so are the next three."""
+    """Seconds, as in the next three fields."""
     sync_cpu: float
     events_wall: float
     events_cpu: float
     peak: float
-    """Bytes above the bare process, as a multiple of the bytes of JSON listed. 0: not measured."""
+    """Bytes above the bare process, as a multiple of the listed JSON; 0 if not measured."""
     settled: float
 
     @property
     def rate(self) -> float:
-        """Events a second."""
+        """Events per second."""
         return self.events / self.events_wall
 
     @property
     def cpu_per_event(self) -> float:
-        """Seconds."""
+        """CPU seconds per event."""
         return self.events_cpu / self.events
 
     @classmethod
     def of(cls, samples: list[Sample], dataset: Dataset) -> Numbers:
-        """The medians of ``samples``."""
+        """Compute the medians of ``samples``."""
 
         def middle(value: Callable[[Sample], float]) -> float:
             return median(value(sample) for sample in samples)
@@ -127,35 +127,35 @@ class Numbers(Struct, kw_only=True):
 
 
 class Crowd(Struct):
-    """An event among few cached objects and among many, of random ones: seconds of CPU and wall."""
+    """CPU and wall seconds of an event among few cached objects and among many."""
 
     few: Numbers
     many: Numbers
 
 
 class Results(Struct, kw_only=True):
-    """Everything that one run measured."""
+    """The results of one run."""
 
     size: Size
     load_rate: float
-    """Bytes a second that the load server gives to somebody who throws them away."""
+    """Bytes per second from the load server to a client that discards them."""
     event_bytes: float
-    """Bytes of JSON an event."""
+    """Bytes of JSON per event."""
     numbers: dict[str, Numbers]
-    """By contestant."""
+    """The numbers by contestant."""
     missing: str
-    """Why there is no client-go; empty if there is."""
+    """The reason for the absence of client-go; empty if it took part."""
     longest: Longest
     fanout: Fanout
     caches: dict[str, Cache]
     latency: dict[str, Latency]
-    """Of an event, at a rate that is no flood; and of the same bytes without the library."""
+    """The latency of an event at a moderate rate, and of the same bytes without the library."""
     crowd: Crowd
     imports: ImportTimes
 
 
 def run(size: Size, say: Callable[[str], None]) -> Results:
-    """Measure everything; ``say`` hears what is under way."""
+    """Measure everything; ``say`` receives the progress."""
     contestants, missing = [*_ours(size), *python_peers()], ""
     say("building the Go peer")
     binary: Path | None = None
@@ -222,7 +222,7 @@ def _ours(size: Size) -> list[Contestant]:
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """Where datasets live: in memory if the system has a place for that."""
+    """Create a directory for datasets, in memory if the system supports it."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
     with tempfile.TemporaryDirectory(
         prefix="aioinformer-", dir=memory if memory.is_dir() else None
@@ -241,7 +241,7 @@ def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, D
 
 
 def _longest(size: Size) -> Longest:
-    """The medians of what ``callbacks`` measures."""
+    """Return the medians of ``callbacks``."""
     command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
     found: list[Longest] = []
     with scratch() as folder:
@@ -264,7 +264,7 @@ def _fanout(size: Size) -> Fanout:
 
 
 def _caches(size: Size) -> dict[str, Cache]:
-    """Each kind of cache once: each in a process of its own, and none depends on luck."""
+    """Measure each kind of cache once, in a process of its own; the results don't vary."""
     found: dict[str, Cache] = {}
     with scratch() as folder:
         places = {True: folder / "small", False: folder / "large"}
@@ -282,7 +282,7 @@ def _caches(size: Size) -> dict[str, Cache]:
 
 
 def _latency(size: Size) -> dict[str, Latency]:
-    """The run with the median p50 of each, in turns."""
+    """Return the run with the median p50 of each, measured in turns."""
     samples: dict[str, list[Latency]] = {"ours": [], "floor": []}
     sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
     with scratch() as folder:
@@ -302,7 +302,7 @@ def _latency(size: Size) -> dict[str, Latency]:
 
 
 def _crowd(size: Size) -> Crowd:
-    """In turns, like everything that is compared."""
+    """Measure few and many objects in turns."""
     contestant = ours("ours")
     sizes = FEW, size.large
     samples: tuple[list[Sample], list[Sample]] = [], []

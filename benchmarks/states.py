@@ -1,11 +1,11 @@
-"""What it takes to read a whole state, for the first time and again: memory, and long callbacks.
+"""The memory and the longest callbacks of reading a whole state, for the first time and again.
 
     python -m benchmarks.states [--pods N] [--large N] [--repetitions N]
 
-By WatchList and by LIST, each in one response. The state is read at first, and again: as it was,
-or with every object changed. Memory is the most that was resident above the bare process, as a
-multiple of the bytes of JSON listed; the informer has one index and one listener that counts. The
-longest callbacks are those of more pods.
+The state is read by WatchList and by LIST, each in one response; then it is read again, unchanged
+or with every object changed. Memory is the maximum above the bare process, as a multiple of the
+bytes of listed JSON. The informer has one index and one listener that counts. The longest callbacks
+are measured with more pods.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ __all__ = ["Cost", "Readings", "measure", "measured"]
 
 WAYS = ("watchlist", "list")
 AGAIN = {"unchanged": "/forget", "changed": "/expire"}
-"""What the load server is told, by what becomes of the state."""
+"""The command to the load server, by the kind of the second state."""
 SETTLE = 1.0
-"""Seconds for what follows when everything was told: old states are freed, in steps."""
+"""Seconds for freeing old states in steps after the last event."""
 MOST_MEMORY, MOST_CALLBACK = 1.0, 10.0
-"""What must be: multiples of the bytes listed, of a state that doesn't change; milliseconds."""
+"""The requirements: multiples of the listed bytes for an unchanged state; milliseconds."""
 
 
 class Cost(Struct):
-    """What one reading cost."""
+    """The costs of one reading."""
 
     peak: int
-    """Bytes above the bare process, at most."""
+    """Maximum bytes above the bare process."""
     longest: Stretch
-    """The longest callbacks, and which the first was."""
+    """The longest callbacks."""
 
 
 class Readings(Struct):
-    """The state, read twice in one process."""
+    """Two readings of the state in one process."""
 
     first: Cost
     again: Cost
@@ -59,7 +59,7 @@ class Readings(Struct):
 
 
 async def measure(server: str, pods: int, way: str, again: str, timer: Timer) -> Readings:
-    """Read the state; have it forgotten, and read it again."""
+    """Read the state, let it expire, and read it again."""
     async with (
         Client(server) as client,
         SharedInformerFactory(client, watch_list=way == "watchlist") as informers,
@@ -84,7 +84,7 @@ async def measure(server: str, pods: int, way: str, again: str, timer: Timer) ->
 
 
 async def _tidy(timer: Timer) -> None:
-    """Collect garbage, in a step that doesn't count."""
+    """Collect garbage in a step that is not measured."""
     gc.collect()
     await asyncio.sleep(0)
     timer.take()
@@ -109,7 +109,7 @@ async def _until(done: Callable[[], bool]) -> None:
 
 
 def measured(dataset: Dataset, way: str, again: str) -> Readings:
-    """One process, one load server."""
+    """Measure in a new process with a new load server."""
     with serving(dataset.folder) as server:
         command = [sys.executable, "-m", "benchmarks.states", f"--server={server}"]
         options = [f"--pods={dataset.pods}", f"--way={way}", f"--again={again}"]
@@ -150,7 +150,7 @@ def _row(name: str, dataset: Dataset, costs: list[tuple[Cost, Cost]], *, bound: 
 
 
 def main() -> None:
-    """Measure one, for its parent; or all of them, and print a table."""
+    """Measure one case for the parent process, or all cases, and print a table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.states", description=(__doc__ or "").partition("\n")[0]
     )

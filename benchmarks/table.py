@@ -1,4 +1,4 @@
-"""Results as the text of one table."""
+"""The results as the text of one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Row:
     value: Callable[[Numbers], float]
     form: str
     ratio: Callable[[float, float], float] | None = None
-    """From the yardstick's value and one's own; bigger is better."""
+    """The ratio of the reference value and the own value; greater is better."""
 
 
 def _times_less(yardstick: float, own: float) -> float:
@@ -56,7 +56,7 @@ CACHE_ROWS: Sequence[tuple[str, Callable[[Cache], float]]] = (
 
 
 def table(results: Results) -> str:
-    """The whole of it."""
+    """Return the whole table."""
     parts = (_head, _peers, _variants, _caches, _bounds)
     return "\n".join(line for part in parts for line in part(results))
 
@@ -119,7 +119,7 @@ def _variants(results: Results) -> Iterator[str]:
 
 
 def _caches(results: Results) -> Iterator[str]:
-    """A cache and what reading it takes, beside caches written by hand."""
+    """Yield the rows of the caches, compared with caches written by hand."""
     caches = results.caches
     yield ""
     yield f"{'a cache, one index':<28}" + "".join(f"{name:>{WIDTH}}" for name in caches)

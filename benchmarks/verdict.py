@@ -1,7 +1,7 @@
-"""What the library must reach and aims at, and whether this run shows it.
+"""The requirements and aims of the library, compared with the results of a run.
 
-The numbers are the design's. A ratio that has both a wall and a CPU form must hold in both: wall
-time is what a user sees, CPU time what a busy machine can't falsify.
+The numbers are those of the design. A ratio in wall time and CPU time must hold in both: users see
+wall time, and a busy machine can't falsify CPU time.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Verdict:
     what: str
     unit: str
     values: tuple[float, ...]
-    """By wall time and by CPU time, or the one that there is."""
+    """The values by wall time and by CPU time, or the only value."""
     must: float
     aim: float
     at_most: bool = False
-    """Whether less is better."""
+    """True if a smaller value is better."""
 
     @property
     def met(self) -> bool:
-        """Whether what must be is."""
+        """True if the requirement is met."""
         return self._reaches(self.must)
 
     @property
     def aimed(self) -> bool:
-        """Whether the aim is reached too."""
+        """True if the aim is reached."""
         return self._reaches(self.aim)
 
     def _reaches(self, bound: float) -> bool:
@@ -44,7 +44,7 @@ class Verdict:
 
 
 def verdicts(results: Results) -> list[Verdict]:
-    """All that this run can tell."""
+    """Return all requirements that this run has measured."""
     return [*_by_go(results), *_alone(results)]
 
 
@@ -92,7 +92,7 @@ def _alone(results: Results) -> Iterator[Verdict]:
 
 
 def _events(slower: Numbers, faster: Numbers) -> tuple[float, float]:
-    """How many times as fast, by wall and by CPU."""
+    """Return the speed ratio by wall time and by CPU time."""
     return faster.rate / slower.rate, slower.cpu_per_event / faster.cpu_per_event
 
 

@@ -8,6 +8,9 @@
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
 
+``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
+faults in virtual time.
+
 It takes merge, JSON, strategic merge (for built-in kinds, as the real one) and apply patches.
 
 ``ApiServer`` is loaded when it is first named, so that tests without sockets need no aiohttp.

@@ -1,1 +1,1 @@
-"""What the library is compared with."""
+"""The peers of the library."""

@@ -1,6 +1,6 @@
 """kubernetes_asyncio as a peer: a list into models, then its ``Watch`` loop.
 
-It has no cache and no listeners; this is what its users write by hand, and the reading alone.
+The peer has no cache and no listeners, so this is the code that its users write by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["measure"]
 
 
 async def measure(server: str, events: int) -> Sample:
-    """List, then watch until so many events have come."""
+    """List, then watch until the given number of events has arrived."""
     api: Any = client.ApiClient(client.Configuration(host=server))  # it has no types
     async with api:
         core: Any = client.CoreV1Api(api)

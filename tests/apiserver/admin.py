@@ -201,8 +201,8 @@ async def _is_discovered(admin: AdminClient, resource: Resource) -> bool:
     )
 
 
-# Unknown fields stay, at the top and in spec, so that a test may put any
-# payload into a widget; the two declared fields are for selectors and checks.
+# Unknown fields are preserved, at the top and in spec, so that a widget may have any payload. The
+# two declared fields are for selectors and validation.
 WIDGET_CRD: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",

@@ -141,6 +141,5 @@ async def _reap(process: Process) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-    # Unlike wait(), this also reads the pipes to their ends, which is what
-    # makes asyncio close the transports.
+    # Unlike wait(), this reads the pipes to their ends, after which asyncio closes the transports.
     await process.communicate()

@@ -64,7 +64,10 @@ def in_sequence(*answers: Answer) -> Callable[[Request], Answer]:
 
 
 def summarize(request: Request) -> str:
-    """Return ``list 0``, ``whole 10`` (no pages), ``page t``, ``probe``, ``stream 1`` or ``watch 1``."""
+    """Return ``list 0``, ``whole 10`` (no pages), ``page t``, ``probe``, ``stream`` or ``watch``.
+
+    The number is the resourceVersion, the letter the continue token.
+    """
     version = request.resource_version or "newest"
     if isinstance(request, WatchRequest):
         return f"{'stream' if request.initial else 'watch'} {version}"

@@ -387,8 +387,8 @@ _RULES: dict[FaultKind, _Rule] = {
     "no_bookmarks": _Rule(),
     "duplicate_bookmarks": _Rule(),
 }
-_KINDS = [kind for kind, rule in _RULES.items() for _ in range(rule.weight)]
-_ANSWERS = [kind for kind, rule in _RULES.items() for _ in range(rule.answer)]
+_KINDS: list[FaultKind] = [kind for kind, rule in _RULES.items() for _ in range(rule.weight)]
+_ANSWERS: list[FaultKind] = [kind for kind, rule in _RULES.items() for _ in range(rule.answer)]
 _BREAKS: tuple[FaultKind, ...] = ("reset", "end", "compact", "compact", "error_event")
 
 

@@ -61,7 +61,7 @@ class Authenticator:
         async with self._enforce_timeout():
             return await self._request_credentials()
 
-    async def refresh_after_401(self, refused: RequestCredentials) -> RequestCredentials | None:
+    async def refresh_after_401(self, rejected: RequestCredentials) -> RequestCredentials | None:
         """Return new credentials after a 401, or ``None`` if there are none.
 
         Raises:
@@ -69,14 +69,14 @@ class Authenticator:
         """
         async with self._enforce_timeout(), self._lock:
             current = await self._request_credentials()
-            if current != refused:  # another request has caused a refresh meanwhile
+            if current != rejected:  # another request has caused a refresh meanwhile
                 return current
             now = asyncio.get_running_loop().time()
             if now < self._refresh_allowed_at:
                 return None
             self._refresh_allowed_at = now + REFRESH_COOLDOWN
-            refreshed = await self._request_credentials(refused=refused)
-            return refreshed if refreshed != refused else None
+            refreshed = await self._request_credentials(rejected=rejected)
+            return refreshed if refreshed != rejected else None
 
     async def refresh_after_tls_failure(
         self, failed: RequestCredentials
@@ -102,15 +102,15 @@ class Authenticator:
         await self._credentials.aclose()
 
     async def _request_credentials(
-        self, *, refused: RequestCredentials | None = None
+        self, *, rejected: RequestCredentials | None = None
     ) -> RequestCredentials:
         authorization, tls = self._credentials.authorization, self._credentials.tls
         # The header first: an exec plugin that yields it may yield the certificate as well.
-        header = await authorization.header(refused=refused.header if refused else None)
+        header = await authorization.header(rejected=rejected.header if rejected else None)
         if tls is None:
             return RequestCredentials(header, None)
         # The server answers 401 to an expired client certificate, not with a TLS alert.
-        context = await tls.context(failed=refused.tls if refused else None)
+        context = await tls.context(failed=rejected.tls if rejected else None)
         return RequestCredentials(header, context)
 
     @asynccontextmanager

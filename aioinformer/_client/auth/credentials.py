@@ -36,11 +36,11 @@ __all__ = [
 class Authorization(Protocol):
     """The source of the ``Authorization`` header."""
 
-    async def header(self, *, refused: str | None = None) -> str:
+    async def header(self, *, rejected: str | None = None) -> str:
         """Return the ``Authorization`` header for a request that is sent now; empty for none.
 
         Args:
-            refused: the header that the server has just rejected with 401. The header is then
+            rejected: the header that the server has just rejected with 401. The header is then
                 refreshed whatever its age; the same header as a result means that there is no
                 other one.
 
@@ -140,7 +140,7 @@ class FixedAuthorization:
 
     value: str = field(default="", repr=False)
 
-    async def header(self, *, refused: str | None = None) -> str:
+    async def header(self, *, rejected: str | None = None) -> str:
         """Return the header."""
         return self.value
 

@@ -78,7 +78,7 @@ class RefreshingAuthorization:
         """The client certificate of the last grant."""
         return self._grant.pair if self._grant else None
 
-    async def header(self, *, refused: str | None = None) -> str:
+    async def header(self, *, rejected: str | None = None) -> str:
         """Return the header; see ``Authorization``.
 
         Requests that call this method during a refresh share the refresh. The refresh continues if
@@ -92,7 +92,7 @@ class RefreshingAuthorization:
         grant, now = self._grant, asyncio.get_running_loop().time()
         if (
             grant is not None
-            and grant.header != refused
+            and grant.header != rejected
             and now < self._granted_at + grant.valid_for
         ):
             if now >= self._granted_at + grant.fresh_for:

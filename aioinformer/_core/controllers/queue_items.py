@@ -38,5 +38,6 @@ class QueueItem(Struct, Generic[K], eq=False):
     """The next run, which was requested while this one was under way."""
 
     def __repr__(self) -> str:
-        state = "waiting" if self.started_at is None else "again" if self.rerun else "at work"
-        return f"<QueueItem {self.key!r} {self.priority.name} {state}>"
+        state = "waiting" if self.started_at is None else "processing"
+        rerun = ", rerun requested" if self.rerun else ""
+        return f"<QueueItem {self.key!r} {self.priority.name} {state}{rerun}>"

@@ -106,9 +106,9 @@ class ReconcileContext:
         )
 
     def __str__(self) -> str:
-        why = ", ".join(map(str, self.reasons))
+        reasons = ", ".join(map(str, self.reasons))
         failures = f", after {self.retries} failures" if self.retries else ""
-        return f"{self.controller}: {why}{failures}"
+        return f"{self.controller}: {reasons}{failures}"
 
 
 _NORMAL_BIT = 1

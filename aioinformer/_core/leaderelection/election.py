@@ -19,8 +19,8 @@ differences:
 As in client-go, the times *in* a Lease are never compared with a clock. A candidate considers the
 leader's lease expired when the record hasn't changed for the record's duration, by the candidate's
 clock. So clocks may differ by hours but must run at the same rate: the pause of a process, the time
-that a body takes to end, and the difference in rate must together stay below ``lease_duration -
-renew_deadline``.
+that a body takes to end, and the difference in rate must together stay below
+``lease_duration - renew_deadline``.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ def is_older(version: str, than: str) -> bool:
 
     Versions that are no numbers can't be ordered, so the result is False for them.
     """
-    # The order first: of a watch's versions it is mostly False, and then nothing else is checked.
+    # Numbers without leading zeros order by length, then by digits. The order is compared first:
+    # it is False for nearly all versions of a watch, and then the digits need no check.
     in_order = (len(version), version) < (len(than), than)
     return in_order and is_numeric(version) and is_numeric(than)
 

@@ -19,6 +19,7 @@ T = TypeVar("T")
 MAX_DEPTH = 100
 """The levels that are kept. Metadata has five, and in managedFields as many more as the object."""
 
+# Strings are tokens, so that the brackets in them aren't counted.
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
@@ -40,16 +41,16 @@ def truncate_depth(data: bytes) -> bytes:
 
     Brackets in these parts are counted and not matched. JSON that doesn't end stays unchanged.
     """
-    kept: list[bytes] = []
+    pieces: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(data):
-        sign = data[token.start()]
-        if sign in _OPENING:
+        byte = data[token.start()]
+        if byte in _OPENING:
             depth += 1
             if depth == MAX_DEPTH + 1:
-                kept += data[start : token.start()], b"0"
-        elif sign in _CLOSING:
+                pieces += data[start : token.start()], b"0"
+        elif byte in _CLOSING:
             if depth == MAX_DEPTH + 1:
                 start = token.end()
             depth -= 1
-    return data if depth > MAX_DEPTH else b"".join((*kept, data[start:]))
+    return data if depth > MAX_DEPTH else b"".join((*pieces, data[start:]))

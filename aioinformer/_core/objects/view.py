@@ -69,12 +69,12 @@ class ObjectView(Generic[T]):
         self._has_json = has_json
         self._failures = failures
 
-    def adapter_for(self, function: object, asked: str) -> Callable[[KubeObject], T] | None:
+    def adapter_for(self, function: object, role: str) -> Callable[[KubeObject], T] | None:
         """Return the conversion for the objects passed to ``function``; ``None`` for no conversion.
 
         Args:
             function: a program's function of one object.
-            asked: the use of the function, for the error.
+            role: the purpose of the function, for the error.
 
         Raises:
             UsageError: the function reads an object's JSON, which isn't kept.
@@ -82,21 +82,21 @@ class ObjectView(Generic[T]):
         if not isinstance(function, NeedsJson):
             return self.convert
         if function.needs_bytes:
-            self.require_json(f"{asked} {function!r} reads")
+            self.require_json(f"{role} {function!r} reads")
         return None
 
-    def require_json(self, what: str) -> None:
+    def require_json(self, reader: str) -> None:
         """Raise unless objects have JSON.
 
         Args:
-            what: the reader of the JSON, with a verb, for the error.
+            reader: subject and verb for the error, such as ``"the filter f reads"``.
 
         Raises:
             UsageError: they have none.
         """
         if not self._has_json:
             raise UsageError(
-                f"{what} an object's JSON, and an informer with model= keeps none: give a plain "
+                f"{reader} an object's JSON, and an informer with model= keeps none: give a plain "
                 f"function of {self._description}"
             )
 

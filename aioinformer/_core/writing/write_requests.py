@@ -89,7 +89,7 @@ class WriteRequestBuilder:
             new=True,
         )
         return WriteRequest(
-            "POST", self._object_path(key, whole=False), {}, _encode_json(body), JSON
+            "POST", self._object_path(key, collection=True), {}, _encode_json(body), JSON
         )
 
     def update(self, obj: Mapping[str, Any], subresource: str = "") -> WriteRequest:
@@ -153,36 +153,38 @@ class WriteRequestBuilder:
             UsageError: the key has no namespace, another namespace than the writer's, or no name.
         """
         try:
-            whole = ObjectKey.parse(key) if isinstance(key, str) else key
+            parsed = ObjectKey.parse(key) if isinstance(key, str) else key
         except ValueError as error:
             raise UsageError(f"{self.resource}: {error}") from error
-        if not _is_key(whole):
+        if not _is_key(parsed):
             given = type(key).__name__  # not the value: it may be the object, and a Secret
             raise UsageError(
                 f"{self._kind_with_article} is identified by an ObjectKey or a str, "
                 f"not by a {given}"
             )
-        if not whole.name and not new:
+        if not parsed.name and not new:
             raise UsageError(
                 f"{self._kind_with_article} is identified by its name, and {key!r} has none"
             )
-        where, own = whole.namespace, self.namespace
-        if where and own and where != own:
+        namespace, own = parsed.namespace, self.namespace
+        if namespace and own and namespace != own:
             raise UsageError(
-                f"{self.resource} {whole}: this writer is for the namespace {own!r}; make one for "
-                f"{where!r}, or one without a namespace"
+                f"{self.resource} {parsed}: this writer is for the namespace {own!r}; make one for "
+                f"{namespace!r}, or one without a namespace"
             )
-        if self.resource.namespaced and not (where or own):
+        if self.resource.namespaced and not (namespace or own):
             raise UsageError(
-                f"{self.resource} {whole.name}: the namespace is missing. Make the writer with "
+                f"{self.resource} {parsed.name}: the namespace is missing. Make the writer with "
                 "namespace=, or give 'namespace/name'"
             )
-        return ObjectKey(where or own or "", whole.name)
+        return ObjectKey(namespace or own or "", parsed.name)
 
-    def _object_path(self, key: ObjectKey, subresource: str = "", *, whole: bool = True) -> str:
+    def _object_path(
+        self, key: ObjectKey, subresource: str = "", *, collection: bool = False
+    ) -> str:
         """Return the path of an object, or of its collection."""
         try:
-            path = self.resource.path(key.namespace, key.name if whole else None)
+            path = self.resource.path(key.namespace, None if collection else key.name)
         except ValueError as error:
             raise UsageError(str(error)) from error
         if subresource in (".", "..") or not {"/", "%", "?"}.isdisjoint(subresource):

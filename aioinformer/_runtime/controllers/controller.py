@@ -169,9 +169,9 @@ class Controller:
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
-        The controller of an object is the entry of its ``ownerReferences`` with ``controller:
-        true``. It belongs to this controller's informer if group and kind are equal. If an update
-        changes an object's controller, both controllers are reconciled.
+        The controller of an object is the entry of its ``ownerReferences`` with
+        ``controller: true``. It belongs to this controller's informer if group and kind are equal.
+        If an update changes an object's controller, both controllers are reconciled.
 
         Args:
             informer: the informer of the children.
@@ -333,8 +333,8 @@ class Controller:
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
-        ``async with`` continues. For signal handlers: ``loop.add_signal_handler(SIGTERM,
-        controller.stop)``.
+        ``async with`` continues. For signal handlers:
+        ``loop.add_signal_handler(SIGTERM, controller.stop)``.
         """
         self._controller_run.halt()
         self._stop.set()

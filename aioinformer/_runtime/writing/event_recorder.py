@@ -52,10 +52,10 @@ log = logging.getLogger("aioinformer.events")
 MAX_QUEUED = 1000
 """Events that may wait to be sent (client-go's ``maxQueuedEvents``)."""
 MAX_ATTEMPTS = 12
+"""The most requests for one Event (client-go's ``maxTriesPerEvent``)."""
 RETRY_DELAY = 10.0
-"""An Event is sent at most ``MAX_ATTEMPTS`` times, so many seconds apart (client-go's
-``maxTriesPerEvent`` and ``defaultSleepDuration``). The first delay is a random part of that, so
-that all clients that lost one server don't return at once."""
+"""Seconds between two attempts (client-go's ``defaultSleepDuration``). The first delay is a random
+part of that, so that all clients that lost one server don't return at once."""
 SERIES_CHECK_INTERVAL = 60.0
 """Seconds between two checks for series that are over: a sixth of the quiet time that ends a
 series."""
@@ -91,8 +91,7 @@ class EventRecorder:
     one event loop.
 
     Args:
-        events: writes ``events.events.k8s.io`` in every namespace, so it has no namespace of its
-            own.
+        events: writes ``events.events.k8s.io`` in every namespace; made without a namespace.
         controller: the controller's name, such as ``example.com/foo-controller``.
         instance: the replica's name; by default made of the controller's and the host's name.
         on_error: called with a ``Problem`` for each Event that was not sent. Must be quick.

@@ -187,7 +187,7 @@ def simulate(
 
 @dataclass(slots=True)
 class _Outcome:
-    """How one run of a history ended."""
+    """The end of one run of a history."""
 
     error: BaseException | None = None
     trace: list[str] = field(default_factory=list[str])

@@ -127,8 +127,8 @@ async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
         return web.json_response(STORED) if known else status(401, "Unauthorized")
 
     class Renewed:
-        async def header(self, *, refused: str | None = None) -> str:
-            return "Bearer new" if refused else "Bearer old"
+        async def header(self, *, rejected: str | None = None) -> str:
+            return "Bearer new" if rejected else "Bearer old"
 
         async def aclose(self) -> None: ...
 

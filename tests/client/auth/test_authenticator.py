@@ -68,9 +68,9 @@ def secured(*contexts: ssl.SSLContext) -> Authenticator:
 async def test_a_refused_token_is_renewed_once_for_all_who_were_refused() -> None:
     source = Source()
     access = source.access()
-    refused = await access.current_credentials()
+    rejected = await access.current_credentials()
 
-    others = await asyncio.gather(*(access.refresh_after_401(refused) for _ in range(10)))
+    others = await asyncio.gather(*(access.refresh_after_401(rejected) for _ in range(10)))
 
     assert others == [RequestCredentials("Bearer 2", None)] * 10
     assert source.runs == 2

@@ -28,7 +28,7 @@ async def test_an_explicit_token_is_a_bearer_token() -> None:
     credentials = await ExplicitServer(SERVER, "abc").load()
 
     assert await credentials.authorization.header() == "Bearer abc"
-    assert await credentials.authorization.header(refused="Bearer abc") == "Bearer abc"
+    assert await credentials.authorization.header(rejected="Bearer abc") == "Bearer abc"
 
 
 async def test_no_token_is_no_header() -> None:

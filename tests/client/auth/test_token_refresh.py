@@ -57,8 +57,8 @@ async def test_a_grant_without_an_end_is_used_until_it_is_refused() -> None:
     await asyncio.sleep(1e6)
 
     assert await authorization.header() == "Bearer 1"
-    assert await authorization.header(refused="Bearer 1") == "Bearer 2"
-    assert await authorization.header(refused="Bearer 1") == "Bearer 2"  # it has been by now
+    assert await authorization.header(rejected="Bearer 1") == "Bearer 2"
+    assert await authorization.header(rejected="Bearer 1") == "Bearer 2"  # it has been by now
     assert source.runs == 2
 
 

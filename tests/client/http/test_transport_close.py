@@ -198,7 +198,7 @@ class Slow:
     def __init__(self) -> None:
         self.requests, self.go_on = asyncio.Event(), asyncio.Event()
 
-    async def header(self, *, refused: str | None = None) -> str:
+    async def header(self, *, rejected: str | None = None) -> str:
         self.requests.set()
         await self.go_on.wait()
         return "Bearer late"

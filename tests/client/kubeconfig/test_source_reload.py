@@ -31,7 +31,7 @@ async def refused(folder: Path, *, before: Any, after: Any) -> str:
     header = await credentials.authorization.header()
     write_kubeconfig(folder, after)
     with pytest.raises(FetchError) as caught:
-        await credentials.authorization.header(refused=header)
+        await credentials.authorization.header(rejected=header)
     assert caught.value.phase == "credentials"
     assert CANARY not in error_chain_text(caught.value)
     return str(caught.value)
@@ -57,7 +57,7 @@ async def test_a_switched_context_does_not_move_a_client(tmp_path: Path) -> None
     credentials = await load_credentials(write_kubeconfig(tmp_path, both))
     write_kubeconfig(tmp_path, {**both, "current-context": "two"})
 
-    assert await credentials.authorization.header(refused="Bearer one") == "Bearer one"
+    assert await credentials.authorization.header(rejected="Bearer one") == "Bearer one"
 
 
 async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path.rename(tmp_path / "elsewhere")
 
     with pytest.raises(FetchError, match=r"config: No such file or directory$"):
-        await credentials.authorization.header(refused=f"Bearer {CANARY}")
+        await credentials.authorization.header(rejected=f"Bearer {CANARY}")
 
 
 # -- what kubectl doesn't take, or takes otherwise ---------------------------------------------

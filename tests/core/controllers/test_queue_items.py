@@ -1,4 +1,4 @@
-"""One key on its way through a work queue."""
+"""One key in a work queue, and its priority."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def test_its_repr_says_where_it_is() -> None:
     item = QueueItem("a", Priority.LOW, 1.0)
     assert repr(item) == "<QueueItem 'a' LOW waiting>"
     item.started_at = 2.0
-    assert repr(item) == "<QueueItem 'a' LOW at work>"
+    assert repr(item) == "<QueueItem 'a' LOW processing>"
     item.rerun = QueueItem("a", Priority.NORMAL, 3.0)
-    assert repr(item) == "<QueueItem 'a' LOW again>"
+    assert repr(item) == "<QueueItem 'a' LOW processing, rerun requested>"

@@ -1,4 +1,4 @@
-"""Which of two resourceVersions is the older one."""
+"""The order of resourceVersions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is nested too deep is read as far as it matters, and nobody else has to suffer for it."""
+"""JSON that is nested too deep: its metadata is decoded, and other objects are not affected."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from tests.core import strategies
 from tests.core.builders import PODS
 from tests.core.strategies import JsonStyle
 
-ABYSS = b"[" * 5_000 + b"]" * 5_000
+# Deeper than msgspec can decode.
+DEEP_VALUE = b"[" * 5_000 + b"]" * 5_000
 DEEP = (
     b'{"metadata":{"name":"deep","uid":"u","resourceVersion":"5","labels":{"app":"x"}%b},'
-    b'"spec":' + ABYSS + b',"status":{"phase":"Running"}}'
+    b'"spec":' + DEEP_VALUE + b',"status":{"phase":"Running"}}'
 )
 MANAGED = b',"managedFields":[{"manager":"kubectl"}]'
 
 
 def watched(raw: bytes) -> KubeObject:
-    """The object of a watch event."""
+    """Return the object of a watch event."""
     delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}\n' % raw)
     assert isinstance(delta, Delta)
     return delta.obj
 
 
 def listed(*items: bytes) -> list[KubeObject]:
-    """The objects of a list."""
+    """Return the objects of a list."""
     decoder = ListDecoder(PODS)
     head = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":['
     objects = decoder.feed(head + b",".join(items) + b"]}")
@@ -49,7 +50,7 @@ def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonS
 
 
 def nested(levels: int, inside: object) -> object:
-    """Lists and objects in turns."""
+    """Wrap ``inside`` in lists and objects in turns."""
     for level in range(levels):
         inside = [inside, "]}"] if level % 2 else {'"[{': inside}
     return inside
@@ -99,6 +100,6 @@ def test_a_deep_object_is_cached_with_all_its_bytes_and_opening_it_is_the_error(
 
 def test_deep_bytes_that_are_no_event_are_no_event() -> None:
     with pytest.raises(ProtocolError, match="is no event"):
-        watched(b'{"metadata":7,"spec":' + ABYSS + b"}")
+        watched(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")
     with pytest.raises(ProtocolError, match="is malformed"):
-        listed(b'{"metadata":7,"spec":' + ABYSS + b"}")
+        listed(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")

@@ -38,7 +38,7 @@ from tests.core.builders import (
 
 
 class Spec(msgspec.Struct):
-    """The part of a pod that a program may want."""
+    """The part of a pod's spec that a program reads."""
 
     nodeName: str  # noqa: N815 - the key in the JSON
 
@@ -57,7 +57,7 @@ class StrangePod(msgspec.Struct):
 
 
 def opened(obj: KubeObject) -> bool:
-    """Whether the decoded body of ``obj`` is kept."""
+    """Return True if ``obj`` holds its decoded body."""
     return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
@@ -65,12 +65,12 @@ def opened(obj: KubeObject) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("key", "text"),
     [(ObjectKey("web", "web-0"), "web/web-0"), (ObjectKey("", "node-1"), "node-1")],
 )
-def test_a_key_prints_and_parses(made: ObjectKey, text: str) -> None:
-    assert str(made) == text
-    assert ObjectKey.parse(text) == made
+def test_a_key_prints_and_parses(key: ObjectKey, text: str) -> None:
+    assert str(key) == text
+    assert ObjectKey.parse(text) == key
 
 
 @pytest.mark.parametrize("text", ["a/b/c", "/a/b", "a//b"])
@@ -104,7 +104,7 @@ def test_an_object_reads_as_a_mapping() -> None:
 
 
 def test_every_object_is_true_in_a_condition() -> None:
-    """``if obj := lister.get(...)`` must not depend on what is in it."""
+    """The result of ``if obj := lister.get(...)`` must not depend on the object's content."""
     assert pod("web-0")
 
 
@@ -155,7 +155,7 @@ def test_what_metadata_does_not_have_is_empty(*, null: bool) -> None:
         body["metadata"] |= dict.fromkeys(names)
     obj = make_object(body)
 
-    for _ in range(2):  # with the body closed, and opened
+    for _ in range(2):  # first without, then with a decoded body
         assert dict(obj.labels) == {}
         assert dict(obj.annotations) == {}
         assert list(obj.owner_references) == []
@@ -423,7 +423,7 @@ def test_an_undecodable_body_is_the_same_error_however_it_is_opened() -> None:
 
 
 def test_labels_of_a_body_that_is_bad_elsewhere_can_be_read() -> None:
-    """A selector must not fail on an object for what it doesn't look at."""
+    """A label selector must not fail because of fields that it doesn't read."""
     assert undecodable_pod().labels == {}
 
 

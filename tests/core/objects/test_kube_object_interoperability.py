@@ -1,4 +1,4 @@
-"""Cached objects in other libraries' hands: JSON, FastAPI, pydantic, YAML, pickle."""
+"""Cached objects as arguments of other libraries: JSON, FastAPI, pydantic, YAML, pickle."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ POD = Pod(
 
 @pytest.fixture(name="obj", params=["closed", "open"])
 def either_way(request: pytest.FixtureRequest) -> KubeObject:
-    """The pod, with its body decoded already or not."""
+    """Create the pod, with or without a decoded body."""
     obj = make_object(BODY)
     if request.param == "open":
         assert obj["spec"]
     return obj
 
 
-# -- what they are given -------------------------------------------------------------------------
+# -- supported encodings -------------------------------------------------------------------------
 
 
 def test_json_takes_the_copy_and_its_parts(obj: KubeObject) -> None:
@@ -80,7 +80,7 @@ def test_yaml_takes_the_copy(obj: KubeObject) -> None:
 
 
 def test_pydantic_validates_the_copy_the_bytes_and_the_object_itself(obj: KubeObject) -> None:
-    """It reads a ``Mapping`` and a ``Sequence`` as it reads a dict and a list."""
+    """Pydantic reads a ``Mapping`` like a dict, and a ``Sequence`` like a list."""
     assert Pod.model_validate(obj.to_dict()) == POD
     assert Pod.model_validate_json(obj.raw) == POD
     assert Pod.model_validate(obj) == POD
@@ -108,7 +108,7 @@ async def test_endpoints_answer_with_the_copy_or_with_the_bytes(obj: KubeObject)
     assert {answer.headers["content-type"] for answer in answers} == {"application/json"}
 
 
-# -- what they are not given ---------------------------------------------------------------------
+# -- unsupported encodings -----------------------------------------------------------------------
 
 NOT_ENCODED: dict[str, Callable[[Any], object]] = {
     "json": json.dumps,
@@ -124,7 +124,7 @@ NOT_ENCODED: dict[str, Callable[[Any], object]] = {
 def test_the_object_itself_is_refused_and_never_written_wrong(
     encode: Callable[[Any], object], obj: KubeObject
 ) -> None:
-    """Each would have something to say of it: of its fields, or of lists that became dicts."""
+    """An encoder would otherwise write the object's fields, or turn its lists into dicts."""
     refusals = (TypeError, ValueError, yaml.representer.RepresenterError)
     with pytest.raises(refusals):
         encode(obj)
@@ -136,7 +136,7 @@ def test_the_object_itself_is_refused_and_never_written_wrong(
 def test_where_it_can_be_said_the_refusal_names_the_way_out(
     encode: Callable[[Any], object], obj: KubeObject
 ) -> None:
-    """The others name the type alone, and leave no room for more."""
+    """The errors of the other encoders contain the type's name only, without room for advice."""
     with pytest.raises((TypeError, ValueError), match=r"to_dict\(\)"):
         encode(obj)
 
@@ -160,20 +160,20 @@ def test_an_object_survives_every_pickle_protocol(protocol: int, obj: KubeObject
 
 
 def test_a_pickle_holds_what_makes_an_object_and_nothing_of_the_cache() -> None:
-    """Public names and plain values: another version of the library can read it."""
+    """A pickle holds public names and plain values: other versions of the library can read it."""
     obj = make_object(BODY)
     closed = pickle.dumps(obj)
     assert obj["spec"]
 
     assert pickle.dumps(obj) == closed
     assert b"open_bodies" not in closed
-    made_by, arguments = obj.__reduce__()
-    assert made_by is KubeObject
+    constructor, arguments = obj.__reduce__()
+    assert constructor is KubeObject
     assert arguments == (obj.key, obj.uid, obj.resource_version, obj.raw, obj.resource)
 
 
 def through_a_pickle(view: Any) -> Any:
-    """What comes out of it."""
+    """Return the copy that pickling and unpickling makes."""
     return pickle.loads(pickle.dumps(view))  # noqa: S301 - ours
 
 

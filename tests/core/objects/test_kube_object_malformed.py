@@ -1,7 +1,8 @@
-"""Objects that no sane server sends: each can be read, or fails with ``ObjectDecodeError``.
+"""Malformed objects: each can be read, or fails with ``ObjectDecodeError``.
 
-The metadata pass skips over most of an object, so that it accepts what a full decoding rejects,
-and metadata of the wrong types. Whoever opens such an object must get one error, at every door.
+The watch decoder reads four fields of the metadata and skips the rest of an object. So it accepts
+bodies that a full decoding rejects, and metadata of the wrong types. Every way to read such an
+object must raise the same error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Model(msgspec.Struct):
 
 
 def accepted(raw: bytes) -> KubeObject | None:
-    """The object that the cache would hold; ``None`` if the wire refuses it."""
+    """Return the object that the cache would hold; ``None`` if the watch decoder rejects it."""
     try:
         delta = EventDecoder(PODS).decode(b'{"type":"ADDED","object":%b}' % raw)
     except ProtocolError:
@@ -44,35 +45,35 @@ def accepted(raw: bytes) -> KubeObject | None:
     return delta.obj
 
 
-def made(raw: bytes) -> KubeObject:
-    """The same, of something that is accepted."""
+def cached(raw: bytes) -> KubeObject:
+    """Return the object that the cache would hold; fail if the watch decoder rejects it."""
     obj = accepted(raw)
     assert obj is not None
     return obj
 
 
 def pod(metadata: bytes = b"", rest: bytes = b"") -> bytes:
-    """A pod with more in its metadata, and beside it."""
+    """Return a pod with further fields in its ``metadata``, and beside the metadata (``rest``)."""
     return b'{"metadata":{"name":"a","uid":"u","resourceVersion":"7"%b}%b}' % (metadata, rest)
 
 
 def lister_of(obj: KubeObject) -> Lister:
-    """A cache that holds it."""
+    """Return the lister of a cache that holds ``obj``."""
     indexer = Indexer()
     indexer.apply(added(obj), [])
     return Lister(indexer, PODS, unsynced=True)
 
 
-def answer(door: Callable[[KubeObject], object], obj: KubeObject) -> object:
-    """What it gives, or raises if that is the one error that it may."""
+def outcome(read: Callable[[KubeObject], object], obj: KubeObject) -> object:
+    """Return the result of ``read``, or its ``ObjectDecodeError``. Other errors are raised."""
     try:
-        return door(obj)
+        return read(obj)
     except ObjectDecodeError as error:
         return error
 
 
 def all_of(view: Any) -> Any:
-    """Every value in it, read through the views."""
+    """Return a copy of all values in ``view``, read through the views."""
     if isinstance(view, FrozenMapping | KubeObject):
         return {name: all_of(value) for name, value in view.items()}
     if isinstance(view, FrozenSequence):
@@ -80,7 +81,7 @@ def all_of(view: Any) -> Any:
     return view
 
 
-DOORS: dict[str, Callable[[KubeObject], object]] = {
+READS: dict[str, Callable[[KubeObject], object]] = {
     "getitem": lambda obj: obj["metadata"],
     "get": lambda obj: obj.get("spec"),
     "in": lambda obj: "spec" in obj,
@@ -105,9 +106,9 @@ DOORS: dict[str, Callable[[KubeObject], object]] = {
     "selector": lambda obj: lister_of(obj).list(labels="app notin (shop)"),
     "field selector": lambda obj: lister_of(obj).list(fields="spec.nodeName=node-1"),
 }
-"""Every way to look into an object."""
+"""Every way to read an object's body."""
 
-SAFE_DOORS: dict[str, Callable[[KubeObject], object]] = {
+SAFE_READS: dict[str, Callable[[KubeObject], object]] = {
     "==": lambda obj: obj == copy.copy(obj),
     "hash": hash,
     "repr": repr,
@@ -118,7 +119,7 @@ SAFE_DOORS: dict[str, Callable[[KubeObject], object]] = {
     "metadata's fields": fields("metadata.name", "metadata.uid", "metadata.resourceVersion"),
     "no selector": lambda obj: lister_of(obj).list(namespace=""),
 }
-"""Those that need nothing but what the cache has read already."""
+"""Ways to read an object that use only the metadata decoded before, so they never raise."""
 
 SCRAPS = [
     *(b"null", b"true", b"7", b'"text"', b"[]", b"{}", b'{"a":"b"}', b'[{"a":"b"}]'),
@@ -130,7 +131,7 @@ SCRAPS = [
     *(b"[" * depth + b"]" * depth for depth in (20, 200, 1_100)),
     b'{"a":' * 600 + b"1" + b"}" * 600,
 ]
-"""JSON, and what is nearly that."""
+"""Values: valid JSON, and bytes that resemble JSON."""
 
 scraps = st.sampled_from(SCRAPS)
 metadata_keys = st.sampled_from(
@@ -144,11 +145,11 @@ body_keys = st.sampled_from([b"spec", b"status", b"data", b"kind", b"apiVersion"
 
 @st.composite
 def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
-    """A pod with anything at all in it; keys may come ``twice``."""
-    given = scraps | st.just(b'{"a":1,"a":"2"}') if twice else scraps
+    """Draw a pod with any values at all; with ``twice``, keys may be repeated."""
+    values = scraps | st.just(b'{"a":1,"a":"2"}') if twice else scraps
 
     def members(keys: st.SearchStrategy[bytes], most: int) -> list[tuple[bytes, bytes]]:
-        found = draw(st.lists(st.tuples(keys, given), max_size=most))
+        found = draw(st.lists(st.tuples(keys, values), max_size=most))
         return found if twice else list(dict(found).items())
 
     metadata, rest = members(metadata_keys, 3), members(body_keys, 2)
@@ -160,20 +161,20 @@ def hostile(draw: st.DrawFn, *, twice: bool = True) -> bytes:
 @example(pod(b',"creationTimestamp":"yesterday"'))
 @example(pod(b',"ownerReferences":[7]'))
 @example(undecodable_pod().raw)
-def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_at_every_door(
+def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_by_every_read(
     raw: bytes,
 ) -> None:
     if accepted(raw) is None:
         return
-    for door in DOORS.values():
-        obj = made(raw)  # closed; the first way in may open it
+    for read in READS.values():
+        obj = cached(raw)  # not decoded yet; the first read may decode it
         for _ in range(2):
-            said = answer(door, obj)
-            if isinstance(said, ObjectDecodeError):
-                assert (said.key, said.resource_version) == (obj.name, obj.resource_version)
-                assert said.__cause__ is not None
-    for door in SAFE_DOORS.values():
-        door(made(raw))
+            result = outcome(read, obj)
+            if isinstance(result, ObjectDecodeError):
+                assert (result.key, result.resource_version) == (obj.name, obj.resource_version)
+                assert result.__cause__ is not None
+    for read in SAFE_READS.values():
+        read(cached(raw))
 
 
 @given(hostile(twice=False))
@@ -184,17 +185,18 @@ def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -
     try:
         opened["metadata"]
     except ObjectDecodeError:
-        return  # it can't be open, and then labels may be readable all the same
-    for door in ("labels", "annotations", "owners", "created", "field of labels", "fields"):
-        said = [answer(DOORS[door], obj) for obj in (closed, opened)]
-        assert said[0] == said[1] or {type(each) for each in said} == {ObjectDecodeError}
-        closed = made(raw)
+        return  # the body can't be decoded, though its labels may still be readable
+    for name in ("labels", "annotations", "owners", "created", "field of labels", "fields"):
+        results = [outcome(READS[name], obj) for obj in (closed, opened)]
+        assert results[0] == results[1] or {type(each) for each in results} == {ObjectDecodeError}
+        closed = cached(raw)
 
 
 @given(hostile())
 def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: bytes) -> None:
     obj = accepted(raw)
-    if obj is None or len(raw) > 1_000:  # the recursion of this test ends before that of decoding
+    # The recursion of this test ends before that of decoding, so longer objects are skipped.
+    if obj is None or len(raw) > 1_000:
         return
     try:
         copied = obj.to_dict()
@@ -220,7 +222,7 @@ def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: b
     ],
 )
 def test_metadata_of_another_type_is_an_error_that_says_where(metadata: bytes, path: str) -> None:
-    obj = made(pod(b"," + metadata))
+    obj = cached(pod(b"," + metadata))
     name = metadata.split(b'"')[1].decode()
 
     for _ in range(2):
@@ -240,17 +242,17 @@ def test_the_whole_body_has_no_path() -> None:
 
 
 def test_a_number_that_nothing_can_hold_is_no_fault_of_a_model() -> None:
-    """For msgspec it is out of range, as if another model could take it."""
+    """For msgspec the number is out of range, as if another model could hold it."""
     for number in (b"9" * 5_000, b"1e400"):
         with pytest.raises(ObjectDecodeError):
-            made(pod(rest=b',"spec":' + number)).decode(Model)
+            cached(pod(rest=b',"spec":' + number)).decode(Model)
     with pytest.raises(msgspec.ValidationError):
-        made(pod(rest=b',"spec":7')).decode(list)
+        cached(pod(rest=b',"spec":7')).decode(list)
 
 
 def test_of_a_key_that_comes_twice_the_last_one_counts() -> None:
-    """As for Go, and for every door."""
-    obj = made(pod(b',"labels":{"a":"1"},"labels":{"a":"2"}', b',"spec":{"a":1},"spec":{"b":2}'))
+    """Go's decoder takes the last value too. Every way to read the object returns the same."""
+    obj = cached(pod(b',"labels":{"a":"1"},"labels":{"a":"2"}', b',"spec":{"a":1},"spec":{"b":2}'))
 
     assert obj.labels == {"a": "2"}
     assert obj["spec"] == {"b": 2}
@@ -259,19 +261,19 @@ def test_of_a_key_that_comes_twice_the_last_one_counts() -> None:
 
 
 def test_integers_keep_all_their_digits() -> None:
-    obj = made(pod(rest=b',"spec":{"a":123456789012345678901234567890,"b":9007199254740993}'))
+    obj = cached(pod(rest=b',"spec":{"a":123456789012345678901234567890,"b":9007199254740993}'))
 
     assert obj["spec"] == {"a": 123456789012345678901234567890, "b": 9007199254740993}
 
 
 def test_times_are_those_of_other_zones_too() -> None:
-    obj = made(pod(b',"creationTimestamp":"2026-07-01T12:00:00+02:00"'))
+    obj = cached(pod(b',"creationTimestamp":"2026-07-01T12:00:00+02:00"'))
 
     assert obj.creation_timestamp == dt.datetime(2026, 7, 1, 10, tzinfo=dt.UTC)
 
 
 def test_a_selector_names_the_object_whose_labels_are_none() -> None:
-    lister = lister_of(made(pod(b',"labels":{"app":1}')))
+    lister = lister_of(cached(pod(b',"labels":{"app":1}')))
 
     with pytest.raises(ObjectDecodeError, match=r"pods a at .* 7: its metadata\.labels"):
         lister.list(labels="app=shop")
@@ -281,10 +283,10 @@ def test_a_selector_names_the_object_whose_labels_are_none() -> None:
 def test_an_index_of_labels_refuses_the_object_whose_labels_are_none() -> None:
     indexer = Indexer({"labels": label_index("app")})
 
-    refused = indexer.apply(added(made(pod(b',"labels":{"app":1}'))), [])
+    refused = indexer.apply(added(cached(pod(b',"labels":{"app":1}'))), [])
 
     assert isinstance(refused, ObjectDecodeError)
     assert not indexer.state.objects
     lister = Lister(indexer, PODS, unsynced=True)
     with pytest.raises(IndexFailed, match="labels"):
-        lister.index("labels", made(pod(b',"labels":{"app":1}')))
+        lister.index("labels", cached(pod(b',"labels":{"app":1}')))

@@ -1,4 +1,4 @@
-"""Which objects have their decoded body at hand. What is read through it is ``test_objects``'."""
+"""The cache of decoded bodies: the number of objects that hold one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.core.builders import pod
 
 
 def body(obj: KubeObject) -> DecodedBody:
-    """Where ``obj`` has its body."""
-    found: DecodedBody = msgspec.structs.asdict(obj)["_body"]
-    return found
+    """Return the decoded body of ``obj``, or ``NOT_DECODED``."""
+    decoded: DecodedBody = msgspec.structs.asdict(obj)["_body"]
+    return decoded
 
 
 def test_the_last_ones_are_kept_and_the_others_closed() -> None:
@@ -50,7 +50,7 @@ def test_large_ones_have_fewer_places_of_their_own() -> None:
 
 
 def test_what_was_taken_out_of_a_body_outlives_it() -> None:
-    """A reader may hold a part while other threads open so many that the object is closed."""
+    """A reader may hold a part of a body that the reads of other threads push out of the cache."""
     obj = pod("web-0", node="node-7")
     spec = obj["spec"]
     for number in range(MAX_DECODED):
@@ -60,16 +60,16 @@ def test_what_was_taken_out_of_a_body_outlives_it() -> None:
     assert spec == {"nodeName": "node-7"}
 
 
-@pytest.fixture(name="_hasty")
-def threads_that_take_turns_often() -> Iterator[None]:
-    """So that two meet in the middle of a step."""
-    usual = sys.getswitchinterval()
+@pytest.fixture(name="_frequent_switches")
+def frequent_thread_switches() -> Iterator[None]:
+    """Switch threads every 10 microseconds, so that they interrupt each other within a step."""
+    default = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
-    sys.setswitchinterval(usual)
+    sys.setswitchinterval(default)
 
 
-@pytest.mark.usefixtures("_hasty")
+@pytest.mark.usefixtures("_frequent_switches")
 def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -> None:
     many = [pod(f"web-{number}", node=f"node-{number}") for number in range(3 * MAX_DECODED)]
 
@@ -83,7 +83,7 @@ def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(read, range(0, len(many), len(many) // 4)))
-    # One that two threads decode at once has two places, so that there may be fewer.
+    # An object that two threads decode at once takes two places, so there may be fewer bodies.
     assert sum(body(obj) is not NOT_DECODED for obj in many) <= MAX_DECODED
 
 

@@ -20,7 +20,7 @@ POD: dict[str, Any] = {
 
 
 def thawed(view: Any) -> Any:
-    """What a view shows, read through the view alone."""
+    """Return the content of a view, read through the view's own methods."""
     if isinstance(view, FrozenMapping):
         return {name: thawed(view[name]) for name in view}
     if isinstance(view, FrozenSequence):
@@ -143,9 +143,9 @@ def test_dir_lists_what_can_be_read(view: Any) -> None:
     [(freeze({"a": 1}), "update"), (freeze({}), "pop"), (freeze([1]), "append")],
 )
 def test_a_method_that_writes_is_missed_with_the_way_out(view: Any, method: str) -> None:
-    said = rf"'{type(view).__name__}' has no '{method}': .* to_dict\(\) .* to_list\(\)"
+    message = rf"'{type(view).__name__}' has no '{method}': .* to_dict\(\) .* to_list\(\)"
     for error in (AttributeError, TypeError):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             getattr(view, method)
 
 

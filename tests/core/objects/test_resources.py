@@ -1,4 +1,4 @@
-"""What a URL names, and the table of built-in resources."""
+"""Resources, their URL paths, and the table of built-in resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cache holds in place of whole objects."""
+"""The replacements for whole objects: models, and records of excluded objects."""
 
 from __future__ import annotations
 

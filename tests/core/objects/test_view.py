@@ -1,4 +1,4 @@
-"""What programs see of cached objects."""
+"""Views, conversions, and the events of converted objects."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from tests.core.models import Metadata, Pod, Spec
 
 
 class Converter:
-    """Gives names, and counts."""
+    """A ``convert=`` function that returns names, and records the objects of its calls."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.names: list[str] = []
 
     def __call__(self, obj: KubeObject) -> str:
-        self.asked.append(obj.name)
+        self.names.append(obj.name)
         if obj["spec"]["nodeName"] == "raise":
             raise ValueError("no such node")
         return f"{obj.name}@{obj.resource_version}"
 
 
-def held(name: str, *, rv: str = "1") -> ModelObject:
+def model_object(name: str, *, rv: str = "1") -> ModelObject:
     model = Pod(Metadata(name), Spec("node-1"))
     return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model)
 
@@ -50,9 +50,9 @@ def held(name: str, *, rv: str = "1") -> ModelObject:
 
 
 def test_events_have_models_in_them() -> None:
-    view, a, newer = model_view(Pod), held("a"), held("a", rv="2")
+    view, a, newer = model_view(Pod), model_object("a"), model_object("a", rv="2")
 
-    def told(event: Event) -> tuple[object, ...]:
+    def contents(event: Event) -> tuple[object, ...]:
         match view.convert_event(event):
             case Added(obj, initial):
                 return obj, initial
@@ -61,13 +61,18 @@ def test_events_have_models_in_them() -> None:
             case Deleted(obj, reason):
                 return obj, reason
 
-    assert told(Added(a, True)) == (a.model, True)
-    assert told(Updated(a, newer, True)) == (a.model, newer.model, True)
-    assert told(Deleted(a, "vanished")) == (a.model, "vanished")
+    assert contents(Added(a, True)) == (a.model, True)
+    assert contents(Updated(a, newer, True)) == (a.model, newer.model, True)
+    assert contents(Deleted(a, "vanished")) == (a.model, "vanished")
 
 
 @pytest.mark.parametrize(
-    "event", [Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a"))]
+    "event",
+    [
+        Added(model_object("a")),
+        Updated(model_object("a"), model_object("a")),
+        Deleted(model_object("a")),
+    ],
 )
 def test_events_of_models_know_the_key(event: Event) -> None:
     assert model_view(Pod).convert_event(event).key == key("a")
@@ -76,14 +81,18 @@ def test_events_of_models_know_the_key(event: Event) -> None:
 
 def test_the_key_of_an_event_that_a_program_made_is_not_known() -> None:
     with pytest.raises(TypeError, match="cannot derive a key from a Pod"):
-        str(Added(held("a").model).key)
+        str(Added(model_object("a").model).key)
 
 
 def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
-    model = held("a").model
+    model = model_object("a").model
     shown: list[Event[Pod]] = [
         model_view(Pod).convert_event(event)
-        for event in (Added(held("a")), Updated(held("a"), held("a")), Deleted(held("a")))
+        for event in (
+            Added(model_object("a")),
+            Updated(model_object("a"), model_object("a")),
+            Deleted(model_object("a")),
+        )
     ]
     plain: list[Event[Pod]] = [Added(model), Updated(model, model), Deleted(model)]
 
@@ -124,7 +133,7 @@ def test_a_resync_shows_one_object_twice() -> None:
 
     assert isinstance(event, Updated)
     assert event.old is event.new
-    assert converter.asked == ["a"]
+    assert converter.names == ["a"]
 
 
 # -- conversions -------------------------------------------------------------------------------
@@ -139,7 +148,7 @@ def test_an_object_is_converted_once_while_it_is_among_the_last() -> None:
         conversion(pod(f"p-{number}"))
     conversion(a)
 
-    assert converter.asked.count("a") == 2
+    assert converter.names.count("a") == 2
     assert repr(conversion).endswith(f"results={MAX_CONVERTED}>")
 
 
@@ -209,7 +218,7 @@ def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
     assert not wrong
 
 
-# -- who reads what ----------------------------------------------------------------------------
+# -- readers of JSON ---------------------------------------------------------------------------
 
 
 def test_what_reads_bytes_gets_the_object_itself_and_others_what_it_converts_to() -> None:
@@ -240,6 +249,6 @@ def test_a_snapshot_shows_objects_as_somebody_looks() -> None:
     assert len(snapshot) == 2
     assert key("a") in snapshot
     assert list(snapshot) == [key("a"), key("b")]
-    assert not converter.asked
+    assert not converter.names
     assert snapshot[key("a")] == "a@1"
     assert repr(snapshot) == "<ObjectSnapshot objects=2>"

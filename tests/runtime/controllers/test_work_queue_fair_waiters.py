@@ -1,4 +1,4 @@
-"""A line of those who wait for things."""
+"""Waiters that are woken in FIFO order, with an item reserved for each."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tests.runtime.scripted_source import yield_to_loop
 
 
 class Shelf:
-    """Things to wait for."""
+    """A list of items, and the tasks that wait for them."""
 
     def __init__(self) -> None:
-        self.things: list[str] = []
-        self.turns = FairWaiters(self.things)
+        self.items: list[str] = []
+        self.waiters = FairWaiters(self.items)
 
     async def take(self) -> str:
-        if len(self.things) <= self.turns.reserved:
-            called = await self.turns.wait(asyncio.get_running_loop())
-            if not called:
+        if len(self.items) <= self.waiters.reserved:
+            has_item = await self.waiters.wait(asyncio.get_running_loop())
+            if not has_item:
                 return "nothing"
-        return self.things.pop(0)
+        return self.items.pop(0)
 
-    def put(self, *things: str) -> None:
-        self.things.extend(things)
-        self.turns.wake()
+    def put(self, *items: str) -> None:
+        self.items.extend(items)
+        self.waiters.wake()
 
     async def waiting(self, count: int) -> list[asyncio.Task[str]]:
         tasks = [asyncio.create_task(self.take()) for _ in range(count)]
@@ -32,22 +32,22 @@ class Shelf:
         return tasks
 
 
-async def test_those_who_wait_are_called_in_the_order_of_coming_one_for_each_thing() -> None:
+async def test_waiters_are_woken_in_fifo_order_one_for_each_item() -> None:
     shelf = Shelf()
     tasks = await shelf.waiting(3)
     shelf.put("a", "b")
-    assert repr(shelf.turns) == "<FairWaiters waiting=1 reserved=2>"
+    assert repr(shelf.waiters) == "<FairWaiters waiting=1 reserved=2>"
     await yield_to_loop()
     assert [task.done() for task in tasks] == [True, True, False]
     shelf.put("c")
     assert [await task for task in tasks] == ["a", "b", "c"]
-    assert repr(shelf.turns) == "<FairWaiters waiting=0 reserved=0>"
+    assert repr(shelf.waiters) == "<FairWaiters waiting=0 reserved=0>"
 
 
 async def test_a_later_waiter_does_not_overtake() -> None:
     shelf = Shelf()
     (first,) = await shelf.waiting(1)
-    late = asyncio.create_task(shelf.take())  # runs before who is called after this
+    late = asyncio.create_task(shelf.take())  # runs before the waiter that is woken next
     shelf.put("a")
     assert await first == "a"
     shelf.put("b")
@@ -78,7 +78,7 @@ async def test_an_item_left_by_the_last_cancelled_waiter_can_be_taken() -> None:
     shelf.put("a")
     only.cancel()
     await yield_to_loop()
-    assert repr(shelf.turns) == "<FairWaiters waiting=0 reserved=0>"
+    assert repr(shelf.waiters) == "<FairWaiters waiting=0 reserved=0>"
     assert await shelf.take() == "a"
 
 
@@ -87,8 +87,8 @@ async def test_all_can_be_let_go_with_nothing_but_not_who_was_called() -> None:
     first, second, third = await shelf.waiting(3)
     shelf.put("a")
     third.cancel()
-    shelf.turns.wake_all_empty()
+    shelf.waiters.wake_all_empty()
     assert [await first, await second] == ["a", "nothing"]
     await yield_to_loop()
     assert third.cancelled()
-    assert shelf.turns.reserved == 0
+    assert shelf.waiters.reserved == 0

@@ -1,4 +1,4 @@
-"""A history that is falsified in one place is found out: each check of each promise, by itself."""
+"""Each check of each promise finds a history that is falsified in one place."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ R = TypeVar("R", bound=Record)
 
 ELSEWHERE = ObjectKey("web", "never-was")
 SEEDS = range(40)
-"""Histories to look in for something to falsify."""
+"""The histories to falsify, until one has the record that a case needs."""
 
 
 @cache
-def told_truly(seed: int) -> bytes:
+def pickled_history(seed: int) -> bytes:
     """Return the history of a seed, in which nothing is wrong."""
     history = simulate(draw(seed))
     judge(history)
@@ -78,7 +78,7 @@ def last_sample(history: History) -> Sample:
     return history.of(Sample)[-1]
 
 
-# -- lies --------------------------------------------------------------------------------------
+# -- falsifications --------------------------------------------------------------------------
 
 
 def an_addition_is_forgotten(history: History) -> None:
@@ -527,7 +527,7 @@ def something_was_only_logged(history: History) -> None:
     history.ending = Ending(history.ending.order, history.ending.time, complaints=("never",))
 
 
-LIES: list[tuple[Callable[[History], None], set[int]]] = [
+CASES: list[tuple[Callable[[History], None], set[int]]] = [
     (an_addition_is_forgotten, {2}),
     (it_is_added_twice, {2}),
     (it_is_found_twice, {5}),
@@ -598,14 +598,16 @@ LIES: list[tuple[Callable[[History], None], set[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("lie", "promises"), LIES, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_falsified_history_is_found_out(
-    lie: Callable[[History], None], promises: set[int]
+@pytest.mark.parametrize(
+    ("falsify", "promises"), CASES, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_a_falsified_history_is_a_violation(
+    falsify: Callable[[History], None], promises: set[int]
 ) -> None:
     for seed in SEEDS:
-        history: History = pickle.loads(told_truly(seed))  # noqa: S301 - our own
+        history: History = pickle.loads(pickled_history(seed))  # noqa: S301 - our own
         try:
-            lie(history)
+            falsify(history)
         except LookupError:
             continue
         with pytest.raises(Violation) as caught:

@@ -1,4 +1,4 @@
-"""Virtual time, and an order that the seed decides within what asyncio allows."""
+"""Virtual time, and an order of callbacks that the seed decides within asyncio's guarantees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aioinformer.testing.simulation import Order, SimulatedLoop, Stuck, run
 
 
 async def an_hour_of_everything() -> list[float]:
-    """The times at which timers, timeouts, waits and task groups come to an end."""
+    """Return the times at which timers, timeouts, waits and task groups end."""
     clock = asyncio.get_running_loop().time
     seen = [clock()]
     await asyncio.sleep(1800)
