@@ -51,13 +51,19 @@ class HandlerErrors:
         Returns:
             The error itself; a ``HandlerCancelled`` in place of a BaseException.
         """
-        if isinstance(
-            error, ObjectDecodeError | ModelMismatch
-        ):  # not the handler's fault: not counted
+        # An object that can't be read is not the handler's fault: it isn't counted.
+        if isinstance(error, ObjectDecodeError | ModelMismatch):
             log.error("handler %s: %s", self._name, describe_error(error))
-            self._call_hook(error)
-            return error
-        self._log_exception("handler %s raised at %s of %r: %s", event, error)
+            return self._call_hook(error)
+        self.count += 1
+        log.error(
+            "handler %s raised at %s of %r: %s",
+            self._name,
+            type(event).__name__,
+            event.obj,
+            describe_error(error),
+            exc_info=error if self._traceback_throttle.allows() else None,
+        )
         return self._call_hook(error)
 
     def report_self_cancel(self) -> Exception:
@@ -81,13 +87,12 @@ class HandlerErrors:
     def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
         """Report that the filter raised at ``obj``, which counts as passing."""
         self.count += not isinstance(error, ModelMismatch)
-        in_full = self._traceback_throttle.allows()
         log.error(
             "the filter of %s raised at %r, which is taken to pass: %s",
             self._name,
             obj,
             describe_error(error),
-            exc_info=error if in_full else None,
+            exc_info=error if self._traceback_throttle.allows() else None,
         )
         self._call_hook(error)
 
@@ -102,17 +107,6 @@ class HandlerErrors:
         if self._slow_throttle.allows():
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)
-
-    def _log_exception(self, message: str, event: Event, error: BaseException) -> None:
-        self.count += 1
-        log.error(
-            message,
-            self._name,
-            type(event).__name__,
-            event.obj,
-            describe_error(error),
-            exc_info=error if self._traceback_throttle.allows() else None,
-        )
 
     def _call_hook(self, error: BaseException) -> Exception:
         if not isinstance(error, Exception):
