@@ -1,4 +1,4 @@
-"""The command: measures everybody and prints one table.
+"""The command that measures all contestants and prints one table.
 
 python -m benchmarks [--quick] [--json FILE]
 """
@@ -20,13 +20,13 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run it."""
+    """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="The library beside its peers, on the same bytes.",
+        description="Compare the library with its peers on the same bytes.",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, less than a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _progress(text: str) -> None:
-    """One line that is overwritten, for people; nothing for a file."""
+    """Overwrite the line of progress on a terminal; print nothing to a file."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

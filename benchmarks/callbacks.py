@@ -1,10 +1,11 @@
-"""How long one callback keeps the event loop, while much happens at once.
+"""Measure the longest callbacks of the event loop during a sync, relist, resync and index build.
 
     python -m benchmarks.callbacks --server URL --pods N
 
-Everything that an event loop runs is an ``asyncio.Handle``; each is timed here, in CPU time of
-the thread, which is the informer's doing, and in wall time, which is also the machine's. A sync,
-a relist in which every object has changed, a resync, and an index that is added.
+An event loop runs everything as an ``asyncio.Handle``, and each handle is timed here: in CPU time
+of the thread, which the informer causes, and in wall time, which other processes influence too.
+The measured work is a sync, a relist in which every object has changed, a resync, and the addition
+of an index.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ from benchmarks.ours import namespace, release
 __all__ = ["Longest", "Stretch", "Timer", "timing"]
 
 RUN = "_run"
-"""The method that the loop calls for each handle. It offers no other place to stand."""
+"""The method that the loop calls for each handle. asyncio has no public hook at this place."""
 INDEXERS: Mapping[str, Callable[[KubeObject], Iterable[str] | str | None]] = {
     "namespace": namespace,
     "node": field("spec.nodeName"),
     "labels": label_index("app", "tier"),
 }
-"""Three of them. With a label that every object has: large dicts grow in large steps."""
+"""Three indexes, one of them with a label of every object: large dicts grow in large steps."""
 TICK = 0.0001
-"""Seconds an object between resyncs: later than sync and relist, and soon enough to wait for."""
+"""Seconds an object between resyncs, so that the first resync follows the sync and the relist
+without a long wait."""
 
 
 class Stretch(Struct):
@@ -52,13 +54,13 @@ class Stretch(Struct):
     cpu: float = 0.0
     """By CPU time of the thread."""
     wall: float = 0.0
-    """By the clock, of any callback."""
+    """By wall time, of any callback."""
     what: str = ""
-    """Which callback the first was: the name of its task, or of its function."""
+    """The callback with the most CPU time: the name of its task, or of its function."""
 
 
 class Longest(Struct):
-    """The longest callbacks of everything that was measured."""
+    """The longest callbacks of all measured stretches."""
 
     sync: Stretch
     relist: Stretch
@@ -67,15 +69,15 @@ class Longest(Struct):
 
 
 class Timer:
-    """Runs handles, and notes how long they took."""
+    """A runner of handles that records the longest."""
 
     def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
-        """None yet; ``run`` runs them."""
+        """Create a timer that runs handles by ``run``."""
         self.longest = Stretch()
         self._run = run
 
     def timed(self, handle: asyncio.Handle) -> None:
-        """Run one."""
+        """Run one handle and record its times."""
         wall, cpu = time.perf_counter(), time.thread_time()
         self._run(handle)
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
@@ -84,9 +86,9 @@ class Timer:
         self.longest.wall = max(self.longest.wall, wall)
 
     def take(self) -> Stretch:
-        """The longest since this was called last."""
-        taken, self.longest = self.longest, Stretch()
-        return taken
+        """Return the longest callbacks since the previous call."""
+        longest, self.longest = self.longest, Stretch()
+        return longest
 
 
 def _name(handle: asyncio.Handle) -> str:
@@ -96,7 +98,7 @@ def _name(handle: asyncio.Handle) -> str:
 
 
 class _Progress:
-    """The handler: counts what it is told by what it means."""
+    """The handler: counts additions, changes and resyncs."""
 
     def __init__(self, pods: int) -> None:
         self._pods = pods
@@ -119,7 +121,7 @@ class _Progress:
 
 
 async def measure(server: str, pods: int, timer: Timer) -> Longest:
-    """Sync, let the watch expire, relist, resync, add an index."""
+    """Sync, expire the watch, relist, resync, and add an index."""
     progress = _Progress(pods)
     async with (
         Client(server) as client,
@@ -142,7 +144,7 @@ async def measure(server: str, pods: int, timer: Timer) -> Longest:
 
 @contextmanager
 def timing() -> Generator[Timer]:
-    """Within the context, every handle of every loop is timed."""
+    """Time every handle of every loop within the context."""
     timer = Timer(getattr(asyncio.Handle, RUN))
 
     def run(handle: asyncio.Handle) -> None:
@@ -153,7 +155,7 @@ def timing() -> Generator[Timer]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)

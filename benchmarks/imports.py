@@ -1,7 +1,8 @@
-"""What importing the library costs, beside importing aiohttp.
+"""Measure the time of importing the library, beside importing aiohttp.
 
-Fresh interpreters, taking turns. The library must load neither aiohttp nor kubernetes_asyncio
-before somebody opens a connection: a command-line tool's ``--help`` should not wait for them.
+New interpreters import the two in turns. The library must load neither aiohttp nor
+kubernetes_asyncio before a program opens a connection: a command-line tool's ``--help`` should not
+wait for them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ print(took, *sorted({{"aiohttp", "kubernetes_asyncio"}} & sys.modules.keys()))
 """
 
 
-# Importing the package alone loads almost nothing; the factory loads everything of an informer.
+# Importing the package alone loads almost nothing; the factory loads all modules of an informer.
 STATEMENTS = {
     "aioinformer": "from aioinformer import SharedInformerFactory",
     "aiohttp": "import aiohttp",
@@ -37,11 +38,11 @@ class ImportTimes:
     aioinformer: float
     aiohttp: float
     network: bool
-    """Whether importing the library loaded an HTTP library."""
+    """True if importing the library loaded an HTTP library."""
 
     @classmethod
     def measure(cls, repetitions: int) -> ImportTimes:
-        """Import each so many times."""
+        """Import each of the two ``repetitions`` times."""
         times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         loaded: set[str] = set()
         for _ in range(repetitions):

@@ -1,13 +1,13 @@
-"""A load server: sends files of a dataset as fast as the kernel copies them.
+"""A load server, which sends the files of a dataset as fast as the kernel copies them.
 
     python -m benchmarks.load FOLDER
 
-It speaks just enough HTTP to be taken for an API server with one resource: a list, a watch, and a
-watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. It must never
-be what a measurement waits for: a process of its own, a blocking thread a connection,
-``sendfile``. ``POST /go`` lets the watch send its events; ``POST /expire`` makes it end with 410,
-after which another state is shown, ``POST /forget`` after which the same one is. Its port is the
-first line that it prints.
+The server implements just enough HTTP to act as an API server with one resource: a list, a watch,
+and a watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. The server
+must never limit a measurement, so it is a process of its own, with a blocking thread a connection
+and ``sendfile``. ``POST /go`` starts the events of the watch. ``POST /expire`` ends the watch with
+410, and later lists contain another state; after ``POST /forget``, which ends the watch too, they
+contain the same state. The first line that the server prints is its port.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LoadServer:
     """Serves one dataset to one client."""
 
     def __init__(self, folder: Path) -> None:
-        """Listen on a free port; ``run`` serves."""
+        """Listen on a free port; call ``run`` to serve."""
         self._folder = folder
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._go = threading.Event()
@@ -46,7 +46,7 @@ class LoadServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that the server listens on."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -65,7 +65,7 @@ class LoadServer:
                         headers.append(header.lower())
                     self._answer(connection, line.decode(), headers)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # a client that has seen enough leaves in the middle
+                pass  # a client may close the connection before the end of a response
 
     def _answer(self, connection: socket.socket, line: str, headers: list[bytes]) -> None:
         method, target, _ = line.split()
@@ -82,8 +82,9 @@ class LoadServer:
             self._send(connection, "relist" if self._changed else "list", form)
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
-        """The events, when it is time for them; then silence until it is time to expire. After
-        that, the state at most.
+        """Send the events after ``/go``, and the error after ``/expire`` or ``/forget``.
+
+        A watch that begins after the error sends the initial state, if requested, and nothing more.
         """
         begin(connection, CONTENT_TYPES[form, "watch"])
         if initial:
@@ -101,7 +102,7 @@ class LoadServer:
 
 
 def begin(connection: socket.socket, content_type: str) -> None:
-    """The head of an answer that comes in chunks."""
+    """Send the head of a response in chunks."""
     connection.sendall(
         f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n".encode()
@@ -109,7 +110,7 @@ def begin(connection: socket.socket, content_type: str) -> None:
 
 
 def rate(server: str) -> float:
-    """Bytes a second that a load server gives to a socket which throws the list away."""
+    """Return the bytes a second that a load server sends to a socket that discards the list."""
     host, _, port = server.removeprefix("http://").partition(":")
     buffer, size, end = bytearray(1024 * 1024), 0, b"0\r\n\r\n"
     with socket.create_connection((host, int(port))) as connection:

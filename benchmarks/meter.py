@@ -1,6 +1,6 @@
-"""What a stretch of this process cost, and what all contestants report.
+"""Measure the time and memory of this process, and define the ``Sample`` of a contestant.
 
-Every contestant runs in a process of its own and prints one ``Sample`` as JSON. CPU is that of
+Every contestant runs in a process of its own and prints one ``Sample`` as JSON. CPU time is that of
 all threads; memory is the kernel's count of resident bytes.
 """
 
@@ -19,35 +19,35 @@ class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
     """One measurement of one contestant."""
 
     sync_wall: float
-    """Seconds until the handler had heard of every listed object."""
+    """Seconds until the handler had received every listed object."""
     sync_cpu: float
     """Seconds."""
     events_wall: float
-    """Seconds from letting the events go until the handler had heard of the last."""
+    """Seconds from the release of the events until the handler had received the last."""
     events_cpu: float
     """Seconds."""
     bare: int = 0
     """Bytes resident before the informer ran."""
     peak: int = 0
-    """The most bytes resident until the sync was over."""
+    """The highest number of bytes resident until the end of the sync."""
     settled: int = 0
-    """Bytes resident a moment after."""
+    """Bytes resident a moment after the sync."""
     delivered: int
-    """Events that the handler heard of."""
+    """Events that the handler received."""
     digest: str = ""
-    """Which version of each object it heard of last."""
+    """A digest of the last version of each object that the handler received."""
 
 
 class Stopwatch:
-    """Measures from where it is made."""
+    """A stopwatch for wall and CPU time."""
 
     def __init__(self) -> None:
-        """Start."""
+        """Start to measure."""
         self._wall = time.perf_counter()
         self._cpu = _processor_seconds()
 
     def stop(self) -> tuple[float, float]:
-        """Wall and CPU seconds since."""
+        """Return the wall and CPU seconds since the start."""
         return time.perf_counter() - self._wall, _processor_seconds() - self._cpu
 
 
@@ -57,17 +57,17 @@ def _processor_seconds() -> float:
 
 
 def resident() -> int:
-    """Bytes that this process has in memory."""
+    """Return the resident bytes of this process."""
     return _status("VmRSS")
 
 
 def highest() -> int:
-    """The most that it ever had."""
+    """Return the highest number of resident bytes of this process until now."""
     return _status("VmHWM")
 
 
 def forget_highest() -> None:
-    """Begin anew: the most is what there is now."""
+    """Reset the result of ``highest`` to the present number of resident bytes."""
     Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
 
 

@@ -1,11 +1,11 @@
-"""What an object costs in each form that an informer keeps it in: memory, and the collector's time.
+"""Measure memory and garbage collection for each form in which an informer can store objects.
 
     python -m benchmarks.models [--pods N]
 
-The same pods, cut from the same watch events and put into the same cache: as bytes, which is what
-an informer keeps by itself, and as models with the same few fields. Each form has a process of its
-own. Python's garbage collector visits whatever may be part of a cycle, each time that it runs in
-full, and all of the program stands still meanwhile: that is what ``gc=False`` is for.
+The same pods are decoded from the same watch events and stored in the same cache: as bytes, an
+informer's default, and as models with the same few fields. Each form is measured in its own
+process. A full run of Python's garbage collector visits every object that may be part of a cycle,
+and the program stops meanwhile; models with ``gc=False`` avoid these visits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["FORMS", "Weight", "measure"]
 PODS = next(resource for resource in BUILT_IN if resource.plural == "pods")
 MANY = 50_000
 COLLECTIONS = 5
-"""Full collections of which the quickest counts: noise only adds."""
+"""The number of full collections; the quickest counts, since noise only adds."""
 
 
 class Metadata(Struct, gc=False, frozen=True):
@@ -47,7 +47,7 @@ class Container(Struct, gc=False, frozen=True):
 
 
 class Spec(Struct, gc=False, frozen=True):
-    containers: tuple[Container, ...]  # a list is visited, a tuple of what isn't visited is not
+    containers: tuple[Container, ...]  # a tuple of untracked items isn't visited, a list is
     nodeName: str = ""  # noqa: N815 - the key in the JSON
 
 
@@ -134,22 +134,22 @@ FORMS: Mapping[str, Shape[Any]] = {
     "dataclass": Shape.of(model=DataPod),
     "TypedDict of those": Shape.of(model=PodDict),
 }
-"""What is compared, by its name."""
+"""The compared forms, by name."""
 
 
 class Weight(Struct):
-    """What one form costs."""
+    """The cost of one form."""
 
     bytes: float
-    """Of memory for each object, all in."""
+    """Bytes of memory for each object, everything included."""
     decode: float
     """Microseconds an event, from its bytes into the cache."""
     collect: float
-    """Milliseconds that a full collection takes longer than in an empty process."""
+    """Milliseconds of a full collection, less those in an empty process."""
 
 
 def measure(form: str, pods: int) -> Weight:
-    """Fill a cache with objects of this form, and weigh it. For a process of its own."""
+    """Fill a cache with objects of this form, and measure it. Run it in a process of its own."""
     shape = FORMS[form]
     indexer, keep = Indexer(view=shape.view()), shape.keep()
     events: list[Event] = []
@@ -168,7 +168,7 @@ def measure(form: str, pods: int) -> Weight:
 
 
 def _collection() -> float:
-    """Seconds of CPU that a full collection takes."""
+    """Return the seconds of CPU that a full collection takes."""
     times: list[float] = []
     for _ in range(COLLECTIONS):
         began = time.thread_time()
@@ -178,7 +178,7 @@ def _collection() -> float:
 
 
 def table(found: Mapping[str, Weight], pods: int) -> str:
-    """The numbers, for people."""
+    """Return the results as a table."""
     rows = [f"{pods:,} pods{'':18} bytes an object   µs an event   ms a full collection"]
     rows += [
         f"{form:30} {each.bytes:14,.0f} {each.decode:13.1f} {each.collect:22.1f}"
@@ -188,10 +188,10 @@ def table(found: Mapping[str, Weight], pods: int) -> str:
 
 
 def main() -> None:
-    """Measure all of them, or one in this very process, for the one that asks."""
+    """Measure every form in a subprocess; with ``--form``, measure that form in this process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
     parser.add_argument("--pods", type=int, default=MANY)
-    parser.add_argument("--form", choices=FORMS, help="this one alone, as JSON")
+    parser.add_argument("--form", choices=FORMS, help="only this form; print JSON")
     options = parser.parse_args()
     if options.form:
         sys.stdout.buffer.write(msgspec.json.encode(measure(options.form, options.pods)))

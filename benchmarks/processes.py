@@ -1,6 +1,6 @@
-"""Processes of their own: for the load server, and for everything that is measured.
+"""Subprocesses, for the load server and for everything that is measured.
 
-What a process prints is its result; one that fails is shown with what it said.
+The result of a process is its output. If a process fails, the error contains its stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class MeasurementFailed(Exception):
-    """Something broke, or did not hear of everything; the message names it."""
+    """Raised if a contestant failed or did not receive every event; the message names it."""
 
 
 def output(
@@ -32,16 +32,16 @@ def output(
     environment: Mapping[str, str] = NOTHING,
     folder: Path = ROOT,
 ) -> bytes:
-    """What a command prints.
+    """Run a command and return its output.
 
     Args:
         command: a program and its arguments.
-        name: what to call it in an error.
-        environment: variables to add.
-        folder: where to run it.
+        name: the name of the command in an error.
+        environment: variables to add to this process's own.
+        folder: the working directory.
 
     Raises:
-        MeasurementFailed: it ended with another status than 0.
+        MeasurementFailed: the exit status isn't 0.
     """
     done = subprocess.run(  # noqa: S603 - the callers' own commands
         command,
@@ -58,7 +58,7 @@ def output(
 
 @contextmanager
 def serving(folder: Path, *options: str, program: str = "benchmarks.load") -> Generator[str]:
-    """The URL of a load server that lives as long as the context."""
+    """Start a load server, yield its URL, and kill the server at the end of the context."""
     command = [sys.executable, "-m", program, str(folder), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603
         try:

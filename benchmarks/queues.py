@@ -1,13 +1,14 @@
-"""The work queue beside client-go's, in Go: how many keys a second, in one run on one machine.
+"""Measure the work queue beside client-go's, in one run on one machine.
 
 python -m benchmarks.queues [--quick]
 
-Both do the same with the same keys, a namespace and a name. Each measurement is a process of its
-own, and they take turns, so that the ratios stay though the machine's speed does not. Ours always
-counts and times what it does; client-go's does when it is given metrics, as it is in a controller,
-so it is measured with and without. Its counters here only add numbers up: Prometheus' cost more.
-Where Go is missing, ours stands alone with ``asyncio.Queue``, which merges, delays and measures
-nothing: the least that waking workers costs in asyncio.
+Both queues perform the same operations with the same keys, a namespace and a name. Each measurement
+runs in a process of its own, and the queues take turns: the speed of the machine may change, but
+the ratios remain. Our queue always counts and times its operations. client-go's does so only with
+a metrics provider, as in a controller, so it is measured with and without. The provider here only
+adds numbers up; Prometheus counters cost more. Without Go, the table compares our queue with
+``asyncio.Queue`` alone, which doesn't merge, delay or measure: the least cost of waking workers in
+asyncio.
 """
 
 from __future__ import annotations
@@ -34,27 +35,27 @@ __all__ = ["Comparison", "Times", "compare", "main", "measure", "measure_plain",
 KEYS, FEW_KEYS = 100_000, 10_000
 REPETITIONS, FEW_REPETITIONS = 7, 3
 WORKERS = 4
-"""Who wait together: as many as a controller has by default."""
+"""The number of workers that wait together, a controller's default."""
 
 OURS, PLAIN = "ours", "asyncio.Queue"
 BARE, MEASURED = "client-go", "client-go, metrics"
 
 
 class Times(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Seconds that so many keys took; 0 for what somebody can't do."""
+    """Seconds for all keys; 0 for an operation that a queue doesn't have."""
 
     add: float
-    """All distinct, into an empty queue."""
+    """Add distinct keys to an empty queue."""
     work: float
-    """All of these out again, each done before the next."""
+    """Get these keys, each done before the next."""
     again: float
-    """One key, added, taken and done again and again."""
+    """Add, get and finish one key repeatedly."""
     merged: float
-    """One key, added again and again while it waits."""
+    """Add one key repeatedly while it waits."""
     delayed: float
-    """All distinct, with delays of microseconds, until the last is done."""
+    """Add distinct keys with delays of microseconds, until the last is done."""
     workers: float
-    """Added by one while several wait, until all are done."""
+    """Add keys from one task while several workers wait, until all are done."""
 
 
 ROWS: Mapping[str, str] = {
@@ -71,7 +72,7 @@ ROWS: Mapping[str, str] = {
 
 
 async def measure(keys: int) -> Times:
-    """Do with ours what ``queues.go`` does with client-go's."""
+    """Measure our queue by the operations that ``queues.go`` measures with client-go's."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = WorkQueue[ObjectKey](), _Watch()
     for key in every:
@@ -99,7 +100,7 @@ async def measure(keys: int) -> Times:
 
 
 async def measure_plain(keys: int) -> Times:
-    """Do with asyncio's queue what it can do of that."""
+    """Measure the operations that asyncio's queue has too."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = asyncio.Queue[ObjectKey](), _Watch()
     for key in every:
@@ -149,29 +150,29 @@ async def _together(
         for number, key in enumerate(every):
             add(key)
             if number % WORKERS == 0:
-                await asyncio.sleep(0)  # in Go they run at the same time
+                await asyncio.sleep(0)  # let the workers run; in Go they run in parallel
 
 
-# -- everybody -----------------------------------------------------------------------------------
+# -- the comparison ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Medians of everybody who took part."""
+    """The medians of all measured queues."""
 
     keys: int
     times: dict[str, Times]
     missing: str = ""
-    """Why there is no client-go."""
+    """The reason for missing numbers of client-go; empty if they exist."""
 
 
 def compare(keys: int, repetitions: int, *, peers: bool = True) -> Comparison:
-    """Measure everybody in turn.
+    """Measure all queues in turns.
 
     Args:
-        keys: how many.
-        repetitions: how often everybody.
-        peers: whether client-go takes part, if it can be built.
+        keys: the number of keys.
+        repetitions: the number of measurements of each queue.
+        peers: True if client-go takes part, provided that it can be built.
     """
     one = [sys.executable, "-m", "benchmarks.queues", "--one", str(keys)]
     commands = {OURS: one, PLAIN: [*one, "--plain"]}
@@ -194,7 +195,7 @@ def _medians(samples: list[Times]) -> Times:
 
 
 def table(found: Comparison) -> str:
-    """Nanoseconds a key, and how many times as fast as client-go ours is."""
+    """Return a table of the nanoseconds a key, and of our throughput as a multiple of theirs."""
     return "\n".join(_lines(found))
 
 
@@ -217,11 +218,13 @@ def _cell(own: float, theirs: float, keys: int) -> str:
 
 
 def main() -> None:
-    """Run it."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer keys, some seconds")
-    parser.add_argument("--one", type=int, metavar="KEYS", help="one measurement of ours, as JSON")
-    parser.add_argument("--plain", action="store_true", help="or one of asyncio's queue")
+    parser.add_argument(
+        "--one", type=int, metavar="KEYS", help="measure our queue once; print JSON"
+    )
+    parser.add_argument("--plain", action="store_true", help="with --one: asyncio's queue")
     arguments = parser.parse_args()
     if arguments.one is not None:
         work = (measure_plain if arguments.plain else measure)(arguments.one)

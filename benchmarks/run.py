@@ -1,8 +1,7 @@
-"""One run: everybody in turn, several times, and the medians.
+"""Run all measurements, and return their medians.
 
-Turns, because the machine is not ours alone: what slows one contestant for a minute slows the
-others in that minute too, and the ratios stay. What the numbers mean is ``verdict``'s, how they
-look is ``table``'s.
+The contestants take turns, since other programs may use the machine too: a load that slows one
+contestant for a minute slows the others in that minute too, and the ratios remain.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from benchmarks.processes import output, serving
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run", "scratch"]
 
 RATE = 5_000
-"""Events a second that latency is measured at."""
+"""Events a second in the measurement of latency."""
 FEW = 1_000
-"""Cached objects that are few."""
+"""Cached objects in the smaller cache of ``Crowd``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """The sizes of a run."""
 
     pods: int
     events: int
@@ -50,12 +49,12 @@ class Size:
     large: int
     """Pods for the longest callback."""
     fanout: int
-    """Events for what one more listener costs."""
+    """Events for the cost of one more listener."""
     paced: int
     """Events for the latency."""
     imports: int
     complete: bool = True
-    """Whether variants are measured that differ little from others."""
+    """True to measure also the variants that differ little from others."""
 
 
 FULL = Size(
@@ -68,7 +67,7 @@ FULL = Size(
     paced=20_000,
     imports=15,
 )
-"""The sizes that the numbers are about. Some minutes."""
+"""The sizes of the published numbers; takes some minutes."""
 QUICK = Size(
     pods=5_000,
     events=10_000,
@@ -80,11 +79,11 @@ QUICK = Size(
     imports=5,
     complete=False,
 )
-"""Enough to see that it works and roughly how fast: less than a minute, for CI."""
+"""Sizes for CI, which show that the benchmarks work and the rough speed; takes under a minute."""
 
 
 class Numbers(Struct, kw_only=True):
-    """What one contestant came to: medians."""
+    """The medians of one contestant."""
 
     pods: int
     events: int
@@ -94,7 +93,8 @@ class Numbers(Struct, kw_only=True):
     events_wall: float
     events_cpu: float
     peak: float
-    """Bytes above the bare process, as a multiple of the bytes of JSON listed. 0: not measured."""
+    """The highest number of resident bytes above the bare process, as a multiple of the bytes of
+    JSON listed; 0 if not measured."""
     settled: float
 
     @property
@@ -104,12 +104,12 @@ class Numbers(Struct, kw_only=True):
 
     @property
     def cpu_per_event(self) -> float:
-        """Seconds."""
+        """Seconds of CPU an event."""
         return self.events_cpu / self.events
 
     @classmethod
     def of(cls, samples: list[Sample], dataset: Dataset) -> Numbers:
-        """The medians of ``samples``."""
+        """Return the medians of ``samples``."""
 
         def middle(value: Callable[[Sample], float]) -> float:
             return median(value(sample) for sample in samples)
@@ -127,37 +127,43 @@ class Numbers(Struct, kw_only=True):
 
 
 class Crowd(Struct):
-    """An event among few cached objects and among many, of random ones: seconds of CPU and wall."""
+    """The cost of changes of random objects, in a small cache and in a large one."""
 
     few: Numbers
     many: Numbers
 
 
 class Results(Struct, kw_only=True):
-    """Everything that one run measured."""
+    """The results of one run."""
 
     size: Size
     load_rate: float
-    """Bytes a second that the load server gives to somebody who throws them away."""
+    """Bytes a second that the load server sends to a socket that discards them."""
     event_bytes: float
     """Bytes of JSON an event."""
     numbers: dict[str, Numbers]
     """By contestant."""
     missing: str
-    """Why there is no client-go; empty if there is."""
+    """The reason for missing numbers of client-go; empty if they exist."""
     longest: Longest
     fanout: Fanout
     caches: dict[str, Cache]
     latency: dict[str, Latency]
-    """Of an event, at a rate that is no flood; and of the same bytes without the library."""
+    """The latency of events at a moderate rate (``ours``), and of the same bytes without the
+    library (``floor``)."""
     crowd: Crowd
     imports: ImportTimes
 
 
-def run(size: Size, say: Callable[[str], None]) -> Results:
-    """Measure everything; ``say`` hears what is under way."""
+def run(size: Size, report: Callable[[str], None]) -> Results:
+    """Run all measurements.
+
+    Args:
+        size: the sizes of the run.
+        report: called with the name of each measurement before it starts.
+    """
     contestants, missing = [*_ours(size), *python_peers()], ""
-    say("building the Go peer")
+    report("building the Go peer")
     binary: Path | None = None
     try:
         binary = build()
@@ -165,26 +171,26 @@ def run(size: Size, say: Callable[[str], None]) -> Results:
     except PeerMissing as error:
         missing = str(error)
     with scratch() as folder:
-        say("writing the bytes")
+        report("writing the bytes")
         dataset, small = _datasets(folder, size, binary)
         with serving(dataset.folder) as server:
             load_rate = rate(server)
         samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
         for repetition in range(size.repetitions):
             for each in contestants:
-                say(f"{repetition + 1} of {size.repetitions}: {each.name}")
+                report(f"{repetition + 1} of {size.repetitions}: {each.name}")
                 samples[each.name].append(each.measure(small if each.slow else dataset))
-    say("the longest callback")
+    report("the longest callback")
     longest = _longest(size)
-    say("further listeners")
+    report("further listeners")
     fanout = _fanout(size)
-    say("caches")
+    report("caches")
     caches = _caches(size)
-    say("latency")
+    report("latency")
     latency = _latency(size)
-    say("few objects and many")
+    report("few objects and many")
     crowd = _crowd(size)
-    say("imports")
+    report("imports")
     return Results(
         size=size,
         load_rate=load_rate,
@@ -222,7 +228,7 @@ def _ours(size: Size) -> list[Contestant]:
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """Where datasets live: in memory if the system has a place for that."""
+    """Create a temporary folder for datasets, in memory if the system has such a file system."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
     with tempfile.TemporaryDirectory(
         prefix="aioinformer-", dir=memory if memory.is_dir() else None
@@ -241,7 +247,7 @@ def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, D
 
 
 def _longest(size: Size) -> Longest:
-    """The medians of what ``callbacks`` measures."""
+    """Return the medians of the longest callbacks."""
     command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
     found: list[Longest] = []
     with scratch() as folder:
@@ -264,7 +270,7 @@ def _fanout(size: Size) -> Fanout:
 
 
 def _caches(size: Size) -> dict[str, Cache]:
-    """Each kind of cache once: each in a process of its own, and none depends on luck."""
+    """Measure each kind of cache once, in a process of its own; the results hardly vary."""
     found: dict[str, Cache] = {}
     with scratch() as folder:
         places = {True: folder / "small", False: folder / "large"}
@@ -282,7 +288,7 @@ def _caches(size: Size) -> dict[str, Cache]:
 
 
 def _latency(size: Size) -> dict[str, Latency]:
-    """The run with the median p50 of each, in turns."""
+    """Measure both in turns, and return of each the run with the median p50."""
     samples: dict[str, list[Latency]] = {"ours": [], "floor": []}
     sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
     with scratch() as folder:
@@ -302,7 +308,7 @@ def _latency(size: Size) -> dict[str, Latency]:
 
 
 def _crowd(size: Size) -> Crowd:
-    """In turns, like everything that is compared."""
+    """Measure both caches in turns."""
     contestant = ours("ours")
     sizes = FEW, size.large
     samples: tuple[list[Sample], list[Sample]] = [], []

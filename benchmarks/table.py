@@ -1,4 +1,4 @@
-"""Results as the text of one table."""
+"""Format the results of a run as the text of one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Row:
     value: Callable[[Numbers], float]
     form: str
     ratio: Callable[[float, float], float] | None = None
-    """From the yardstick's value and one's own; bigger is better."""
+    """Returns the ratio of the yardstick's value and the contestant's; greater is better."""
 
 
 def _times_less(yardstick: float, own: float) -> float:
@@ -56,7 +56,7 @@ CACHE_ROWS: Sequence[tuple[str, Callable[[Cache], float]]] = (
 
 
 def table(results: Results) -> str:
-    """The whole of it."""
+    """Return the whole table."""
     parts = (_head, _peers, _variants, _caches, _bounds)
     return "\n".join(line for part in parts for line in part(results))
 
@@ -93,7 +93,7 @@ def _cell(row: _Row, results: Results, name: str) -> str:
 
 def _variants(results: Results) -> Iterator[str]:
     yield ""
-    yield f"{'everybody':<28}" + "".join(
+    yield f"{'all contestants':<28}" + "".join(
         f"{head:>16}" for head in ("sync wall us", "sync CPU us", "events/s", "CPU us an event")
     )
     for name, n in results.numbers.items():
@@ -119,7 +119,7 @@ def _variants(results: Results) -> Iterator[str]:
 
 
 def _caches(results: Results) -> Iterator[str]:
-    """A cache and what reading it takes, beside caches written by hand."""
+    """Yield the costs of the caches, and the latencies."""
     caches = results.caches
     yield ""
     yield f"{'a cache, one index':<28}" + "".join(f"{name:>{WIDTH}}" for name in caches)
@@ -151,8 +151,8 @@ def _bound(verdict: Verdict) -> str:
     values = [f"{value:.2f}" for value in verdict.values]
     values = ["", *values] if len(values) == 1 else values
     sign = "<=" if verdict.at_most else ">="
-    said = ("met, aim too" if verdict.aimed else "met") if verdict.met else "NOT MET"
+    result = ("met, aim too" if verdict.aimed else "met") if verdict.met else "NOT MET"
     return (
-        f"{verdict.what:<40}{values[0]:>9}{values[1]:>9} {verdict.unit:<2} {sign}"
-        f"{verdict.must:>7g}{verdict.aim:>8g}  {said}"
+        f"{verdict.name:<40}{values[0]:>9}{values[1]:>9} {verdict.unit:<2} {sign}"
+        f"{verdict.must:>7g}{verdict.aim:>8g}  {result}"
     )

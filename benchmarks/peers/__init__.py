@@ -1,1 +1,1 @@
-"""What the library is compared with."""
+"""The peers that the library is compared with."""
