@@ -1,1 +1,1 @@
-"""The library beside its peers, on the same bytes: ``python -m benchmarks`` prints one table."""
+"""The library compared with its peers: ``python -m benchmarks`` prints one table."""

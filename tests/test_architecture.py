@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import zipfile
@@ -42,6 +43,10 @@ CROSS_CUTTING = {
 
 MAX_MODULES = 12
 """Modules in a package: as many as a reader sees at one glance."""
+
+
+QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
+"""Words that begin a question or a riddle where a statement or an imperative is due."""
 
 
 def modules() -> list[Path]:
@@ -92,6 +97,27 @@ def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
         assert ast.get_docstring(ast.parse((package / "__init__.py").read_text())), package
         found = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
         assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
+
+
+def docstrings(module: Path) -> list[tuple[int, str]]:
+    """Return the docstrings of a module with their lines, those of fields and constants too."""
+    return [
+        (node.lineno, node.value.value)
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
+    found = {
+        f"{module.relative_to(ROOT)}:{line}": text.splitlines()[0]
+        for module in modules()
+        for line, text in docstrings(module)
+        if QUESTION_WORDS.match(text.lstrip())
+    }
+    assert not found, "\n".join(f"{place}: {line}" for place, line in found.items())
 
 
 @pytest.mark.parametrize(

@@ -199,7 +199,7 @@ def _demo_options(parsed: argparse.Namespace) -> DemoCommandOptions:
 def _watch_options(parsed: argparse.Namespace) -> WatchCommandOptions:
     resource, _, name = parsed.resource.partition("/")
     if name and parsed.name:
-        parsed.refuse(f"name one object, not {name!r} and {parsed.name!r}")
+        parsed.report_error(f"name one object, not {name!r} and {parsed.name!r}")
     return WatchCommandOptions(
         resource=resource,
         name=name or parsed.name or "",
@@ -303,7 +303,7 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
 
 
 def _add_watch(watch: argparse.ArgumentParser) -> None:
-    watch.set_defaults(refuse=watch.error)
+    watch.set_defaults(report_error=watch.error)
     watch.add_argument(
         "resource",
         type=_resource_argument,

@@ -46,12 +46,12 @@ Versions: TypeAlias = dict[str, tuple[str, str]]
 
 
 def versions(objects: dict[ObjectKey, KubeObject]) -> Versions:
-    """Which object in which version is under each name."""
+    """Return uid and version of each object by name."""
     return {obj.name: (obj.uid, obj.resource_version) for obj in objects.values()}
 
 
 def node_of(obj: KubeObject) -> str:
-    """The index function."""
+    """Return the index value of an object."""
     node: str = obj["spec"]["nodeName"]
     return node
 
@@ -61,7 +61,7 @@ def node_of(obj: KubeObject) -> str:
 
 @dataclass
 class Server:
-    """A collection with its whole history, of which it shows no more than it likes."""
+    """A collection with its whole history, of which it may serve only the newest part."""
 
     objects: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     rv: int = 100
@@ -108,7 +108,7 @@ class Server:
         self.past[self.rv] = list(self.objects.values())
 
     def after(self, rv: int) -> list[Delta]:
-        """What happened after a version."""
+        """Return the events after a version."""
         return self.log[rv - 100 :]
 
 
@@ -117,7 +117,7 @@ class Server:
 
 @dataclass
 class Listener:
-    """What one listener makes of what it is told, with the order of events checked."""
+    """One listener's view of the objects, which checks the order of events."""
 
     box: Mailbox
     indexer: Indexer
@@ -163,7 +163,8 @@ FAILURES = sorted(
 CHANGES = st.tuples(
     st.sampled_from(["n1", "n2", "re-create", "delete", "hide"]), strategies.few_names
 )
-"""An object is put on a node, re-created, deleted, or kept out of the collection by a label."""
+"""Actions: an object is put on a node, re-created, deleted, or excluded from the collection by a
+label."""
 
 LIMIT = 3
 """Live events in a mailbox: few, so that a slow listener stops the pump."""

@@ -47,8 +47,9 @@ from tests.runtime.scripted_source import (
     error_response,
     list_response,
 )
+from tests.simulation.checks import limits
 
-FIRST, LATER = 5, 3
+FIRST, LATER = limits.BUDGET[1], limits.LATER[1]
 """Requests in the first ten seconds, and in a minute later."""
 OUTAGE = 600.0
 QUIET = 250.0

@@ -73,7 +73,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_polic
 
 @pytest.fixture(params=["plain", "eager", "uvloop"], autouse=True)
 def kind(request: pytest.FixtureRequest) -> str:
-    """Of which kind the event loop and its tasks are."""
+    """The kinds of event loops and tasks to test with."""
     if request.param == "eager" and sys.version_info < (3, 12):
         pytest.skip("tasks are never eager before Python 3.12")
     return str(request.param)
@@ -81,7 +81,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def event_loop_policy(kind: str) -> asyncio.AbstractEventLoopPolicy:
-    """What pytest-asyncio makes the loop with."""
+    """Return the event loop policy for pytest-asyncio."""
     if kind == "uvloop":
         uvloop = pytest.importorskip("uvloop")
         policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
@@ -102,7 +102,7 @@ async def test_the_loop_is_of_the_kind_that_it_should_be(kind: str) -> None:
 
 
 class Ending:
-    """Runs work in a task, and ends it one way or another when it is told to."""
+    """Runs work in a task, and ends it in one of several ways."""
 
     def __init__(self, way: Way) -> None:
         self._way: Way = way
@@ -257,7 +257,7 @@ def taken(listener: Listener) -> list[Event]:
 
 
 async def pump_on(pump: Pump, queue: DeltaQueue) -> None:
-    """Pump what is queued."""
+    """Pump all queued entries."""
     task = asyncio.create_task(_only(pump.run))
     await wait_until(lambda: not queue.fifo)
     await yield_to_loop()
@@ -462,7 +462,7 @@ async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) ->
 
 
 async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) -> None:
-    """What it waits for comes in another form than it would have."""
+    """The awaited result arrives in another form than usual."""
     listener = Listener("a stream", Mailbox(limit=1, holds=lambda _: True), BackpressureGate())
     events = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
     async with events:
@@ -568,7 +568,7 @@ async def test_the_body_of_a_snapshot(ending: Ending) -> None:
 
 
 async def test_who_takes_what_is_pending_in_one_go(ending: Ending) -> None:
-    """What was not taken before the end is there for the next."""
+    """Events that were not taken before the end are there for the next reader."""
     _, listener = stream_of(*(Added(pod(f"p-{n}", n)) for n in range(10)))
     received: list[str] = []
 

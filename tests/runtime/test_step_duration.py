@@ -39,7 +39,7 @@ BURST = 2_000
 
 
 def relisted(*after: str) -> SharedInformer:
-    """An informer of many objects, whose second list finds what is ``after``."""
+    """An informer of many objects, whose second list contains ``after``."""
     first = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
     deleted = watch_response(error_event(410, "Expired"))
     then = list_response(*after, version="20")
@@ -50,7 +50,7 @@ def relisted(*after: str) -> SharedInformer:
 
 
 async def patiently(informer: SharedInformer) -> None:
-    """Run it to the end of its second list, with an eye on each step."""
+    """Run an informer to the end of its second list, and measure each step."""
     await asyncio.sleep(0)  # to make so many objects is a step of the test's own
     asyncio.get_running_loop().slow_callback_duration = STEP
     async with running_informer(informer):
@@ -118,12 +118,12 @@ async def short_turns() -> AsyncGenerator[None]:
 
 
 def fussy(obj: KubeObject) -> bool:
-    """Takes as long as one that opens the body of a pod: some 20 us."""
+    """A filter that takes as long as one that decodes the body of a pod: about 20 µs."""
     return sum(range(2000)) > len(obj.name)
 
 
 def fussy_too(obj: KubeObject) -> bool:
-    """The same, and nothing passes."""
+    """The same filter, which matches nothing."""
     return not fussy(obj)
 
 
@@ -147,7 +147,7 @@ async def test_a_burst_of_changes_and_several_filters(
 async def test_changes_while_handlers_that_hang_have_all_of_a_list_pending(
     filtered: Callable[[KubeObject], bool] | None,
 ) -> None:
-    """What is pending has to be merged to make room, and filtered before."""
+    """Pending events must be filtered and merged to make room."""
     first = list_response(*(body(f"web-{number}", 5) for number in range(BURST)), version="10")
     then = list_response(*(body(f"web-{number}", 15) for number in range(BURST)), version="20")
     burst = [modified(f"web-{number}", 100 + number) for number in range(BURST)]

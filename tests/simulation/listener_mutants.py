@@ -21,7 +21,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import ListenerOverflow
 from tests.simulation.listeners import FilterFailed, SimulatedListener
 from tests.simulation.plan import InformerSpec
-from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.probes import ObservedInformer, ObservedMailbox, replace_attribute
 from tests.simulation.records import History
 
 
@@ -51,7 +51,8 @@ class IgnoresKeyOrder(ObservedInformer):
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
         registration = super().add_handler(handler, **options)
         if options["concurrency"] > 1:
-            vars(registration)["_caller"].lanes = UnboundedKeyConcurrency(options["concurrency"])
+            unbounded = UnboundedKeyConcurrency(options["concurrency"])
+            replace_attribute(registration.listener, "in_flight", unbounded)
         return registration
 
 
@@ -107,7 +108,7 @@ class DropsInlineHandlers(ObservedInformer):
 
     def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         super().__init__(source, spec, history)
-        vars(self._listeners)["_dispatcher"] = DroppingInlineDispatcher()
+        replace_attribute(self._listeners, "_dispatcher", DroppingInlineDispatcher())
 
 
 class StopsAfterSelfCancellation(ObservedInformer):
@@ -142,7 +143,7 @@ class HidesOverflows(ObservedInformer):
             if not isinstance(error, ListenerOverflow):
                 handler_failed(listener, error)
 
-        vars(self._reporter)["handler_failed"] = hide_overflow
+        replace_attribute(self._reporter, "handler_failed", hide_overflow)
 
 
 class OverflowsEarly(ObservedMailbox):
@@ -290,7 +291,7 @@ class IgnoresFailFast(SharedInformerFactory):
                     registration: Registration = add(handler, **terms)
                     return registration
 
-                vars(informer)["add_handler"] = add_handler
+                replace_attribute(informer, "add_handler", add_handler)
                 yield informer
 
-        vars(self)["use"] = use
+        replace_attribute(self, "use", use)

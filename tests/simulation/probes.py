@@ -39,6 +39,15 @@ from tests.simulation.records import (
 )
 
 
+def replace_attribute(part: object, name: str, value: object) -> None:
+    """Replace an attribute of a part of the library.
+
+    An attribute that the library no longer has is an error: a planted bug would have no effect.
+    """
+    getattr(part, name)
+    setattr(part, name, value)
+
+
 class ObservedState(ListWatchState):
     """A state machine that records each transition."""
 
@@ -201,7 +210,7 @@ class ObservedInformer(SharedInformer):
             on_error=self._record_problem,
         )
         self._reflector = self.make_reflector(source, self.make_state(spec, history))
-        vars(self._listeners)["make_mailbox"] = self._make_mailbox
+        replace_attribute(self._listeners, "make_mailbox", self._make_mailbox)
         self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
         self.spec = spec
         self.listeners: list[Observable] = []

@@ -88,12 +88,19 @@ def check_informer_types(informers: SharedInformerFactory) -> None:
     assert_type(informers.informer("services", model=Service), SharedInformer[Service])
     assert_type(informers.informer("pods", convert=names), SharedInformer[str])
     informers.informer("pods", model=Pod, indexers={"node": node_of})
+    assert_type(
+        informers.informer("pods", model=Pod, namespace="web", page_size=50), SharedInformer[Pod]
+    )
+    assert_type(informers.informer("pods", labels="app=shop", resync=30), SharedInformer)
+    informers.informer("pods", page_size="50")  # type: ignore[call-overload] # pyright: ignore[reportArgumentType,reportCallIssue]
+    informers.informer("pods", pagesize=50)  # type: ignore[call-overload] # pyright: ignore[reportCallIssue]
     informers.informer("pods", convert=names, indexers={"l": label_index(), "n": field("spec.x")})
     informers.informer("pods", indexers={"node": node_of})  # type: ignore[dict-item] # pyright: ignore[reportArgumentType,reportCallIssue]
 
 
 def check_single_informer_types(source: ListerWatcher) -> None:
     assert_type(SharedInformer(source), SharedInformer[KubeObject])
+    assert_type(SharedInformer(source, resync=30), SharedInformer[KubeObject])
     assert_type(SharedInformer(source, shape=Shape.of(model=Pod)), SharedInformer[Pod])
     assert_type(SharedInformer(source, shape=Shape.of(convert=names)), SharedInformer[str])
 

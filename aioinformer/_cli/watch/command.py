@@ -129,7 +129,7 @@ async def _wait_synced(
 
 
 def _format_progress(progress: ListProgress) -> str:
-    """Return the number of items received, and of all items if the server tells."""
+    """Return the number of items received, and of all items if known."""
     if progress.total is None:
         return f"{progress.items:,} item{'s' if progress.items > 1 else ''} so far"
     share = progress.items / progress.total

@@ -57,7 +57,7 @@ class ListProgress:
 
     items: int = 0
     total: int | None = None
-    """The number of all items. The server tells it for a list of several pages without
+    """The number of all items. The server sends it for a list of several pages without
     selectors."""
 
     def start(self) -> None:

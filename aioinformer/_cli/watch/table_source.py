@@ -121,8 +121,8 @@ class TableListerWatcher:
     def watch_lists(self) -> bool:
         """False, so that a WatchList is never requested. kubectl requests none either.
 
-        A LIST tells the number of items to come. A server without WatchList would also let the
-        user wait for half a minute until the informer falls back to LIST.
+        A LIST response has the number of remaining items. A server without WatchList would also let
+        the user wait for half a minute until the informer falls back to LIST.
         """
         return False
 

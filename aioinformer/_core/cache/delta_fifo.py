@@ -55,8 +55,8 @@ class DeltaFIFO:
         self._latest_deltas: dict[ObjectKey, Delta] = {}
         """The last delta of each object among the indexed entries."""
         self._indexed = 0
-        """How many of the oldest entries are indexed. Only a deletion needs the index, so a queue
-        without deletions indexes nothing."""
+        """The number of oldest entries that are indexed. Only a deletion needs the index, so a
+        queue without deletions indexes nothing."""
         self._bytes = 0
         self._queued_replaces = 0
         self._replace_in_progress = False

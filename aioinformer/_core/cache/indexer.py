@@ -319,7 +319,7 @@ class StagedReplacement:
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
-        """Why excluded objects of the list remove cached ones, by key."""
+        """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
 
     @property

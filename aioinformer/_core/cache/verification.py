@@ -18,10 +18,10 @@ from aioinformer._core.objects.stored import ExcludedObject
 __all__ = ["Comparison", "Difference", "Verification"]
 
 Difference: TypeAlias = Literal["missing", "surplus", "uid", "version", "content"]
-"""How the cache differs from the server. ``missing``: the cache lacks an object that the server
-has. ``surplus``: the server lacks an object that the cache has. ``uid``: the cache has another
-object of that name. ``version``: the cache has another version. ``content``: equal versions have
-different contents."""
+"""The kinds of differences between cache and server. ``missing``: the cache lacks an object that
+the server has. ``surplus``: the server lacks an object that the cache has. ``uid``: the cache has
+another object of that name. ``version``: the cache has another version. ``content``: equal versions
+have different contents."""
 
 MAX_SHOWN = 5
 """Differences that ``str()`` of a verification lists."""
@@ -34,12 +34,12 @@ class Verification:
     resource_version: str
     """The version of both states."""
     objects: int
-    """How many objects the server has, without those that ``transform=`` drops."""
+    """The number of the server's objects, without those that ``transform=`` drops."""
     differences: Mapping[ObjectKey, Difference] = field(default_factory=dict[ObjectKey, Difference])
     """The differences by key."""
     rejected: int = 0
-    """How many objects were not compared because their newest version was rejected. The cache keeps
-    the previous versions, and ``health.rejected`` lists the objects."""
+    """The number of objects that were not compared because their newest version was rejected. The
+    cache keeps the previous versions, and ``health.rejected`` lists the objects."""
 
     def __bool__(self) -> bool:
         return not self.differences

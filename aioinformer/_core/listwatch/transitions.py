@@ -85,7 +85,7 @@ class Wait(Enum):
 
 
 class Ending(Enum):
-    """How well a request ended."""
+    """The kind of a request's end, which decides the next wait and the health."""
 
     CONTINUED = auto()
     """The request did its part. The next request completes the same work and needs no token of

@@ -46,7 +46,8 @@ from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
-from aioinformer.errors import NotRunning, SyncTimeout, UsageError
+from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["Controller"]
 
@@ -298,17 +299,17 @@ class Controller:
             SyncTimeout: the time is over. The error names the informers and the reasons.
             NotRunning: the controller ended before.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                await self._controller_run.synced.wait()
-        except TimeoutError:
-            informers = [each.informer for each in self._sources]
-            reasons = {each.name: str(each.health) for each in informers if not each.synced}
-            raise SyncTimeout(timeout or 0.0, reasons or {self.name: str(self.health)}) from None
+        async with sync_timeout(timeout, self._describe_unsynced):
+            await self._controller_run.synced.wait()
         if self._workers.halted:
             raise NotRunning(
                 f"the controller {self.name} has ended"
             ) from self._controller_run.error
+
+    def _describe_unsynced(self) -> dict[str, str]:
+        informers = [each.informer for each in self._sources]
+        reasons = {each.name: str(each.health) for each in informers if not each.synced}
+        return reasons or {self.name: str(self.health)}
 
     # -- running -------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ a plain handler stays plain and an async one stays async.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from difflib import get_close_matches
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -244,6 +243,8 @@ def _check_methods(handler: object, name: str) -> None:
     missing = [each for each in METHODS if getattr(handler, each, None) is None]
     for method in dir(type(handler)):
         if method.startswith("on_") and method not in METHODS:
+            from difflib import get_close_matches  # rarely needed
+
             for meant in get_close_matches(method, missing, n=1, cutoff=0.8):
                 raise TypeError(
                     f"{name} has {method}, which is never called: rename it if {meant} is meant"

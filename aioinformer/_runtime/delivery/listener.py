@@ -25,7 +25,8 @@ from weakref import ReferenceType
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
+from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer.errors import ListenerOverflow, NotRunning
 
 __all__ = ["BackpressureGate", "CallTimes", "Listener", "Statistics", "loop_time"]
 
@@ -400,11 +401,8 @@ class Listener:
             SyncTimeout: not within that time.
             NotRunning: the listener was removed or its informer ended before.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                await self._synced.wait()
-        except TimeoutError:
-            raise SyncTimeout(timeout or 0.0, {self.name: self._describe()}) from None
+        async with sync_timeout(timeout, lambda: {self.name: self._describe()}):
+            await self._synced.wait()
         if not self.synced:
             raise NotRunning(f"{self.name} ended before it was synced") from self.failure
 

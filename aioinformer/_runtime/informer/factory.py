@@ -54,7 +54,7 @@ CANCEL_GRACE = 1.0
 
 
 class Source(Protocol):
-    """Where informers list and watch: a ``Client``, or a cluster in memory."""
+    """A source of lists and watches for informers: a ``Client``, or a cluster in memory."""
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str

@@ -243,7 +243,7 @@ class SharedInformer(Generic[T]):
         return self._listeners.add_handler(compile_handler(handler), options)
 
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
-        """Decorator: call ``function(obj, *, initial)`` for each object that is new.
+        """Register ``function(obj, *, initial)`` for each new object; a decorator.
 
         Each decorated function is a handler of its own: two of them don't wait for each other.
         Raises a TypeError if ``function`` is no function of these arguments.
@@ -252,12 +252,12 @@ class SharedInformer(Generic[T]):
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
-        """Decorator: call ``function(old, new, *, resync)`` for each change."""
+        """Register ``function(old, new, *, resync)`` for each change; a decorator."""
         self._listeners.add_handler(compile_method("on_update", function), HandlerOptions())
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
-        """Decorator: call ``function(obj, *, reason)`` for each deleted object."""
+        """Register ``function(obj, *, reason)`` for each deleted object; a decorator."""
         self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
         return function
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import Any, Self, TypedDict
 
 from aioinformer._core.codec.watch_decoder import LINE_CAP
@@ -56,6 +55,8 @@ class ReflectorOptions:
         names = [each.name for each in fields(self)]
         for name in keywords:
             if name not in names:
+                from difflib import get_close_matches  # rarely needed
+
                 close = get_close_matches(name, names, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise TypeError(f"there is no option {name!r}{hint}")

@@ -47,16 +47,16 @@ class Health:
     rejections: int = 0
     """The number of rejected objects."""
     unconverted: int = 0
-    """How many times ``convert=`` has raised. It is called at every access."""
+    """The number of times that ``convert=`` has raised. Every access calls ``convert=``."""
     fresh: float | None = None
     """Seconds since the server last proved that the cache is up to date, by the end of a list, an
     event or a bookmark; ``None`` before the first proof. Bookmarks arrive about once a minute, so
     that up to 75 s are normal. A server without bookmarks may send nothing for as long as nothing
     changes."""
     strategy: Literal["watchlist", "list"] = "list"
-    """How the whole state is, or was last, read."""
+    """The kind of request by which the whole state is, or was last, read."""
     rewinds: int = 0
-    """How many times the server has gone back in time (restored from a backup)."""
+    """The number of times that the server has gone back in time (restored from a backup)."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""

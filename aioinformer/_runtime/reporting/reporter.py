@@ -75,7 +75,7 @@ class InformerReporter:
         self.trace: InformerTrace = make_informer_trace(tracing, self.label, resource)
         """The spans of the requests; a call never raises."""
         self.rewinds = 0
-        """How many times the server has gone back in time."""
+        """The number of times that the server has gone back in time."""
         self._informer = informer
         self._on_error = on_error
         self._tracing = tracing

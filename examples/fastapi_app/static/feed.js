@@ -4,7 +4,7 @@
 // its stream. Hidden pages close their streams; otherwise a seventh tab could not load.
 
 /** Milliseconds without data after which the connection counts as lost; the server sends every second. */
-const SILENCE = 6000;
+const IDLE_TIMEOUT = 6000;
 const FIRST = 500;
 const LONGEST = 5000;
 /** Milliseconds for which a hidden page keeps its stream, since users often return from another tab at once. */
@@ -16,7 +16,7 @@ export class Feed {
     this.url = url;
     this.on = on;
     this.wait = FIRST;
-    this.heard = performance.now();
+    this.receivedAt = performance.now();
     this.source = null;
     this.again = this.leaving = 0; // timers
     document.addEventListener("visibilitychange", () => {
@@ -27,7 +27,7 @@ export class Feed {
     addEventListener("pageshow", () => this.resume()); // from the back/forward cache too
     addEventListener("online", () => this.resume());
     setInterval(() => {
-      if (this.source && performance.now() - this.heard > SILENCE) this.lost();
+      if (this.source && performance.now() - this.receivedAt > IDLE_TIMEOUT) this.lost();
     }, 1000);
     this.resume();
   }
@@ -48,12 +48,12 @@ export class Feed {
   }
 
   connect() {
-    this.heard = performance.now();
+    this.receivedAt = performance.now();
     const source = (this.source = new EventSource(this.url));
     for (const name of ["reset", "added", "updated", "deleted", "synced", "health", "failed"]) {
       source.addEventListener(name, (event) => {
         if (this.source !== source) return;
-        this.heard = performance.now();
+        this.receivedAt = performance.now();
         if (name === "reset") {
           this.wait = FIRST;
           this.on.open();
@@ -68,7 +68,7 @@ export class Feed {
 
   lost() {
     this.rest();
-    this.on.lost(this.heard);
+    this.on.lost(this.receivedAt);
     if (document.hidden) return;
     this.again = setTimeout(() => this.connect(), this.wait * (0.75 + Math.random() / 2));
     this.wait = Math.min(this.wait * 2, LONGEST);

@@ -23,7 +23,7 @@ export class Overview {
   }
 
   /** Show the status of the service, which arrives once a second. */
-  hear(health, now) {
+  receive(health, now) {
     if (this.health) this.sample(this.health, health, (now - this.at) / 1000);
     this.health = health;
     this.at = now;

@@ -47,7 +47,7 @@ new Feed("events", {
     schedule();
   },
   health(health) {
-    overview.hear(health, performance.now());
+    overview.receive(health, performance.now());
     for (const { of } of health.informers) if (!tabs.has(of)) addTab(of);
     schedule();
   },

@@ -56,12 +56,14 @@ async def send(lane: ReflectorLane, request: AnyRequest, *, lasting: float = 0.0
     return sent
 
 
-async def fail(traffic: RequestScheduler, error: FetchError, request: AnyRequest = FIRST) -> float:
+async def fail(
+    scheduler: RequestScheduler, error: FetchError, request: AnyRequest = FIRST
+) -> float:
     """Send a request that fails with this error and return the time of sending."""
     sent: list[float] = []
 
     async def attempt() -> None:
-        async with traffic.create_lane().acquire(request):
+        async with scheduler.create_lane().acquire(request):
             sent.append(now())
             raise error
 
@@ -82,19 +84,19 @@ def busy(seconds: float) -> FetchError:
     return server_error(Status(429, retry_after=seconds))
 
 
-# -- places ------------------------------------------------------------------------------------
+# -- slots ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
 def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler()
+        scheduler = RequestScheduler()
         return await at_once(
-            [send(traffic.create_lane(), request_, lasting=5.0) for _ in range(20)]
+            [send(scheduler.create_lane(), request_, lasting=5.0) for _ in range(20)]
         )
 
     sent = simulated(story)
-    # A list keeps its place for a moment more, for its next page.
+    # A list keeps its slot for a moment more, for its next page.
     step = 5.0 + (PAGE_SLOT_SECONDS if request_ is FIRST else 0.0)
     assert sorted(sent) == pytest.approx([0.0] * 8 + [step] * 8 + [2 * step] * 4)
 
@@ -102,9 +104,9 @@ def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> Non
 @pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
 def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1))
+        scheduler = RequestScheduler(Limits(lists=1))
         return await at_once(
-            [send(traffic.create_lane(), request_, lasting=5.0) for _ in range(20)]
+            [send(scheduler.create_lane(), request_, lasting=5.0) for _ in range(20)]
         )
 
     assert simulated(story) == [0.0] * 20
@@ -112,22 +114,22 @@ def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> N
 
 def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() -> None:
     async def story() -> list[object]:
-        traffic = RequestScheduler(Limits(lists=1))
-        lane = traffic.create_lane()
-        await send(lane, FIRST)  # keeps its place for a next page
-        held = traffic.initial_lists
+        scheduler = RequestScheduler(Limits(lists=1))
+        lane = scheduler.create_lane()
+        await send(lane, FIRST)  # keeps its slot for a next page
+        held = scheduler.initial_lists
         await send(lane, LOOKUP)
-        return [held, traffic.initial_lists, await send(traffic.create_lane(), FIRST)]
+        return [held, scheduler.initial_lists, await send(scheduler.create_lane(), FIRST)]
 
     assert simulated(story) == [1, 0, 0.0]
 
 
 def test_places_go_to_those_who_came_first() -> None:
     async def story() -> list[int]:
-        traffic, order = RequestScheduler(Limits(lists=2)), list[int]()
+        scheduler, order = RequestScheduler(Limits(lists=2)), list[int]()
 
         async def one(number: int) -> None:
-            async with traffic.create_lane().acquire(WATCH_LIST):
+            async with scheduler.create_lane().acquire(WATCH_LIST):
                 order.append(number)
                 await asyncio.sleep(1.0)
 
@@ -143,10 +145,10 @@ def test_places_go_to_those_who_came_first() -> None:
 
 def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
     async def story() -> tuple[float, int]:
-        traffic = RequestScheduler(Limits(lists=1))
+        scheduler = RequestScheduler(Limits(lists=1))
 
         async def stream() -> None:
-            lane = traffic.create_lane()
+            lane = scheduler.create_lane()
             async with lane.acquire(WATCH_LIST):
                 await asyncio.sleep(2.0)
                 lane.release_list_slot()
@@ -155,10 +157,10 @@ def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
 
         streaming = asyncio.create_task(stream())
         await asyncio.sleep(0)
-        sent = await send(traffic.create_lane(), WATCH_LIST)
+        sent = await send(scheduler.create_lane(), WATCH_LIST)
         streaming.cancel()
         await asyncio.wait([streaming])
-        return sent, traffic.initial_lists
+        return sent, scheduler.initial_lists
 
     assert simulated(story) == (2.0, 0)
 
@@ -167,10 +169,10 @@ def test_the_pages_of_a_list_keep_its_place() -> None:
     """Otherwise every page of one list would let another begin."""
 
     async def story() -> tuple[list[float], float]:
-        traffic = RequestScheduler(Limits(lists=1))
+        scheduler = RequestScheduler(Limits(lists=1))
 
         async def pages() -> list[float]:
-            lane = traffic.create_lane()
+            lane = scheduler.create_lane()
             sent = [await send(lane, FIRST, lasting=1.0)]
             for _ in range(3):
                 await asyncio.sleep(PAGE_SLOT_SECONDS / 2)
@@ -180,21 +182,21 @@ def test_the_pages_of_a_list_keep_its_place() -> None:
 
         paging = asyncio.create_task(pages())
         await asyncio.sleep(0.1)
-        other = await send(traffic.create_lane(), FIRST)
+        other = await send(scheduler.create_lane(), FIRST)
         return await paging, other
 
     pages, other = simulated(story)
     assert pages == pytest.approx([0.0, 1.5, 3.0, 4.5, 5.5])
-    assert other == pytest.approx(5.5)  # the watch after the last page gave the place back
+    assert other == pytest.approx(5.5)  # the watch after the last page gave the slot back
 
 
 def test_the_watch_after_a_list_frees_the_slot_of_the_list() -> None:
     async def story() -> float:
-        traffic = RequestScheduler(Limits(lists=1))
-        lane = traffic.create_lane()
+        scheduler = RequestScheduler(Limits(lists=1))
+        lane = scheduler.create_lane()
         await send(lane, FIRST)
         async with lane.acquire(WATCH):
-            return await send(traffic.create_lane(), FIRST)
+            return await send(scheduler.create_lane(), FIRST)
 
     assert simulated(story) == 0.0
 
@@ -203,31 +205,34 @@ def test_the_end_of_a_watch_list_frees_no_slot_of_a_list_on_the_same_lane() -> N
     """A verification lists while the reflector watches."""
 
     async def story() -> int:
-        traffic = RequestScheduler(Limits(lists=2))
-        lane = traffic.create_lane()
+        scheduler = RequestScheduler(Limits(lists=2))
+        lane = scheduler.create_lane()
         async with lane.acquire(WATCH_LIST), lane.acquire(FIRST):
             lane.release_list_slot()
-            return traffic.initial_lists
+            return scheduler.initial_lists
 
     assert simulated(story) == 1
 
 
 def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1))
-        return [await send(traffic.create_lane(), FIRST), await send(traffic.create_lane(), FIRST)]
+        scheduler = RequestScheduler(Limits(lists=1))
+        return [
+            await send(scheduler.create_lane(), FIRST),
+            await send(scheduler.create_lane(), FIRST),
+        ]
 
     assert simulated(story) == [0.0, PAGE_SLOT_SECONDS]
 
 
 def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None:
     async def story() -> tuple[float, int]:
-        traffic = RequestScheduler(Limits(lists=1))
-        dripping = asyncio.create_task(send(traffic.create_lane(), FIRST, lasting=1000.0))
+        scheduler = RequestScheduler(Limits(lists=1))
+        dripping = asyncio.create_task(send(scheduler.create_lane(), FIRST, lasting=1000.0))
         await asyncio.sleep(0)
-        sent = await send(traffic.create_lane(), WATCH_LIST)
+        sent = await send(scheduler.create_lane(), WATCH_LIST)
         await dripping
-        return sent, traffic.initial_lists
+        return sent, scheduler.initial_lists
 
     assert simulated(story) == (60.0, 0)
 
@@ -235,11 +240,11 @@ def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None
 @pytest.mark.parametrize("error", [LOST, RuntimeError("a bug"), asyncio.CancelledError()])
 def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None:
     async def story() -> int:
-        traffic = RequestScheduler(Limits(lists=1))
+        scheduler = RequestScheduler(Limits(lists=1))
         with pytest.raises(type(error)):
-            async with traffic.create_lane().acquire(FIRST):
+            async with scheduler.create_lane().acquire(FIRST):
                 raise error
-        return traffic.initial_lists
+        return scheduler.initial_lists
 
     assert simulated(story) == 0
 
@@ -250,8 +255,8 @@ def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None
 @pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
 def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyRequest) -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1000))
-        return await at_once([send(traffic.create_lane(), request_) for _ in range(45)])
+        scheduler = RequestScheduler(Limits(lists=1000))
+        return await at_once([send(scheduler.create_lane(), request_) for _ in range(45)])
 
     sent = sorted(simulated(story))
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 41)])
@@ -259,10 +264,10 @@ def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyReques
 
 def test_tokens_go_to_those_who_came_first() -> None:
     async def story() -> list[float]:
-        traffic, line = RequestScheduler(Limits(lists=1000)), list[asyncio.Task[float]]()
+        scheduler, line = RequestScheduler(Limits(lists=1000)), list[asyncio.Task[float]]()
         for number in range(30):
             request: AnyRequest = RELIST if number % 3 == 0 else REWATCH
-            line.append(asyncio.create_task(send(traffic.create_lane(), request)))
+            line.append(asyncio.create_task(send(scheduler.create_lane(), request)))
             await asyncio.sleep(0.001)
         return [await each for each in line]
 
@@ -273,19 +278,19 @@ def test_tokens_go_to_those_who_came_first() -> None:
 
 def test_what_follows_a_success_takes_no_token() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler()
-        await at_once([send(traffic.create_lane(), REWATCH) for _ in range(5)])
+        scheduler = RequestScheduler()
+        await at_once([send(scheduler.create_lane(), REWATCH) for _ in range(5)])
         requests: list[AnyRequest] = [FIRST, PAGE, WATCH] * 10
-        return await at_once([send(traffic.create_lane(), each) for each in requests])
+        return await at_once([send(scheduler.create_lane(), each) for each in requests])
 
     assert simulated(story)[:3] == [0.0, 0.0, 0.0]
 
 
 def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1000))
-        await fail(traffic, LOST)
-        return await at_once([fail(traffic, LOST) for _ in range(24)])
+        scheduler = RequestScheduler(Limits(lists=1000))
+        await fail(scheduler, LOST)
+        return await at_once([fail(scheduler, LOST) for _ in range(24)])
 
     sent = sorted(simulated(story))
     assert sent[:4] == [0.0] * 4  # the first one was let through before anybody knew
@@ -294,10 +299,10 @@ def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
 
 def test_first_requests_are_free_again_once_the_server_has_answered() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1000))
-        await fail(traffic, LOST)
-        await send(traffic.create_lane(), REWATCH)
-        return await at_once([send(traffic.create_lane(), FIRST) for _ in range(25)])
+        scheduler = RequestScheduler(Limits(lists=1000))
+        await fail(scheduler, LOST)
+        await send(scheduler.create_lane(), REWATCH)
+        return await at_once([send(scheduler.create_lane(), FIRST) for _ in range(25)])
 
     assert simulated(story) == [0.0] * 25
 
@@ -306,29 +311,29 @@ def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
     """A long list would come to no end if each of its pages went behind five hundred restarts."""
 
     async def story() -> list[float]:
-        traffic = RequestScheduler()
-        await fail(traffic, LOST)
+        scheduler = RequestScheduler()
+        await fail(scheduler, LOST)
         requests: list[AnyRequest] = [WATCH, PAGE] * 4
-        return await at_once([send(traffic.create_lane(), each) for each in requests])
+        return await at_once([send(scheduler.create_lane(), each) for each in requests])
 
     assert simulated(story) == [0.0] * 8
 
 
 def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler(Limits(lists=1))
+        scheduler = RequestScheduler(Limits(lists=1))
 
         async def hold() -> None:
-            async with traffic.create_lane().acquire(WATCH_LIST):
+            async with scheduler.create_lane().acquire(WATCH_LIST):
                 await asyncio.sleep(1.0)
 
         holding = asyncio.create_task(hold())
         await asyncio.sleep(0)
-        line = [asyncio.create_task(send(traffic.create_lane(), WATCH_LIST)) for _ in range(25)]
+        line = [asyncio.create_task(send(scheduler.create_lane(), WATCH_LIST)) for _ in range(25)]
         await asyncio.sleep(0)
-        await fail(traffic, LOST, WATCH)
-        await send(traffic.create_lane(), WATCH)
-        assert not traffic.limiter.failing
+        await fail(scheduler, LOST, WATCH)
+        await send(scheduler.create_lane(), WATCH)
+        assert not scheduler.limiter.failing
         await holding
         return [await each for each in line]
 
@@ -339,17 +344,17 @@ def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> No
 
 def test_an_error_inside_an_answer_counts() -> None:
     async def story() -> bool:
-        traffic = RequestScheduler()
+        scheduler = RequestScheduler()
 
         async def broken() -> None:
-            lane = traffic.create_lane()
+            lane = scheduler.create_lane()
             async with lane.acquire(WATCH):
                 lane.record_response()
                 raise LOST
 
         with pytest.raises(ConnectionLost):
             await broken()
-        return traffic.limiter.failing
+        return scheduler.limiter.failing
 
     assert simulated(story)
 
@@ -359,8 +364,8 @@ def test_an_error_inside_an_answer_counts() -> None:
 
 def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_afterwards() -> None:
     async def story() -> dict[str, list[float]]:
-        traffic = RequestScheduler(Limits(lists=1000))
-        await fail(traffic, busy(3.0))
+        scheduler = RequestScheduler(Limits(lists=1000))
+        await fail(scheduler, busy(3.0))
         requests: dict[str, AnyRequest] = {
             "first": FIRST,
             "page": PAGE,
@@ -368,7 +373,7 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
             "again": REWATCH,
         }
         line = {
-            name: [asyncio.create_task(send(traffic.create_lane(), each)) for _ in range(10)]
+            name: [asyncio.create_task(send(scheduler.create_lane(), each)) for _ in range(10)]
             for name, each in requests.items()
         }
         return {name: sorted([await each for each in tasks]) for name, tasks in line.items()}
@@ -382,12 +387,12 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
 
 def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
     async def story() -> list[float]:
-        traffic = RequestScheduler()
-        await fail(traffic, busy(3.0))
+        scheduler = RequestScheduler()
+        await fail(scheduler, busy(3.0))
         requests: list[AnyRequest] = [WATCH, REWATCH]
-        line = [asyncio.create_task(send(traffic.create_lane(), each)) for each in requests]
+        line = [asyncio.create_task(send(scheduler.create_lane(), each)) for each in requests]
         await asyncio.sleep(2.0)
-        traffic.record_failure(busy(10.0))
+        scheduler.record_failure(busy(10.0))
         return [await each for each in line]
 
     assert simulated(story) == [12.0, 12.0]
@@ -395,9 +400,9 @@ def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
 
 def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        traffic = RequestScheduler()
+        scheduler = RequestScheduler()
         for seconds in (3.0, 5.0):
-            traffic.record_failure(busy(seconds))
+            scheduler.record_failure(busy(seconds))
 
     with caplog.at_level("INFO", logger="aioinformer.traffic"):
         simulated(story)
@@ -414,15 +419,15 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
     """Each second one goes, at every kind of wait; the others are sent as if it had never been."""
 
     async def story(leaving: bool) -> list[float]:
-        traffic = RequestScheduler(Limits(lists=4))
+        scheduler = RequestScheduler(Limits(lists=4))
         kinds: list[AnyRequest] = [RELIST, REWATCH, FIRST]
-        await fail(traffic, busy(2.0))
+        await fail(scheduler, busy(2.0))
         staying = [
-            asyncio.create_task(send(traffic.create_lane(), kinds[n % 3], lasting=0.1))
+            asyncio.create_task(send(scheduler.create_lane(), kinds[n % 3], lasting=0.1))
             for n in range(60)
         ]
         others = [
-            asyncio.create_task(send(traffic.create_lane(), kinds[n % 3]))
+            asyncio.create_task(send(scheduler.create_lane(), kinds[n % 3]))
             for n in range(60 * leaving)
         ]
         for number, task in enumerate(others):
@@ -432,7 +437,7 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
         await asyncio.wait(others) if others else None
         sent = sorted([await each for each in staying])
         await asyncio.sleep(PAGE_SLOT_SECONDS)
-        assert (traffic.waiting, traffic.initial_lists) == (0, 0)
+        assert (scheduler.waiting, scheduler.initial_lists) == (0, 0)
         return sent
 
     alone = run(story(leaving=False), seed=seed, horizon=10_000)
@@ -442,13 +447,13 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
 
 def test_the_head_of_the_line_may_go() -> None:
     async def story() -> tuple[list[float], int]:
-        traffic = RequestScheduler(Limits(restarts=1.0, burst=1))
-        line = [asyncio.create_task(send(traffic.create_lane(), REWATCH)) for _ in range(5)]
+        scheduler = RequestScheduler(Limits(restarts=1.0, burst=1))
+        line = [asyncio.create_task(send(scheduler.create_lane(), REWATCH)) for _ in range(5)]
         await asyncio.sleep(0.5)
         line[1].cancel()  # it sleeps until its token is there
         line[3].cancel()  # it stands behind it
         await asyncio.wait(line)
-        return [each.result() for each in line if not each.cancelled()], traffic.waiting
+        return [each.result() for each in line if not each.cancelled()], scheduler.waiting
 
     sent, waiting = run(story(), seed=1, order="fifo", horizon=100)
     assert sent == pytest.approx([0.0, 1.0, 2.0])
@@ -460,13 +465,13 @@ def test_the_head_of_the_line_may_go() -> None:
 
 def test_the_state_shows_in_the_repr() -> None:
     async def story() -> list[str]:
-        traffic = RequestScheduler(Limits(lists=1))
-        lane, shown = traffic.create_lane(), [repr(traffic)]
+        scheduler = RequestScheduler(Limits(lists=1))
+        lane, shown = scheduler.create_lane(), [repr(scheduler)]
         async with lane.acquire(FIRST):
-            waiting = asyncio.create_task(send(traffic.create_lane(), FIRST))
+            waiting = asyncio.create_task(send(scheduler.create_lane(), FIRST))
             await asyncio.sleep(0)
-            traffic.record_failure(LOST)
-            shown.append(repr(traffic))
+            scheduler.record_failure(LOST)
+            shown.append(repr(scheduler))
             lane.record_response()
         shown.append(repr(lane))
         await send(lane, WATCH)

@@ -1,4 +1,4 @@
-"""What arrived and has not yet been applied."""
+"""The queue of received deltas that are not applied yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.builders import added, deleted, delta, key, pod, updated
 
 
 def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
-    """Everything that can be popped."""
+    """Pop all entries."""
     entries: list[QueueEntry] = []
     while (entry := fifo.pop()) is not None:
         entries.append(entry)
@@ -34,7 +34,7 @@ def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
 
 
 def test_changes_are_popped_in_order_of_arrival_across_keys() -> None:
-    """client-go since 1.36; by key, as before, the cache would not be a past state."""
+    """As in client-go since 1.36; popped by key, the cache would be no past state of the server."""
     fifo = DeltaFIFO()
     a1, b1, a2, b2 = pod("a", rv="1"), pod("b", rv="2"), pod("a", rv="3"), pod("b", rv="4")
     fifo.add(a1)
@@ -82,7 +82,7 @@ def test_push_takes_what_the_wire_made() -> None:
 
 
 def test_updates_of_one_object_are_not_merged() -> None:
-    """Merging is a mailbox's business: the cache is to be every past state."""
+    """Mailboxes merge; the queue doesn't, so that the cache passes through every state."""
     fifo = DeltaFIFO()
     for rv in ("1", "2", "3"):
         fifo.update(pod("a", rv=rv))
@@ -146,7 +146,7 @@ def test_the_deletion_of_something_queued_is_kept() -> None:
 
 
 def test_a_deletion_behind_a_state_is_kept_whatever_is_known() -> None:
-    """What will be known once the state is applied, nobody knows yet."""
+    """Until the state is applied, the keys that will be known can't be determined."""
     fifo = DeltaFIFO(known=())
     fifo.replace([pod("a")], "5")
     fifo.delete(pod("a", rv="6"))
@@ -327,7 +327,7 @@ def test_the_repr_shows_entries_and_bytes() -> None:
 
 
 class Model:
-    """The queue as a plain list, its rules spelt out by walking it."""
+    """A model of the queue: a plain list, whose rules walk the list."""
 
     def __init__(self, known: Container[ObjectKey] | None) -> None:
         self.entries: list[QueueEntry] = []

@@ -39,7 +39,7 @@ from tests.core.builders import (
 
 
 def by_node(obj: KubeObject) -> str:
-    """Raises for a node that is called so."""
+    """Index by node; raise for a node of one name."""
     node: str = obj["spec"]["nodeName"]
     if node == "raise":
         raise ValueError(f"no such node, in {obj.name} at {obj.resource_version}")
@@ -47,7 +47,7 @@ def by_node(obj: KubeObject) -> str:
 
 
 def applied(indexer: Indexer, *deltas: Delta) -> list[Event]:
-    """What listeners hear of these changes."""
+    """Apply changes and return their events."""
     events: list[Event] = []
     for each in deltas:
         assert indexer.apply(each, events) is None
@@ -55,7 +55,7 @@ def applied(indexer: Indexer, *deltas: Delta) -> list[Event]:
 
 
 def relisted(indexer: Indexer, objects: Iterable[KubeObject], rv: str = "100") -> list[Event]:
-    """What listeners hear of a new state."""
+    """Apply a new state and return its events."""
     replacement = indexer.replace(replaced(objects, rv))
     finish(replacement)
     events = replacement.commit()
@@ -82,7 +82,7 @@ def held(indexer: Indexer) -> dict[str, str]:
 
 
 def nodes(indexer: Indexer) -> dict[str, set[ObjectKey]]:
-    """The keys in the index by node; what it files is what is held."""
+    """Return the keys in the index by node, after checking that its objects are the cached ones."""
     state = indexer.state
     buckets = state.indexes["node"].buckets
     assert all(state.objects[key] is obj for each in buckets.values() for key, obj in each.items())
@@ -128,7 +128,7 @@ def test_what_is_present_is_deleted_in_the_state_that_the_server_sent() -> None:
 
 
 def test_the_deletion_of_what_is_absent_is_no_event() -> None:
-    """client-go tells it; a listener that never heard of the object has nothing to delete."""
+    """client-go delivers it; a listener that never received the object has nothing to delete."""
     indexer = holding()
 
     assert applied(indexer, deleted(pod("a", rv="11"))) == []
@@ -137,7 +137,7 @@ def test_the_deletion_of_what_is_absent_is_no_event() -> None:
 
 @pytest.mark.parametrize("kind", ["Added", "Updated"])
 def test_a_re_created_object_is_a_deletion_and_an_addition(kind: DeltaKind) -> None:
-    """client-go tells one update across two uids."""
+    """client-go delivers one update across two uids."""
     old, new = pod("a", rv="1", uid="first"), pod("a", rv="11", uid="second")
     indexer = holding(old)
 
@@ -280,7 +280,7 @@ def test_a_deletion_ends_the_rejection(*, known: bool) -> None:
 
 
 def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> None:
-    """The queue in front asks what is known; dropped there, it would be rejected for ever."""
+    """If the queue dropped the deletion as unknown, the object would be rejected for ever."""
     indexer = holding()
     fifo = DeltaFIFO(indexer)
     indexer.apply(added(pod("a", rv="11", node="raise")), [])
@@ -375,7 +375,7 @@ def test_a_relist_tells_a_re_created_object_as_deletion_and_addition() -> None:
 
 
 def test_a_relist_at_an_older_version_still_tells_what_differs() -> None:
-    """A server that was set back: versions are not compared, only told apart."""
+    """After a restore of the server, versions are only compared for equality."""
     new, old = pod("a", rv="50"), pod("a", rv="7")
 
     assert relisted(holding(new), [old], rv="8") == [Updated(new, old)]
@@ -419,7 +419,7 @@ def test_the_cache_shows_the_old_state_until_the_commit() -> None:
 
 
 def test_a_reader_of_the_old_state_keeps_it_whole_while_it_is_freed() -> None:
-    """Threads may read: what they picked up must not be taken apart under them."""
+    """Threads may still read the old state, so it must stay complete."""
     objects = [pod(name, node=f"n-{name}") for name in "abcdef"]
     indexer = holding(*objects)
     reader = indexer.state
@@ -438,7 +438,7 @@ def test_a_reader_of_the_old_state_keeps_it_whole_while_it_is_freed() -> None:
 
 
 def test_steps_are_as_large_as_asked_for() -> None:
-    """The shell reads its clock between them."""
+    """The runtime reads its clock between the steps."""
     indexer = holding(*(pod(f"old-{number}") for number in range(50)))
     replacement = indexer.replace(replaced([pod(f"new-{number}") for number in range(100)]))
     steps = 0
@@ -576,7 +576,7 @@ STATES = st.dictionaries(
 def test_what_is_told_adds_up_to_what_is_held(
     operations: list[Change | dict[str, tuple[str, str]]],
 ) -> None:
-    """A listener that only knows the events holds the very objects of the cache."""
+    """A model that applies only the events holds the same objects as the cache."""
     indexer, reported = Indexer({"node": by_node}), dict[ObjectKey, KubeObject]()
     for version, operation in enumerate(operations, start=1):
         events: list[Event] = []
@@ -599,7 +599,7 @@ def test_what_is_told_adds_up_to_what_is_held(
 
 
 def receive(reported: dict[ObjectKey, KubeObject], event: Event) -> None:
-    """What a listener makes of an event, with the order of events checked."""
+    """Apply an event to a listener's view, and check the order of events."""
     match event:
         case Added(obj):
             assert obj.key not in reported
@@ -635,7 +635,7 @@ def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
 
 
 def restored(indexer: Indexer, objects: Iterable[KubeObject]) -> list[Event]:
-    """What is told when a state is read whose versions were given before."""
+    """Return the events of a state whose versions were used before."""
     replacement = indexer.replace(Replaced(list(objects), "50", rewound=True))
     finish(replacement)
     events = replacement.commit()

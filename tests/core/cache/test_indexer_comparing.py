@@ -1,4 +1,4 @@
-"""Whether a version of an object says anything new, and what that means for listeners."""
+"""The comparison of versions of an object, and the events of a change."""
 
 from __future__ import annotations
 

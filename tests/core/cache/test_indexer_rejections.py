@@ -1,4 +1,4 @@
-"""Objects that are withheld, in the cache: the last good version stays, and the rest is told."""
+"""Excluded and rejected objects: the last accepted version stays cached."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def relist(
 
 
 def held(indexer: Indexer) -> dict[str, str]:
-    """The versions of what is held; the index must say the same."""
+    """Return the cached versions, after checking that the index holds the same."""
     state = indexer.state
     filed = {
         obj.key for bucket in state.indexes["node"].buckets.values() for obj in bucket.values()
@@ -255,7 +255,7 @@ STATES = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(STATES)
 def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, str]]) -> None:
-    """Whether changes come one by one or in lists, and against a model that is a dict."""
+    """Changes one by one and in lists give the same cache as a model that is a dict."""
     indexer, server, reported = holding(), dict[str, KubeObject](), dict[ObjectKey, str]()
     good = dict[str, str]()
     for number, (name, what) in enumerate(history, 2):

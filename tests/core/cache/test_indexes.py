@@ -29,7 +29,7 @@ def test_which_labels_it_answers_for() -> None:
 
 
 def test_the_same_labels_are_the_same_function() -> None:
-    """So that two parts of a program may both ask for one informer with that index."""
+    """Two parts of a program can then request one informer with that index."""
     assert label_index("a", "b") is label_index("b", "a", "a")
     assert label_index("a") is not label_index("b")
 

@@ -1,4 +1,4 @@
-"""An index that comes late."""
+"""An index that is built over a cache in use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def holding(*objects: KubeObject) -> Indexer:
 
 
 def relist(indexer: Indexer, objects: Sequence[KubeObject], rv: str = "10") -> StagedReplacement:
-    """Staged and swapped in, but what was held before is not freed yet."""
+    """Stage and install a state, without freeing the old one."""
     replacement = indexer.replace(replaced(objects, rv))
     finish(replacement)
     replacement.commit()
@@ -48,7 +48,7 @@ def building(indexer: Indexer, function: IndexFunction = by_node) -> IndexBuild:
 
 
 def nodes(indexer: Indexer) -> dict[str, list[str]]:
-    """What it holds, sorted; and that is what is held."""
+    """Return the index's content, sorted, after checking that its objects are the cached ones."""
     state = indexer.state
     filed = state.indexes["node"].buckets
     for bucket in filed.values():
@@ -58,7 +58,7 @@ def nodes(indexer: Indexer) -> dict[str, list[str]]:
 
 
 def expected(indexer: Indexer) -> dict[str, list[str]]:
-    """What a new index would hold."""
+    """Return the content of a new index over the cached objects."""
     held = sorted(indexer.state.objects.values(), key=lambda obj: obj.name)
     return {node: [o.name for o in held if by_node(o) == node] for node in map(by_node, held)}
 
@@ -130,7 +130,7 @@ def test_a_state_that_is_swapped_in_meanwhile_is_indexed_instead() -> None:
 
 @pytest.mark.parametrize("staged", [0, 1, 3])
 def test_a_state_that_is_being_staged_is_indexed_too(staged: int) -> None:
-    """Else the index would be gone with the swap."""
+    """Otherwise the installed state would lack the index."""
     indexer = holding(*PODS)
     replacement = indexer.replace(replaced([pod("x", rv="30", node="n9"), *PODS[1:4]], "30"))
     if staged:

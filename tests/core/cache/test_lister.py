@@ -1,4 +1,4 @@
-"""Reading the cache."""
+"""Reads of the cache."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def holding(*objects: KubeObject, indexer: Indexer | None = None) -> Indexer:
 
 
 def pods(*, namespace: str | None = None) -> Lister:
-    """A reader of three pods."""
+    """Return a lister of three pods."""
     return Lister(holding(A, B, OTHER), PODS, namespace=namespace)
 
 
@@ -301,7 +301,7 @@ def test_a_relist_is_seen_whole_by_the_same_lister() -> None:
 
 
 def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() -> None:
-    """An empty answer would be taken for an empty cluster."""
+    """An empty result would look like an empty cluster."""
     indexer = Indexer({"node": node_of})
     change(indexer, added(A))
     lister = Lister(indexer, PODS)
@@ -356,7 +356,7 @@ def test_the_repr_shows_size_and_whether_it_is_synced() -> None:
 
 
 def odd() -> KubeObject:
-    """A pod with labels that are none."""
+    """Return a pod whose labels can't be read."""
     body = pod_body("odd")
     return make_object(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
 

@@ -1,4 +1,4 @@
-"""What a reader asks for, and the shortest way to it."""
+"""Queries, and the index that answers them with the fewest reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.core.builders import make_object, pod, pod_body
 
 
 def state(objects: list[KubeObject], **functions: IndexFunction) -> CacheState:
-    """One that holds these, with these indexes."""
+    """Return a cache of these objects with these indexes."""
     made = CacheState(indexes={name: Index(name, function) for name, function in functions.items()})
     for obj in objects:
         made.put(obj, None)
@@ -156,7 +156,7 @@ def test_what_the_index_has_answered_is_not_asked_again() -> None:
 
 
 def test_an_object_in_two_places_is_found_once() -> None:
-    """A thread may see it in both: where it was, and where it is."""
+    """A thread may see a moving object in its old and in its new bucket."""
     held, newer = state([A], labels=label_index("app")), pod("a", rv="2", labels={"app": "cart"})
     held.indexes["labels"].buckets["app=cart"] = {newer.key: newer}
 

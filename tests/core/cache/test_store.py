@@ -43,7 +43,7 @@ def indexed(*names: str) -> CacheState:
 
 
 def held(index: Index) -> dict[str, list[KubeObject]]:
-    """What an index holds, having checked the keys."""
+    """Return an index's content, after checking its keys."""
     for bucket in index.buckets.values():
         assert bucket, "no bucket is empty"
         assert all(obj.key == key for key, obj in bucket.items())
@@ -51,7 +51,7 @@ def held(index: Index) -> dict[str, list[KubeObject]]:
 
 
 def keys(state: CacheState, index: str) -> dict[str, set[ObjectKey]]:
-    """The keys that an index holds, whose objects are those that are held."""
+    """Return an index's keys, after checking that its objects are the cached ones."""
     found = held(state.indexes[index])
     assert all(state.objects[obj.key] is obj for objects in found.values() for obj in objects)
     return {value: {obj.key for obj in objects} for value, objects in found.items()}
@@ -103,7 +103,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one_where_nothing_moves() 
 
 
 def test_a_value_that_nothing_has_any_more_does_not_stay() -> None:
-    """client-go: values such as uids would pile up for ever."""
+    """As in client-go; values such as uids would pile up."""
     index = Index("x", by_node)
     index.move(pod("a"), (), ("1",))
     index.move(pod("a"), ("1",), ())
@@ -164,7 +164,7 @@ def test_a_new_version_is_filed_under_its_own_values_alone() -> None:
 
 
 def test_all_versions_of_an_object_have_one_key_in_memory() -> None:
-    """Else each object that was ever changed would hold its name twice: in a dict, and itself."""
+    """Otherwise each changed object would keep its name in memory twice."""
     state = indexed("node")
     old, new = pod("a", node="n1"), pod("a", rv="2", node="n2")
     state.put(old, None)
@@ -214,7 +214,7 @@ def test_nothing_has_changed_when_an_index_function_raises() -> None:
 
 
 def test_a_function_that_raises_later_for_what_it_once_filed_leaves_no_trace() -> None:
-    """It was told to give the same answer every time; the index must not rot if it doesn't."""
+    """A function must return the same values every time; if not, the index stays consistent."""
     broken: set[str] = set()
 
     def fickle(obj: KubeObject) -> str:

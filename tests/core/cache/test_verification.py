@@ -1,4 +1,4 @@
-"""Comparing a cache with the server."""
+"""Comparisons of a cache with the server."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_kind_that_items_of_a_list_lack_is_no_difference() -> None:
 
 
 def test_rejected_objects_are_left_out_and_counted() -> None:
-    """What is cached of them is older on purpose, or nothing."""
+    """The cache keeps their previous version, or nothing."""
     found = result(comparing(A, B, rejected=("a", "b", "z")), pod("a", rv="9"), pod("z"))
 
     assert found

@@ -51,7 +51,7 @@ ALL_LISTS = pytest.mark.parametrize("name", RECORDED)
 def decoded(
     pieces: list[bytes], resource: Resource = PODS, *, managed_fields: bool = True
 ) -> tuple[list[KubeObject], ListEnvelope]:
-    """What comes out of a response that arrives in ``pieces``."""
+    """Decode a response that arrives in ``pieces``."""
     decoder = ListDecoder(resource, managed_fields=managed_fields)
     objects = [obj for piece in pieces for obj in decoder.feed(piece)]
     rest, frame = decoder.close()
@@ -60,17 +60,17 @@ def decoded(
 
 
 def bodies(objects: list[KubeObject]) -> list[Any]:
-    """The JSON of each, by its own bytes."""
+    """Return the JSON of each, by its own bytes."""
     return [json.loads(obj.raw) for obj in objects]
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
-    """``data`` in pieces of ``size`` bytes."""
+    """Cut ``data`` into pieces of ``size`` bytes."""
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
 def held(decoder: ListDecoder) -> int:
-    """The bytes in its buffer."""
+    """Return the bytes in its buffer."""
     found = re.search(r"held=(\d+) B", repr(decoder))
     assert found
     return int(found[1])
@@ -348,7 +348,7 @@ def test_what_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
 
 
 def test_a_table_is_a_protocol_error_that_says_so() -> None:
-    """What kubectl asks for; a client that asked for it by mistake would cache nothing."""
+    """A client that requests tables by mistake, as kubectl does, would cache nothing."""
     with pytest.raises(ProtocolError, match="the response is a Table without items"):
         decoded([read_recording("28-list-table").body])
 
@@ -491,7 +491,7 @@ def test_what_was_decoded_is_let_go_of() -> None:
 
 
 def test_an_item_too_deep_to_decode_is_one_all_the_same() -> None:
-    """Who may write custom resources must not be able to stop those who read them."""
+    """A writer of custom resources must not be able to stop their readers."""
     deep = b"[" * 100_000 + b"]" * 100_000
     decoder = ListDecoder(PODS)
     item = b'{"metadata":{"name":"a"},"spec":' + deep + b"}"

@@ -24,7 +24,7 @@ MANAGED: list[Any] = [{"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labe
 
 
 def built(raw: bytes, *, keep: bool = False) -> KubeObject:
-    """The object in ``raw``."""
+    """Return the object in ``raw``."""
     return decode_object(PODS, decode_envelope(raw).metadata, raw, 0, len(raw), managed_fields=keep)
 
 
@@ -45,7 +45,7 @@ def test_the_managed_fields_of_metadata_are_cut_and_no_other(
 @given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
 @settings(deadline=None, max_examples=60)
 def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: JsonStyle) -> None:
-    """What is left is the bytes before and behind the cut."""
+    """The result is the bytes before and after the cut."""
     whole, cut = spelling(body), built(spelling(body)).raw
 
     at = next((n for n, (a, b) in enumerate(zip(whole, cut, strict=False)) if a != b), len(cut))
@@ -153,7 +153,7 @@ def test_an_array_before_metadata_does_not_pass_for_leading_metadata() -> None:
 
 
 def test_an_annotation_that_quotes_them_stays() -> None:
-    """What ``kubectl apply`` remembers holds a whole object as text, managedFields and all."""
+    """The annotation of ``kubectl apply`` is a whole object as text, with managedFields."""
     text = json.dumps({"metadata": {"managedFields": MANAGED}}, separators=(",", ":"))
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": text, "managedFields": "[]"}
     body = {"metadata": {"name": "a", "annotations": annotations, "managedFields": MANAGED}}

@@ -1,4 +1,4 @@
-"""What an informer keeps of each object, and what its programs see of it."""
+"""The stored and the shown form of objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def keeping(shape: Shape[Any]) -> Converter:
 
 
 def model_of(model: type[Any], obj: KubeObject) -> Any:
-    """The model that is kept, and shown."""
+    """Return the model that is kept, and shown."""
     shape = Shape.of(model=model)
     kept, view = keeping(shape)(obj), shape.view()
     assert view is not None

@@ -16,7 +16,7 @@ from tests.core.builders import make_object, pod, pod_body
 
 
 def failed(made: object, obj: KubeObject) -> str:
-    """What is wrong with a transform that returns this."""
+    """Return the error text for a transform that returns this."""
     kept = Transformer(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
     assert isinstance(kept, ExcludedObject)
     assert isinstance(kept.error, TransformFailed)

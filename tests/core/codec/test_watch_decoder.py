@@ -40,13 +40,13 @@ ALL_STREAMS = pytest.mark.parametrize("name", STREAMS)
 def decoded(
     pieces: list[bytes], resource: Resource = PODS, *, managed_fields: bool = False
 ) -> list[Delta | Bookmark]:
-    """What comes out of a stream that arrives in ``pieces``."""
+    """Decode a stream that arrives in ``pieces``."""
     splitter, decoder = LineSplitter(), EventDecoder(resource, managed_fields=managed_fields)
     return [decoder.decode(each) for piece in pieces for each in splitter.feed(piece)]
 
 
 def expected(event: dict[str, Any], *, managed_fields: bool = False) -> object:
-    """What a line of JSON says, in the form of ``shown``."""
+    """Return the content of a line of JSON, in the form of ``shown``."""
     body = copy.deepcopy(event["object"])
     metadata = body["metadata"]
     if event["type"] == "BOOKMARK":
@@ -58,7 +58,7 @@ def expected(event: dict[str, Any], *, managed_fields: bool = False) -> object:
 
 
 def shown(entry: Delta | Bookmark) -> object:
-    """An entry as plain values; the body as its bytes say."""
+    """Return an entry as plain values; the body as its bytes say."""
     if isinstance(entry, Bookmark):
         return entry.resource_version
     obj = entry.obj
@@ -458,7 +458,7 @@ def test_white_space_behind_the_object_is_no_part_of_it() -> None:
 
 
 def test_an_object_too_deep_to_decode_is_one_all_the_same() -> None:
-    """Who may write custom resources must not be able to stop those who read them."""
+    """A writer of custom resources must not be able to stop their readers."""
     deep = b"[" * 100_000 + b"]" * 100_000
     raw = b'{"metadata":{"name":"a"},"spec":' + deep + b"}"
     found = EventDecoder(PODS).decode(b'{"type":"ADDED","object":' + raw + b"}\n")

@@ -1,4 +1,4 @@
-"""Whether a resource is gone, as far as discovery tells."""
+"""The state of a resource by the answers of discovery."""
 
 from __future__ import annotations
 

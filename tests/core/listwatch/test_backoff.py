@@ -1,4 +1,4 @@
-"""How long to wait after a failure."""
+"""The waits after failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a stream that says nothing is to be given up."""
+"""The time without data after which a watch is replaced."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 
 NEVER = float("inf")
 AT_LAST = 1600.0 + DEADLINE_GRACE
-"""When a watch of 600 s that began at 1,000 s is given up in any case."""
+"""The time at which a watch of 600 s that began at 1,000 s is replaced in any case."""
 
 
 def opened(
-    habits: ServerProfile | None = None,
+    profile: ServerProfile | None = None,
     *,
     initial: bool = False,
     policy: LivenessPolicy | None = None,
 ) -> IdleTimeout:
-    """A watch of 600 s that is answered at 1,000 s."""
+    """Return a watch of 600 s that is answered at 1,000 s."""
     return IdleTimeout(
         policy or LivenessPolicy(),
-        habits or ServerProfile(),
+        profile or ServerProfile(),
         now=1000.0,
         timeout=600.0,
         initial=initial,
@@ -41,20 +41,20 @@ def once_a_minute() -> ServerProfile:
 
 
 def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
-    liveness = opened()
-    liveness.last_data = 1200.0
+    idle_timeout = opened()
+    idle_timeout.last_data = 1200.0
 
-    assert liveness.deadline == AT_LAST
-    assert not liveness.past_deadline(AT_LAST - 1.0)
-    assert liveness.past_deadline(AT_LAST)
+    assert idle_timeout.deadline == AT_LAST
+    assert not idle_timeout.past_deadline(AT_LAST - 1.0)
+    assert idle_timeout.past_deadline(AT_LAST)
 
 
 def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
-    liveness = opened()
-    liveness.last_data = 1060.0
-    liveness.record_bookmark(1060.0)
+    idle_timeout = opened()
+    idle_timeout.last_data = 1060.0
+    idle_timeout.record_bookmark(1060.0)
 
-    assert liveness.deadline == 1060.0 + 75.0
+    assert idle_timeout.deadline == 1060.0 + 75.0
 
 
 def test_it_is_remembered_across_reconnects() -> None:
@@ -62,31 +62,31 @@ def test_it_is_remembered_across_reconnects() -> None:
 
 
 def test_whatever_comes_puts_it_off() -> None:
-    liveness = opened(once_a_minute())
-    liveness.last_data = 1050.0
+    idle_timeout = opened(once_a_minute())
+    idle_timeout.last_data = 1050.0
 
-    assert liveness.deadline == 1125.0
+    assert idle_timeout.deadline == 1125.0
 
 
 @pytest.mark.parametrize("before_the_end", [0.5, 2.0, 4.9])
 def test_bookmarks_just_before_the_deadline_say_nothing(before_the_end: float) -> None:
     """Every server sends one there, however often it sends others (recording 39)."""
-    habits = ServerProfile()
-    opened(habits).record_bookmark(1600.0 - before_the_end)
+    profile = ServerProfile()
+    opened(profile).record_bookmark(1600.0 - before_the_end)
 
-    assert habits.bookmark_interval is None
+    assert profile.bookmark_interval is None
 
 
 def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
-    habits = ServerProfile()
-    liveness = opened(habits)
+    profile = ServerProfile()
+    idle_timeout = opened(profile)
     for at in range(1001, 1021):
-        liveness.last_data = float(at)
-        liveness.record_bookmark(float(at))
+        idle_timeout.last_data = float(at)
+        idle_timeout.record_bookmark(float(at))
 
-    assert habits.bookmark_interval is not None
-    assert habits.bookmark_interval < 2.0
-    assert liveness.timeout == MIN_TIMEOUT
+    assert profile.bookmark_interval is not None
+    assert profile.bookmark_interval < 2.0
+    assert idle_timeout.timeout == MIN_TIMEOUT
 
 
 def test_a_factor_of_zero_waits_for_the_deadline() -> None:
@@ -94,74 +94,74 @@ def test_a_factor_of_zero_waits_for_the_deadline() -> None:
 
 
 def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
-    liveness = opened(once_a_minute())
-    liveness.pause()
-    assert liveness.deadline == NEVER
+    idle_timeout = opened(once_a_minute())
+    idle_timeout.pause()
+    assert idle_timeout.deadline == NEVER
 
-    liveness.resume(1500.0)
+    idle_timeout.resume(1500.0)
 
-    assert liveness.deadline == 1575.0
+    assert idle_timeout.deadline == 1575.0
 
 
 def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_time_for_the_rest() -> None:
-    liveness = opened()
-    liveness.pause()
-    liveness.resume(5000.0)
+    idle_timeout = opened()
+    idle_timeout.pause()
+    idle_timeout.resume(5000.0)
 
-    assert liveness.deadline == 5000.0 + DEADLINE_GRACE
+    assert idle_timeout.deadline == 5000.0 + DEADLINE_GRACE
 
 
 def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
-    habits = once_a_minute()
-    liveness = opened(habits)
-    liveness.pause()
-    liveness.resume(1500.0)
-    liveness.record_bookmark(1500.0)
-    assert habits.bookmark_interval == 60.0
+    profile = once_a_minute()
+    idle_timeout = opened(profile)
+    idle_timeout.pause()
+    idle_timeout.resume(1500.0)
+    idle_timeout.record_bookmark(1500.0)
+    assert profile.bookmark_interval == 60.0
 
-    liveness.record_bookmark(1560.0)
+    idle_timeout.record_bookmark(1560.0)
 
-    assert habits.bookmark_interval == 60.0
+    assert profile.bookmark_interval == 60.0
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
 def test_an_initial_state_may_not_pause_for_long() -> None:
-    liveness = opened(initial=True)
-    assert liveness.deadline == 1030.0
+    idle_timeout = opened(initial=True)
+    assert idle_timeout.deadline == 1030.0
 
-    liveness.last_data = 1010.0
+    idle_timeout.last_data = 1010.0
 
-    assert liveness.deadline == 1040.0
+    assert idle_timeout.deadline == 1040.0
 
 
 def test_nor_may_it_go_on_for_ever() -> None:
     """A server that ignores sendInitialEvents sends its objects, then what changes."""
-    liveness = opened(initial=True)
-    liveness.last_data = 1299.0
+    idle_timeout = opened(initial=True)
+    idle_timeout.last_data = 1299.0
 
-    assert liveness.deadline == 1300.0
+    assert idle_timeout.deadline == 1300.0
 
 
 def test_behind_the_end_mark_it_is_a_watch() -> None:
-    liveness = opened(initial=True)
-    liveness.last_data = 1020.0
-    liveness.complete_initial_list(1020.0)
-    assert liveness.deadline == AT_LAST
+    idle_timeout = opened(initial=True)
+    idle_timeout.last_data = 1020.0
+    idle_timeout.complete_initial_list(1020.0)
+    assert idle_timeout.deadline == AT_LAST
 
-    liveness.last_data = 1080.0
-    liveness.record_bookmark(1080.0)
+    idle_timeout.last_data = 1080.0
+    idle_timeout.record_bookmark(1080.0)
 
-    assert liveness.deadline == 1080.0 + 75.0
+    assert idle_timeout.deadline == 1080.0 + 75.0
 
 
 def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:
-    liveness = opened(initial=True)
-    liveness.pause()
-    liveness.resume(2000.0)
+    idle_timeout = opened(initial=True)
+    idle_timeout.pause()
+    idle_timeout.resume(2000.0)
 
-    assert liveness.deadline == 2030.0
+    assert idle_timeout.deadline == 2030.0
 
 
 # -- the numbers ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How a request ended, as far as the next one depends on it."""
+"""The classification of every end of a request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
 
 @pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
 def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
-    """What says nothing of versions, patience or rights leaves unknown what was missed."""
+    """After an error that isn't about versions, load or rights, it is unknown what was missed."""
     assert classify(make_server_error(code, reason, phase="watch"), opened=True) is outcome
 
 

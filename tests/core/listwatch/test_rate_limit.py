@@ -1,4 +1,4 @@
-"""How often may be asked, by all informers of a client together."""
+"""The request rate that all informers of a client share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refused(code: int, retry_after: float | None = None) -> FetchError:
 
 
 def taken(bucket: Bucket, arrivals: list[float]) -> list[float]:
-    """When those who arrive then, in this order, get their tokens."""
+    """Return the times at which requests that arrive at these times get their tokens."""
     now, moments = 0.0, list[float]()
     for arrival in arrivals:
         now = max(now, arrival, bucket.ready_at)
@@ -205,5 +205,6 @@ def test_the_state_shows_in_the_repr() -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(429, 7.0), 100.0)
     assert repr(rates) == (
-        "<ServerLimiter failing failures=1 blocked until 107.000 <Bucket 20/s burst=5 ready at -inf>>"
+        "<ServerLimiter failing failures=1 blocked until 107.000 "
+        "<Bucket 20/s burst=5 ready at -inf>>"
     )

@@ -1,4 +1,4 @@
-"""What a reflector asks a server for."""
+"""The requests of a reflector."""
 
 from __future__ import annotations
 

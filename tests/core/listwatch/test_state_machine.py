@@ -1,4 +1,4 @@
-"""Where a reflector stands between the list and the watch."""
+"""The list/watch state machine of one reflector."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ from tests.core.list_watch_states import (
 
 def test_the_first_list_is_asked_for_at_any_version() -> None:
     """client-go: "0", from the server's cache."""
-    cursor = ListWatchState()
+    state = ListWatchState()
 
-    assert cursor.request == ListRequest("0", PAGE_SIZE)
-    assert cursor.resource_version == ""
+    assert state.request == ListRequest("0", PAGE_SIZE)
+    assert state.resource_version == ""
 
 
 def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
     """A limit would bypass the server's cache; an older state would go back in time."""
-    cursor = watching_state("10")
-    observe(cursor, "15")
+    state = watching_state("10")
+    observe(state, "15")
 
-    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
+    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
 
 
 def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
     """client-go's isLastSyncResourceVersionUnavailable."""
-    cursor = watching_state("10")
-    advance(cursor, Outcome.VERSION_TOO_LARGE)
+    state = watching_state("10")
+    advance(state, Outcome.VERSION_TOO_LARGE)
 
     for outcome in (
         Outcome.UNREACHABLE,
@@ -73,143 +73,143 @@ def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
         Outcome.ACCESS_DENIED,
         Outcome.EXPIRED,
     ):
-        assert advance(cursor, outcome).request == ListRequest("", PAGE_SIZE)
-    advance(cursor, cursor.finish_page("5", ""))
-    assert cursor.request == WatchRequest("5", 450), "the server was set back; so are we"
-    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("5", 0)
+        assert advance(state, outcome).request == ListRequest("", PAGE_SIZE)
+    advance(state, state.finish_page("5", ""))
+    assert state.request == WatchRequest("5", 450), "the server was set back; so are we"
+    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("5", 0)
 
 
 def test_a_page_does_not_count_as_success() -> None:
-    cursor = watching_state("10")
-    advance(cursor, Outcome.VERSION_TOO_LARGE)
-    advance(cursor, cursor.finish_page("12", "t1"))
+    state = watching_state("10")
+    advance(state, Outcome.VERSION_TOO_LARGE)
+    advance(state, state.finish_page("12", "t1"))
 
-    assert advance(cursor, Outcome.BAD_REQUEST).request == ListRequest("", PAGE_SIZE)
+    assert advance(state, Outcome.BAD_REQUEST).request == ListRequest("", PAGE_SIZE)
 
 
 def test_an_expired_watch_lists_at_its_last_version_first() -> None:
     """client-go: the cache may still have it, and an older state is no answer."""
-    cursor = watching_state("10")
+    state = watching_state("10")
 
-    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
-    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert advance(state, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert advance(state, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
 
 
 def test_pages_follow_their_tokens() -> None:
-    cursor = listing_state()
+    state = listing_state()
     tokens: list[str] = []
     for token in ("t1", "t2", "t3", ""):
-        advance(cursor, cursor.finish_page("10", token))
-        if isinstance(cursor.request, ListRequest):
-            tokens.append(cursor.request.continue_token)
+        advance(state, state.finish_page("10", token))
+        if isinstance(state.request, ListRequest):
+            tokens.append(state.request.continue_token)
 
     assert tokens == ["t1", "t2", "t3"]
-    assert cursor.phase is Phase.WATCH
+    assert state.phase is Phase.WATCH
 
 
 def test_a_page_that_failed_is_asked_for_again() -> None:
-    cursor = paging_state()
+    state = paging_state()
 
     for outcome in (Outcome.THROTTLED, Outcome.UNREACHABLE, Outcome.SERVER_ERROR):
-        assert advance(cursor, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
+        assert advance(state, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
 
 
 def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_asked_for() -> None:
     """client-go's FullListIfExpired: pages that outlive their token would never end."""
-    cursor = watching_state("10", page_size=50)
-    advance(cursor, Outcome.PROTOCOL_ERROR)
-    advance(cursor, cursor.finish_page("12", "t1"))
+    state = watching_state("10", page_size=50)
+    advance(state, Outcome.PROTOCOL_ERROR)
+    advance(state, state.finish_page("12", "t1"))
 
-    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert advance(state, Outcome.EXPIRED).request == ListRequest("10", 0)
 
 
 def test_a_whole_list_that_expires_too_is_read_consistently() -> None:
-    cursor = paging_state()
-    advance(cursor, Outcome.EXPIRED)
-    assert cursor.phase is Phase.LIST
+    state = paging_state()
+    advance(state, Outcome.EXPIRED)
+    assert state.phase is Phase.LIST
 
-    assert advance(cursor, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert advance(state, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
 
 
 def test_a_list_from_zero_in_pages_means_that_the_server_has_no_cache() -> None:
     """client-go's paginatedResult: then a list without a limit would be one huge read."""
-    cursor = paging_state()
-    advance(cursor, cursor.finish_page("10", ""))
+    state = paging_state()
+    advance(state, state.finish_page("10", ""))
 
     for token in ("t1", "t2", "t3"):
-        assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("10", PAGE_SIZE)
-        advance(cursor, cursor.finish_page("10", token))
-        advance(cursor, cursor.finish_page("10", ""))
+        assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("10", PAGE_SIZE)
+        advance(state, state.finish_page("10", token))
+        advance(state, state.finish_page("10", ""))
 
 
 def test_a_consistent_list_in_pages_says_nothing_of_the_cache() -> None:
     """Those are always cut."""
-    cursor = watching_state("10")
-    advance(cursor, Outcome.VERSION_TOO_LARGE)
-    advance(cursor, cursor.finish_page("12", "t1"))
-    advance(cursor, cursor.finish_page("12", ""))
+    state = watching_state("10")
+    advance(state, Outcome.VERSION_TOO_LARGE)
+    advance(state, state.finish_page("12", "t1"))
+    advance(state, state.finish_page("12", ""))
 
-    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("12", 0)
+    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("12", 0)
 
 
 def test_a_page_size_of_ones_own_is_used_for_every_list() -> None:
-    cursor = listing_state(page_size=50)
-    assert cursor.request == ListRequest("0", 50)
-    advance(cursor, cursor.finish_page("10", ""))
+    state = listing_state(page_size=50)
+    assert state.request == ListRequest("0", 50)
+    advance(state, state.finish_page("10", ""))
 
-    assert advance(cursor, Outcome.PROTOCOL_ERROR).request == ListRequest("10", 50)
-    assert advance(cursor, Outcome.VERSION_TOO_LARGE).request == ListRequest("", 50)
+    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("10", 50)
+    assert advance(state, Outcome.VERSION_TOO_LARGE).request == ListRequest("", 50)
 
 
 # -- watches -------------------------------------------------------------------------------------
 
 
 def test_a_watch_starts_where_the_list_was_taken() -> None:
-    cursor = paging_state()
-    advance(cursor, cursor.finish_page("10", ""))
+    state = paging_state()
+    advance(state, state.finish_page("10", ""))
 
-    assert cursor.request == WatchRequest("10", 450)
-    assert cursor.resource_version == "10"
+    assert state.request == WatchRequest("10", 450)
+    assert state.resource_version == "10"
 
 
 def test_a_watch_goes_on_behind_the_last_event() -> None:
-    cursor = watching_state("10")
-    observe(cursor, "11")
-    observe(cursor, "12")
+    state = watching_state("10")
+    observe(state, "11")
+    observe(state, "12")
 
-    assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
-    assert summarize(advance(cursor, Outcome.UNREACHABLE).request) == "12"
+    assert summarize(advance(state, Outcome.ENDED).request) == "12"
+    assert summarize(advance(state, Outcome.UNREACHABLE).request) == "12"
 
 
 def test_an_event_without_a_version_moves_nothing() -> None:
     """client-go has no such guard, and would list at "0" next: back in time."""
-    cursor = watching_state("10")
-    observe(cursor, "11")
-    observe(cursor, "")
+    state = watching_state("10")
+    observe(state, "11")
+    observe(state, "")
 
-    assert summarize(advance(cursor, Outcome.ENDED).request) == "11"
+    assert summarize(advance(state, Outcome.ENDED).request) == "11"
 
 
 def test_an_older_version_is_no_place_to_go_back_to() -> None:
-    cursor = watching_state("10")
-    observe(cursor, "12")
-    observe(cursor, "9")
+    state = watching_state("10")
+    observe(state, "12")
+    observe(state, "9")
 
-    assert summarize(advance(cursor, Outcome.ENDED).request) == "12"
+    assert summarize(advance(state, Outcome.ENDED).request) == "12"
 
 
 def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
-    cursor = watching_state("b-2")
-    observe(cursor, "a-1")
+    state = watching_state("b-2")
+    observe(state, "a-1")
 
-    assert summarize(advance(cursor, Outcome.ENDED).request) == "a-1"
+    assert summarize(advance(state, Outcome.ENDED).request) == "a-1"
 
 
 @given(strategies.unit_floats)
 @settings(deadline=None)
 def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:
-    cursor = watching_state()
-    step = cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter)
+    state = watching_state()
+    step = state.advance(Outcome.ENDED, now=0.0, jitter=jitter)
 
     assert isinstance(step.request, WatchRequest)
     assert WATCH_SECONDS == (300, 600)
@@ -217,9 +217,9 @@ def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) ->
 
 
 def test_watches_do_not_all_last_as_long() -> None:
-    cursor = watching_state()
+    state = watching_state()
     requests = [
-        cursor.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
+        state.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
     ]
 
     assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
@@ -228,40 +228,40 @@ def test_watches_do_not_all_last_as_long() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR])
 def test_a_watch_that_is_never_served_gives_way_to_a_list(outcome: Outcome) -> None:
     """Some servers close a watch from a stale version without saying 410 (fabric8#7896)."""
-    cursor = watching_state("10")
+    state = watching_state("10")
     for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
-        assert summarize(advance(cursor, outcome).request) == "10"
+        assert summarize(advance(state, outcome).request) == "10"
 
-    assert advance(cursor, outcome).request == ListRequest("10", 0)
-    advance(cursor, cursor.finish_page("11", ""))
-    assert summarize(advance(cursor, outcome).request) == "11", "counting starts anew"
+    assert advance(state, outcome).request == ListRequest("10", 0)
+    advance(state, state.finish_page("11", ""))
+    assert summarize(advance(state, outcome).request) == "11", "counting starts anew"
 
 
 def test_both_ways_of_not_serving_a_watch_count_together() -> None:
-    cursor = watching_state("10")
-    advance(cursor, Outcome.EMPTY_WATCH)
-    advance(cursor, Outcome.SERVER_ERROR)
+    state = watching_state("10")
+    advance(state, Outcome.EMPTY_WATCH)
+    advance(state, Outcome.SERVER_ERROR)
 
-    assert advance(cursor, Outcome.EMPTY_WATCH).request == ListRequest("10", 0)
+    assert advance(state, Outcome.EMPTY_WATCH).request == ListRequest("10", 0)
 
 
 def test_an_event_ends_the_count_of_watches_not_served() -> None:
-    cursor = watching_state("10")
+    state = watching_state("10")
     for rv in ("11", "12", "13", "14"):
         for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
-            advance(cursor, Outcome.EMPTY_WATCH)
-        observe(cursor, rv)
+            advance(state, Outcome.EMPTY_WATCH)
+        observe(state, rv)
 
-    assert cursor.phase is Phase.WATCH
+    assert state.phase is Phase.WATCH
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.THROTTLED, Outcome.ACCESS_DENIED])
 def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
-    cursor = watching_state("10")
+    state = watching_state("10")
 
     for _ in range(20):
-        assert summarize(advance(cursor, outcome).request) == "10"
+        assert summarize(advance(state, outcome).request) == "10"
 
 
 # -- WatchLists ----------------------------------------------------------------------------------
@@ -273,35 +273,35 @@ def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> 
 
 
 def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
-    cursor = watchlist_state()
-    cursor.complete_initial_list("10", 0.0)
-    observe(cursor, "15")
+    state = watchlist_state()
+    state.complete_initial_list("10", 0.0)
+    observe(state, "15")
 
-    assert advance(cursor, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
+    assert advance(state, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
 
 
 def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
-    cursor = watchlist_state()
-    phases = [cursor.phase]
+    state = watchlist_state()
+    phases = [state.phase]
 
-    cursor.complete_initial_list("10", 0.0)
+    state.complete_initial_list("10", 0.0)
 
-    assert [*phases, cursor.phase] == [Phase.WATCHLIST, Phase.WATCH]
-    assert advance(cursor, Outcome.ENDED).request == WatchRequest("10", 450)
+    assert [*phases, state.phase] == [Phase.WATCHLIST, Phase.WATCH]
+    assert advance(state, Outcome.ENDED).request == WatchRequest("10", 450)
 
 
 def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
-    cursor = watchlist_state()
+    state = watchlist_state()
 
-    assert advance(cursor, Outcome.CONNECTION_LOST).request == WatchRequest("", 450, initial=True)
-    assert cursor.resource_version == ""
+    assert advance(state, Outcome.CONNECTION_LOST).request == WatchRequest("", 450, initial=True)
+    assert state.resource_version == ""
 
 
 def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
-    cursor = watchlist_state()
+    state = watchlist_state()
     with pytest.raises(ProtocolError, match="no version"):
-        cursor.complete_initial_list("", 0.0)
-    assert cursor.phase is Phase.WATCHLIST
+        state.complete_initial_list("", 0.0)
+    assert state.phase is Phase.WATCHLIST
 
 
 @pytest.mark.parametrize(
@@ -310,50 +310,50 @@ def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
 def test_a_server_without_watch_lists_is_listed_for_a_while_and_then_asked_again(
     outcome: Outcome,
 ) -> None:
-    cursor = watchlist_state()
-    advance(cursor, outcome, now=100.0)
-    advance(cursor, cursor.finish_page("10", ""), now=100.0)
+    state = watchlist_state()
+    advance(state, outcome, now=100.0)
+    advance(state, state.finish_page("10", ""), now=100.0)
 
-    assert advance(cursor, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
-    advance(cursor, cursor.finish_page("11", ""), now=1000.0)
-    later = advance(cursor, Outcome.EXPIRED, now=101.0 + WATCHLIST_UNSUPPORTED_PAUSE).request
+    assert advance(state, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
+    advance(state, state.finish_page("11", ""), now=1000.0)
+    later = advance(state, Outcome.EXPIRED, now=101.0 + WATCHLIST_UNSUPPORTED_PAUSE).request
     assert later == WatchRequest("11", 450, initial=True)
 
 
 def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> None:
-    habits = ServerProfile()
-    first = ListWatchState(profile=habits, watch_list=True)
+    profile = ServerProfile()
+    first = ListWatchState(profile=profile, watch_list=True)
     first.begin(now=0.0, jitter=0.5)
     advance(first, Outcome.BAD_REQUEST)
     advance(first, first.finish_page("10", ""))
 
-    second = ListWatchState(profile=habits, watch_list=True)
+    second = ListWatchState(profile=profile, watch_list=True)
 
     assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
 
 
 def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
     """A selector that one informer gets wrong is a 400 to both."""
-    habits = ServerProfile()
-    cursor = ListWatchState(profile=habits, watch_list=True)
-    cursor.begin(now=0.0, jitter=0.5)
-    advance(cursor, Outcome.BAD_REQUEST)
+    profile = ServerProfile()
+    state = ListWatchState(profile=profile, watch_list=True)
+    state.begin(now=0.0, jitter=0.5)
+    advance(state, Outcome.BAD_REQUEST)
 
     for _ in range(5):
-        assert isinstance(advance(cursor, Outcome.BAD_REQUEST).request, ListRequest)
+        assert isinstance(advance(state, Outcome.BAD_REQUEST).request, ListRequest)
 
-    assert habits.supports_watchlist(0.0)
+    assert profile.supports_watchlist(0.0)
 
 
 def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
     """Three failures may be one server that starts anew."""
-    cursor = watchlist_state()
+    state = watchlist_state()
     for _ in range(MAX_CONSECUTIVE_FAILURES):
-        advance(cursor, Outcome.CONNECTION_LOST)
-    advance(cursor, cursor.finish_page("10", ""), now=5.0)
+        advance(state, Outcome.CONNECTION_LOST)
+    advance(state, state.finish_page("10", ""), now=5.0)
 
-    assert not cursor.profile.supports_watchlist(5.0)
-    assert cursor.profile.supports_watchlist(5.0 + WATCHLIST_FAILED_PAUSE)
+    assert not state.profile.supports_watchlist(5.0)
+    assert state.profile.supports_watchlist(5.0 + WATCHLIST_FAILED_PAUSE)
 
 
 @pytest.mark.parametrize(
@@ -362,9 +362,9 @@ def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
 )
 def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
     """401, 403, 404, 429, 503 and a network that is down would answer a list alike."""
-    cursor = watchlist_state()
+    state = watchlist_state()
     for _ in range(20):
-        assert advance(cursor, outcome).request == WatchRequest("", 450, initial=True)
+        assert advance(state, outcome).request == WatchRequest("", 450, initial=True)
 
 
 @pytest.mark.parametrize(
@@ -373,24 +373,24 @@ def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Ou
 def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
     outcome: Outcome,
 ) -> None:
-    cursor = watchlist_state()
+    state = watchlist_state()
     for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
-        assert summarize(advance(cursor, outcome).request) == WATCHLIST_PREFIX
+        assert summarize(advance(state, outcome).request) == WATCHLIST_PREFIX
 
-    assert advance(cursor, outcome).request == ListRequest("0", PAGE_SIZE)
+    assert advance(state, outcome).request == ListRequest("0", PAGE_SIZE)
 
 
 # -- brief watches -------------------------------------------------------------------------------
 
 
 def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_time() -> None:
-    cursor = watching_state()
+    state = watching_state()
 
     delays: list[float] = []
     now = 0.0
     for _ in range(4):
         now += 4.0  # how long each of them lasts
-        step = advance(cursor, Outcome.SHORT_WATCH, now=now)
+        step = advance(state, Outcome.SHORT_WATCH, now=now)
         delays.append(step.delay)
         now += step.delay
 
@@ -413,80 +413,80 @@ def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
     lasted: float, changed: bool, seen: str, outcome: Outcome
 ) -> None:
     """A bookmark alone is no news, and neither is an old event once more."""
-    cursor = watching_state("10")
-    cursor.open_watch(WatchRequest("10", 300), 100.0)
-    cursor.record_watch_data(seen, now=100.0, changed=changed)
+    state = watching_state("10")
+    state.open_watch(WatchRequest("10", 300), 100.0)
+    state.record_watch_data(seen, now=100.0, changed=changed)
 
-    assert cursor.finish_watch(100.0 + lasted).outcome is outcome
+    assert state.finish_watch(100.0 + lasted).outcome is outcome
 
 
 # -- silence, and a server that goes back in time ------------------------------------------------
 
 
 def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None:
-    cursor = freshness_check_state()
-    assert cursor.request == ListRequest("", 1, freshness_check=True)
-    assert cursor.phase is Phase.FRESHNESS_CHECK
+    state = freshness_check_state()
+    assert state.request == ListRequest("", 1, freshness_check=True)
+    assert state.phase is Phase.FRESHNESS_CHECK
 
-    assert advance(cursor, cursor.finish_page("17", "t")).request == WatchRequest("10", 450)
+    assert advance(state, state.finish_page("17", "t")).request == WatchRequest("10", 450)
 
 
 def test_a_probe_that_fails_is_not_repeated() -> None:
-    cursor = freshness_check_state()
+    state = freshness_check_state()
 
-    assert advance(cursor, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
+    assert advance(state, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
 
 
 def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
-    cursor = freshness_check_state()
-    end = cursor.finish_page("9", "")
+    state = freshness_check_state()
+    end = state.finish_page("9", "")
     assert end == RequestEnd(Outcome.REWOUND)
-    assert advance(cursor, end).request == ListRequest("", PAGE_SIZE)
+    assert advance(state, end).request == ListRequest("", PAGE_SIZE)
 
-    advance(cursor, cursor.finish_page("9", ""))
+    advance(state, state.finish_page("9", ""))
 
-    assert cursor.version_went_back
-    assert cursor.request == WatchRequest("9", 450)
+    assert state.version_went_back
+    assert state.request == WatchRequest("9", 450)
 
 
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
-    cursor = watching_state("10")
-    advance(cursor, Outcome.VERSION_TOO_LARGE)
-    assert cursor.compare is Compare.BY_CONTENT
+    state = watching_state("10")
+    advance(state, Outcome.VERSION_TOO_LARGE)
+    assert state.compare is Compare.BY_CONTENT
 
-    advance(cursor, cursor.finish_page("9", ""))
+    advance(state, state.finish_page("9", ""))
 
-    assert cursor.version_went_back
+    assert state.version_went_back
 
 
 def test_so_is_a_consistent_watch_list() -> None:
-    cursor = watchlist_state("10")
-    advance(cursor, Outcome.VERSION_TOO_LARGE)
-    assert cursor.request == WatchRequest("", 450, initial=True)
+    state = watchlist_state("10")
+    advance(state, Outcome.VERSION_TOO_LARGE)
+    assert state.request == WatchRequest("", 450, initial=True)
 
-    cursor.complete_initial_list("9", 0.0)
+    state.complete_initial_list("9", 0.0)
 
-    assert cursor.version_went_back
-    assert cursor.resource_version == "9"
+    assert state.version_went_back
+    assert state.resource_version == "9"
 
 
 def test_the_next_state_in_order_ends_the_matter() -> None:
-    cursor = freshness_check_state()
-    advance(cursor, cursor.finish_page("9", ""))
-    advance(cursor, cursor.finish_page("9", ""))
-    advance(cursor, Outcome.EXPIRED)
-    advance(cursor, cursor.finish_page("12", ""))
+    state = freshness_check_state()
+    advance(state, state.finish_page("9", ""))
+    advance(state, state.finish_page("9", ""))
+    advance(state, Outcome.EXPIRED)
+    advance(state, state.finish_page("12", ""))
 
-    assert not cursor.version_went_back
+    assert not state.version_went_back
 
 
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
-    cursor = listing_state()
-    assert cursor.compare is Compare.BY_VERSION
-    advance(cursor, cursor.finish_page("9", ""))
+    state = listing_state()
+    assert state.compare is Compare.BY_VERSION
+    advance(state, state.finish_page("9", ""))
 
-    assert not cursor.version_went_back
+    assert not state.version_went_back
 
 
 # -- a resource that isn't served ------------------------------------------------------------------
@@ -494,51 +494,51 @@ def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
 
 @pytest.mark.parametrize("watch_list", [False, True])
 def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) -> None:
-    cursor = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True, watch_list=watch_list)
-    first = cursor.begin(now=0.0, jitter=0.5)
+    state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True, watch_list=watch_list)
+    first = state.begin(now=0.0, jitter=0.5)
 
-    step = advance(cursor, Outcome.NOT_FOUND)
+    step = advance(state, Outcome.NOT_FOUND)
 
     assert step.request == DiscoveryRequest()
     assert step.delay > 0
-    assert advance(cursor, Outcome.NOT_SERVED).request == DiscoveryRequest()
-    step = advance(cursor, Outcome.APPEARED)
+    assert advance(state, Outcome.NOT_SERVED).request == DiscoveryRequest()
+    step = advance(state, Outcome.APPEARED)
     assert (step.request.verb, step.delay) == (first.verb, 0.0)
 
 
 def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> None:
-    cursor = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
-    advance(cursor, cursor.finish_page("10", ""))
-    advance(cursor, Outcome.NOT_FOUND)
+    state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
+    advance(state, state.finish_page("10", ""))
+    advance(state, Outcome.NOT_FOUND)
 
-    assert advance(cursor, Outcome.APPEARED).request == ListRequest("", 500)
+    assert advance(state, Outcome.APPEARED).request == ListRequest("", 500)
 
 
 def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
     """One request a wait: a broken server is not asked twice as much."""
-    cursor = discovery_state()
+    state = discovery_state()
     for _ in range(3):
-        step = advance(cursor, Outcome.SERVED)
+        step = advance(state, Outcome.SERVED)
         assert isinstance(step.request, ListRequest)
         assert step.delay > 0
-        step = advance(cursor, Outcome.NOT_FOUND)
+        step = advance(state, Outcome.NOT_FOUND)
         assert isinstance(step.request, DiscoveryRequest)
         assert step.delay > 0
 
 
 def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
-    cursor = discovery_state()
-    cursor.compare_by_content()
-    advance(cursor, Outcome.API_VERSION_CHANGED)
-    compared = [cursor.compare]
+    state = discovery_state()
+    state.compare_by_content()
+    advance(state, Outcome.API_VERSION_CHANGED)
+    compared = [state.compare]
 
-    end = cursor.finish_page("10", "")
-    compared.append(cursor.compare)
-    advance(cursor, end)
-    compared.append(cursor.compare)
+    end = state.finish_page("10", "")
+    compared.append(state.compare)
+    advance(state, end)
+    compared.append(state.compare)
 
     assert compared == [Compare.BY_CONTENT, Compare.BY_CONTENT, Compare.BY_VERSION]
-    assert not cursor.version_went_back
+    assert not state.version_went_back
 
 
 # -- answers that no server should give ------------------------------------------------------------
@@ -546,57 +546,57 @@ def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> 
 
 def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
     """It would be asked for thousands of times a second, and each would be kept."""
-    cursor = paging_state()
+    state = paging_state()
 
     with pytest.raises(ProtocolError, match="leads to the same page"):
-        cursor.finish_page("10", "t1")
+        state.finish_page("10", "t1")
 
 
 def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
-    cursor = paging_state()
-    advance(cursor, Outcome.ACCESS_DENIED)
-    assert cursor.phase is Phase.LIST
+    state = paging_state()
+    advance(state, Outcome.ACCESS_DENIED)
+    assert state.phase is Phase.LIST
 
-    assert cursor.finish_page("10", "t1").outcome is Outcome.MORE
+    assert state.finish_page("10", "t1").outcome is Outcome.MORE
 
 
 def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
     """client-go's pager. Else what happened in between to what was on it would be missed."""
-    cursor = listing_state()
-    advance(cursor, cursor.finish_page("100", "t1"))
-    advance(cursor, cursor.finish_page("200", ""))
+    state = listing_state()
+    advance(state, state.finish_page("100", "t1"))
+    advance(state, state.finish_page("200", ""))
 
-    assert cursor.request == WatchRequest("100", 450)
+    assert state.request == WatchRequest("100", 450)
 
 
 def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
-    cursor = watching_state("10")
-    advance(cursor, Outcome.EXPIRED)
+    state = watching_state("10")
+    advance(state, Outcome.EXPIRED)
 
-    end = cursor.finish_page("5", "")
+    end = state.finish_page("5", "")
 
     assert end.outcome is Outcome.REWOUND
     assert "older than requested" in str(end.error)
-    assert cursor.resource_version == "10"
-    assert advance(cursor, end).request == ListRequest("", PAGE_SIZE)
+    assert state.resource_version == "10"
+    assert advance(state, end).request == ListRequest("", PAGE_SIZE)
 
 
 def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
-    cursor = watchlist_state("10")
+    state = watchlist_state("10")
 
     with pytest.raises(ProtocolError, match="older than requested"):
-        cursor.complete_initial_list("5", 0.0)
-    assert cursor.resource_version == "10"
+        state.complete_initial_list("5", 0.0)
+    assert state.resource_version == "10"
 
 
 def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() -> None:
-    cursor = watching_state("10")
+    state = watching_state("10")
     outcomes: list[Outcome] = []
     for version in range(11, 18):
-        cursor.open_watch(WatchRequest("10", 300), 100.0)
-        cursor.record_watch_data(str(version), now=100.0, changed=True)
-        outcomes.append(cursor.finish_watch(100.1).outcome)
-        advance(cursor, outcomes[-1])
+        state.open_watch(WatchRequest("10", 300), 100.0)
+        state.record_watch_data(str(version), now=100.0, changed=True)
+        outcomes.append(state.finish_watch(100.1).outcome)
+        advance(state, outcomes[-1])
 
     assert outcomes == [*[Outcome.ENDED] * MAX_CONSECUTIVE_FAILURES, *[Outcome.SHORT_WATCH] * 4]
 
@@ -605,10 +605,10 @@ def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() 
 
 
 def test_what_follows_a_success_is_no_restart() -> None:
-    cursor = listing_state()
-    assert not cursor.begin(now=0.0, jitter=0.5).restart
-    assert not advance(cursor, cursor.finish_page("10", "t1")).request.restart
-    assert not advance(cursor, cursor.finish_page("10", "")).request.restart
+    state = listing_state()
+    assert not state.begin(now=0.0, jitter=0.5).restart
+    assert not advance(state, state.finish_page("10", "t1")).request.restart
+    assert not advance(state, state.finish_page("10", "")).request.restart
 
 
 def test_what_follows_anything_else_is_one() -> None:
@@ -620,15 +620,15 @@ def test_what_follows_anything_else_is_one() -> None:
 
 
 def test_failures_of_all_kinds_share_one_backoff() -> None:
-    cursor = listing_state()
+    state = listing_state()
     waits = [
-        advance(cursor, Outcome.UNREACHABLE).delay,
-        advance(cursor, Outcome.ACCESS_DENIED).delay,
+        advance(state, Outcome.UNREACHABLE).delay,
+        advance(state, Outcome.ACCESS_DENIED).delay,
     ]
-    advance(cursor, cursor.finish_page("10", ""))
+    advance(state, state.finish_page("10", ""))
     waits += [
-        advance(cursor, Outcome.UNREACHABLE).delay,
-        advance(cursor, Outcome.PROTOCOL_ERROR).delay,
+        advance(state, Outcome.UNREACHABLE).delay,
+        advance(state, Outcome.PROTOCOL_ERROR).delay,
     ]
 
     assert waits == [0.8, 1.6, 3.2, 6.4]
@@ -636,31 +636,31 @@ def test_failures_of_all_kinds_share_one_backoff() -> None:
 
 def test_a_list_and_watch_that_take_turns_in_failing_wait() -> None:
     """client-go loops without a wait where a server answers 410 to each."""
-    cursor = watching_state("10")
+    state = watching_state("10")
     waits: list[float] = []
     for _ in range(4):
-        waits.append(advance(cursor, Outcome.EXPIRED).delay)
-        advance(cursor, cursor.finish_page("10", ""))
+        waits.append(advance(state, Outcome.EXPIRED).delay)
+        advance(state, state.finish_page("10", ""))
 
     assert waits == [0.0, 1.6, 3.2, 6.4]
 
 
 def test_after_a_quiet_time_another_way_is_tried_at_once_again() -> None:
-    cursor = watching_state("10")
-    assert advance(cursor, Outcome.EXPIRED, now=0.0).delay == 0.0
-    advance(cursor, cursor.finish_page("10", ""), now=0.0)
+    state = watching_state("10")
+    assert advance(state, Outcome.EXPIRED, now=0.0).delay == 0.0
+    advance(state, state.finish_page("10", ""), now=0.0)
 
-    assert advance(cursor, Outcome.EXPIRED, now=1000.0).delay == 0.0
+    assert advance(state, Outcome.EXPIRED, now=1000.0).delay == 0.0
 
 
 def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
-    cursor = ListWatchState()
-    assert repr(cursor) == "<ListWatchState LIST rv=none failures=0>"
-    advance(cursor, Outcome.UNREACHABLE)
-    advance(cursor, cursor.finish_page("10", "t1"))
-    assert repr(cursor) == "<ListWatchState PAGE rv=none failures=1>"
-    advance(cursor, cursor.finish_page("10", ""))
-    assert repr(cursor) == "<ListWatchState WATCH rv=10 failures=1>"
+    state = ListWatchState()
+    assert repr(state) == "<ListWatchState LIST rv=none failures=0>"
+    advance(state, Outcome.UNREACHABLE)
+    advance(state, state.finish_page("10", "t1"))
+    assert repr(state) == "<ListWatchState PAGE rv=none failures=1>"
+    advance(state, state.finish_page("10", ""))
+    assert repr(state) == "<ListWatchState WATCH rv=10 failures=1>"
 
 
 # -- any sequence --------------------------------------------------------------------------------
@@ -683,36 +683,36 @@ def test_no_sequence_of_outcomes_leads_astray(
     """It never watches before a state was complete, never forgets its version, and of any two
     failures that follow each other at least one is waited for.
     """
-    cursor = ListWatchState(page_size=page_size, watch_list=watch_list)
-    cursor.begin(now=0.0, jitter=0.0)
+    state = ListWatchState(page_size=page_size, watch_list=watch_list)
+    state.begin(now=0.0, jitter=0.0)
     now, complete, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
     for _ in range(data.draw(st.integers(1, 25))):
         version += 1
-        if cursor.phase is Phase.WATCHLIST and data.draw(st.booleans()):
-            cursor.complete_initial_list(str(version), 0.0)
+        if state.phase is Phase.WATCHLIST and data.draw(st.booleans()):
+            state.complete_initial_list(str(version), 0.0)
             complete = True
-        outcome = data.draw(strategies.outcomes(cursor.phase))
-        before = cursor.resource_version
+        outcome = data.draw(strategies.outcomes(state.phase))
+        before = state.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
             token = f"t{version}" if outcome is Outcome.MORE else ""
-            assert cursor.finish_page(str(version), token).outcome is outcome
+            assert state.finish_page(str(version), token).outcome is outcome
             complete = complete or outcome is Outcome.COMPLETE
-        elif cursor.phase is Phase.WATCH and data.draw(st.booleans()):
-            observe(cursor, str(version))
-            observe(cursor, "")
-        early = outcome is Outcome.ENDED and cursor.phase is Phase.WATCHLIST
+        elif state.phase is Phase.WATCH and data.draw(st.booleans()):
+            observe(state, str(version))
+            observe(state, "")
+        early = outcome is Outcome.ENDED and state.phase is Phase.WATCHLIST
         jitter, pause = data.draw(strategies.unit_floats), data.draw(strategies.seconds)
 
-        step = cursor.advance(outcome, now=now, jitter=jitter)
+        step = state.advance(outcome, now=now, jitter=jitter)
 
         assert 0 <= step.delay <= 60
-        assert not (before and not cursor.resource_version)
+        assert not (before and not state.resource_version)
         if isinstance(step.request, WatchRequest) and not step.request.initial:
             assert complete
-            assert step.request.resource_version == cursor.resource_version != ""
+            assert step.request.resource_version == state.resource_version != ""
         elif isinstance(step.request, WatchRequest):
             assert watch_list
-            assert step.request.resource_version in ("", cursor.resource_version)
+            assert step.request.resource_version in ("", state.resource_version)
         elif isinstance(step.request, ListRequest) and step.request.continue_token:
             assert step.request.continue_token == f"t{version}" or outcome not in PROGRESS
         if outcome in PROGRESS and not early:
@@ -724,19 +724,19 @@ def test_no_sequence_of_outcomes_leads_astray(
 
 
 def test_a_list_without_a_version_is_a_protocol_error_and_changes_nothing() -> None:
-    cursor = listing_state()
-    advance(cursor, cursor.finish_page("10", ""))
+    state = listing_state()
+    advance(state, state.finish_page("10", ""))
     with pytest.raises(ProtocolError, match="no resourceVersion"):
-        cursor.finish_page("", "")
-    assert cursor.resource_version == "10"
+        state.finish_page("", "")
+    assert state.resource_version == "10"
 
 
 def test_a_watch_that_was_served_starts_the_count_of_unserved_ones_again() -> None:
-    cursor = listing_state()
-    advance(cursor, cursor.finish_page("10", ""))
+    state = listing_state()
+    advance(state, state.finish_page("10", ""))
     for _ in range(MAX_CONSECUTIVE_FAILURES + 1):
-        assert isinstance(advance(cursor, Outcome.EMPTY_WATCH).request, WatchRequest)
-        assert isinstance(advance(cursor, Outcome.ENDED).request, WatchRequest)
+        assert isinstance(advance(state, Outcome.EMPTY_WATCH).request, WatchRequest)
+        assert isinstance(advance(state, Outcome.ENDED).request, WatchRequest)
 
 
 def test_a_long_retry_after_is_no_quiet_time() -> None:
@@ -746,7 +746,7 @@ def test_a_long_retry_after_is_no_quiet_time() -> None:
 
 
 def test_a_first_failure_with_a_retry_after_waits_for_it() -> None:
-    cursor = listing_state()
-    advance(cursor, cursor.finish_page("10", ""))
-    step = cursor.advance(Outcome.EXPIRED, now=0.0, jitter=0.0, retry_after=3.0)
+    state = listing_state()
+    advance(state, state.finish_page("10", ""))
+    step = state.advance(Outcome.EXPIRED, now=0.0, jitter=0.0, retry_after=3.0)
     assert step.delay == 3.0

@@ -1,4 +1,4 @@
-"""What follows when a request has ended: the table, row by row."""
+"""The transition table, row by row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Waits = Literal["never", "if again", "again", "always"]
 
 @dataclass(frozen=True)
 class Row:
-    """What follows an outcome: a list (rv, limit, token) or a watch (rv), after a wait or not."""
+    """The request after an outcome: a list (rv, limit, token) or a watch (rv), and the wait."""
 
     phase: Phase
     outcome: Outcome
@@ -129,31 +129,31 @@ EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=str)
 
 
 def older(phase: Phase) -> ListWatchState:
-    """A cursor that knows version 10, whose next answer will be older."""
+    """Return a state that knows version 10, whose next answer will be older."""
     if phase is Phase.FRESHNESS_CHECK:
         return STATES_BY_PHASE[phase]()
-    cursor = watching_state("10", page_size=50)
-    advance(cursor, Outcome.ERROR_EVENT)
-    cursor.backoff.failures = 0
+    state = watching_state("10", page_size=50)
+    advance(state, Outcome.ERROR_EVENT)
+    state.backoff.failures = 0
     if phase is Phase.PAGE:
-        advance(cursor, cursor.finish_page("9", "t1"))
-    return cursor
+        advance(state, state.finish_page("9", "t1"))
+    return state
 
 
 def at(row: Row, *, failures: int = 0) -> tuple[ListWatchState, Outcome]:
-    """A cursor in the row's phase, its backoff at ``failures``, and the outcome."""
-    cursor = older(row.phase) if row.outcome is Outcome.REWOUND else STATES_BY_PHASE[row.phase]()
+    """Return a state in the row's phase, its backoff at ``failures``, and the outcome."""
+    state = older(row.phase) if row.outcome is Outcome.REWOUND else STATES_BY_PHASE[row.phase]()
     for _ in range(failures):
-        cursor.backoff.next(0.0, 0.0)
+        state.backoff.next(0.0, 0.0)
     match row.outcome:
         case Outcome.MORE:
-            return cursor, cursor.finish_page("20", "t2").outcome
+            return state, state.finish_page("20", "t2").outcome
         case Outcome.COMPLETE:
-            return cursor, cursor.finish_page("20", "").outcome
+            return state, state.finish_page("20", "").outcome
         case Outcome.REWOUND:
-            return cursor, cursor.finish_page("9", "").outcome
+            return state, state.finish_page("9", "").outcome
         case _:
-            return cursor, row.outcome
+            return state, row.outcome
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -169,14 +169,14 @@ def test_there_is_a_row_for_each_outcome_of_each_phase() -> None:
 
 @EVERY_ROW
 def test_what_follows(row: Row) -> None:
-    cursor, outcome = at(row)
-    assert cursor.phase is row.phase
+    state, outcome = at(row)
+    assert state.phase is row.phase
 
-    step = advance(cursor, outcome)
+    step = advance(state, outcome)
 
     assert outcome is row.outcome
     assert summarize(step.request) == row.then
-    assert step.request is cursor.request
+    assert step.request is state.request
 
 
 @EVERY_ROW
@@ -194,10 +194,10 @@ def test_whether_it_waits_first(row: Row) -> None:
 
 @EVERY_ROW
 def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
-    cursor, outcome = at(row)
-    asked = advance(cursor, outcome, retry_after=77.0).delay
-    cursor, outcome = at(row, failures=6)
-    longer = advance(cursor, outcome, retry_after=0.5).delay
+    state, outcome = at(row)
+    asked = advance(state, outcome, retry_after=77.0).delay
+    state, outcome = at(row, failures=6)
+    longer = advance(state, outcome, retry_after=0.5).delay
 
     assert asked == (0.0 if row.waits in ("never", "again") else 77.0)
     assert longer == (0.0 if row.waits in ("never", "again") else 30.0)

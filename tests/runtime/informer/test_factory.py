@@ -1,4 +1,4 @@
-"""Which informers there are, and how long they live."""
+"""The informers of a factory: sharing, options, lifetime."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def factory(
 async def within(
     informers: SharedInformerFactory, work: Callable[[], Awaitable[object]] | None = None
 ) -> None:
-    """Enter, work, leave."""
+    """Enter the factory, do some work, leave it."""
     async with informers:
         if work is not None:
             await work()
@@ -103,7 +103,7 @@ def test_the_same_request_gives_the_same_informer() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """The arguments of a request for an informer."""
+    """Arguments of ``informer``."""
 
     resource: str = "pods"
     namespace: str | None = None
@@ -715,7 +715,7 @@ async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
 
 
 async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
-    """That a server has no WatchLists is found out once."""
+    """A server without WatchLists is detected once."""
     cluster = Cluster(features=Features(watch_list=False))
     source, problems = ClusterSource(cluster), list[Problem]()
     async with SharedInformerFactory(
@@ -755,7 +755,7 @@ async def test_metrics_know_an_informer_while_it_runs() -> None:
 
 @dataclass
 class Levelled(NoMetrics):
-    """Knows which informers run."""
+    """Metrics that record which informers run."""
 
     running: dict[str, ReadLevels] = field(default_factory=dict[str, ReadLevels])
 
@@ -786,7 +786,7 @@ async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() 
 
 @dataclass
 class Clocked(NoMetrics):
-    """Knows how many calls of which handler were told of."""
+    """Metrics that count the calls and failures of each handler."""
 
     calls: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     failures: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])

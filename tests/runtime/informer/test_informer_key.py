@@ -1,4 +1,4 @@
-"""What makes two requests for an informer mean the same one."""
+"""The key under which requests share one informer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs read of an informer."""
+"""Reads of an informer, and waits for its cache."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def by_value(obj: KubeObject) -> str | None:
 
 
 def patched(cluster: Cluster, name: str, value: str) -> dict[str, Any]:
-    """Change a pod; what the server answers."""
+    """Change a pod and return the server's answer."""
     return cluster.merge_patch("pods", name, {"metadata": {"labels": {"value": value}}})
 
 
@@ -87,7 +87,7 @@ async def test_an_index_can_be_added_while_the_cache_is_in_use() -> None:
 
 
 async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_verified() -> None:
-    """A generous guard; see ``test_steps``."""
+    """A generous bound; ``test_step_duration`` measures exactly."""
     state = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
     informer = SharedInformer(
         scripted_lister_watcher(state, watch_response(never_ends=True), state)
@@ -316,7 +316,7 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
 
 @dataclass(slots=True, eq=False)
 class Meddling:
-    """A cluster, with something that happens before each exact list is answered."""
+    """A cluster that runs an action before it answers each exact list."""
 
     source: ClusterListerWatcher
     meddle: Callable[[], None]

@@ -98,7 +98,7 @@ class Writer:
 
 
 class Reader:
-    """One thread's questions."""
+    """The reads of one thread."""
 
     def __init__(self, indexer: Indexer, seed: int) -> None:
         self._lister = Lister(indexer, PODS)
@@ -184,7 +184,7 @@ def _often() -> Generator[None]:
 
 @contextmanager
 def reading(readers: Sequence[Reader], failures: list[BaseException]) -> Generator[None]:
-    """Each of them asks and asks, in a thread of its own."""
+    """Readers in threads of their own, which read without pause."""
     stop = threading.Event()
 
     def run(reader: Reader) -> None:

@@ -1,4 +1,4 @@
-"""Reading a cache bit by bit."""
+"""Scans of a cache."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 @dataclass(slots=True, eq=False)
 class Pipeline:
-    """A pump between a queue and a cache."""
+    """A pump with its queue, cache and listeners."""
 
     index: IndexFunction | None = None
     queue: DeltaQueue = field(init=False)
@@ -249,7 +249,7 @@ async def test_the_loop_turns_while_a_large_state_is_staged() -> None:
 
 
 async def test_what_is_deleted_while_a_large_state_is_staged_is_gone_afterwards() -> None:
-    """The deletion is of an object that only the state under way has (simulation)."""
+    """The deletion is of an object that only the staged state contains (simulation)."""
     pipeline = Pipeline(slow_index)
 
     async with pipeline.pumping():
@@ -395,7 +395,7 @@ async def test_a_full_mailbox_stops_the_cache_and_others_hear_what_was_applied()
 
 
 async def test_who_is_stuck_is_named_also_after_taking_a_little() -> None:
-    """The gate opens at half a mailbox, so that being full isn't what keeps it closed."""
+    """The gate opens when the mailbox is half empty."""
     pipeline = Pipeline()
     slow = pipeline.listener("slow", limit=4)
     pipeline.listener("brisk", limit=5)
@@ -428,7 +428,7 @@ async def test_it_goes_on_when_the_full_mailbox_is_drained() -> None:
 
 @pytest.mark.parametrize("limit", [8, 255, 256, 1024])
 async def test_a_plain_handler_that_blocks_hears_everything(limit: int) -> None:
-    """It takes a batch in one go, and nobody sees that there is room until it asks for more."""
+    """A plain handler takes a batch at once; the room shows when it takes the next one."""
     pipeline, received = Pipeline(), list[Event]()
     plain = make_registration(
         received.append, limit=limit, overflow="block", gate=pipeline.pump.gate
@@ -518,7 +518,7 @@ async def test_a_listener_that_overflows_ends_and_the_others_are_not_disturbed()
 
 
 async def test_a_stuck_listener_that_merges_holds_its_bound_over_many_relists() -> None:
-    """What a list has changed would otherwise pile up: lists times objects."""
+    """Otherwise the events of relists would pile up: lists times objects."""
     pipeline = Pipeline()
     stuck, brisk = (
         pipeline.listener("stuck", 4, "coalesce"),
@@ -576,7 +576,7 @@ async def test_it_goes_on_with_the_next_list_when_the_listener_that_blocks_is_go
 
 
 async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
-    """A limit for that many events is no reason to hold the loop while they are merged."""
+    """Merging many events yields to the loop."""
     pipeline = Pipeline()
     limit = 16 * MAX_MERGED
     slow = pipeline.listener("slow", limit, "coalesce")
@@ -591,7 +591,7 @@ async def test_a_listener_that_is_far_behind_catches_up_in_steps() -> None:
 
 
 async def test_the_slower_the_filters_the_fewer_changes_are_handed_over_at_once() -> None:
-    """All of them look at each change before the loop is given way."""
+    """All filters read each change of a batch before the pump yields."""
     pipeline, turns = Pipeline(), list[int]()
     going = True
 
@@ -682,11 +682,11 @@ async def test_a_resync_goes_to_those_who_are_due() -> None:
 
 @dataclass(slots=True, eq=False)
 class Ear:
-    """A listener that comes and goes, and what it makes of what it hears."""
+    """A listener that joins and leaves, and its view of the objects."""
 
     listener: Listener
     cached: dict[ObjectKey, KubeObject]
-    """What was there when it joined."""
+    """The objects that were cached when it joined."""
     lazy: float
     view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     initial: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
@@ -710,7 +710,7 @@ class Ear:
 
 
 class Churn:
-    """A queue fed at random, and listeners that come, hear and go at random."""
+    """A queue that is fed at random, and listeners that join, read and leave at random."""
 
     def __init__(self, seed: int) -> None:
         self.pipeline = Pipeline()

@@ -1,4 +1,4 @@
-"""Telling the cached state again, each listener when it is due; in virtual time."""
+"""Resyncs of each listener when it is due, in virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_virtual_time(main: Coroutine[None, None, T]) -> T:
 
 
 def informer_of(*names: str, resync: float = 0.0) -> SharedInformer:
-    """Its watch never ends."""
+    """Return an informer whose watch never ends."""
     objects = [body(name, 1) for name in names]
     return SharedInformer(
         scripted_lister_watcher(list_response(*objects), watch_response(never_ends=True)),
@@ -42,7 +42,7 @@ def informer_of(*names: str, resync: float = 0.0) -> SharedInformer:
 
 
 class Resynced:
-    """When a listener was told something again."""
+    """A handler that records the times of resyncs."""
 
     def __init__(self) -> None:
         self.at: list[float] = []
@@ -148,7 +148,7 @@ def test_a_period_is_not_negative(period: float) -> None:
 
 
 def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
-    """In client-go failures that are shorter than the period starve it."""
+    """In client-go, failures that are shorter than the period prevent every resync."""
     refusals = [ErrorResponse(ConnectionFailed("refused"))] * 50
     informer = SharedInformer(
         scripted_lister_watcher(list_response(body("a", 1)), *refusals), resync=30, watch_list=False

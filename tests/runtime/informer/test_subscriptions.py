@@ -55,7 +55,7 @@ SHOWN = labelled("value=shown")
 
 
 class View:
-    """What a listener holds, if histories are legal; and what it heard."""
+    """A handler's view of the objects, after checking the order of events, and the events."""
 
     def __init__(self) -> None:
         self.held: dict[str, KubeObject] = {}
@@ -468,7 +468,7 @@ async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() 
 
 
 def leave(*, drain: bool, seconds: float = 1.0) -> tuple[list[str], float]:
-    """What a slow handler has done when its factory was left in its first call, and when."""
+    """Return what a slow handler did when its factory was left during its first call, and when."""
     done: list[str] = []
 
     async def slow(event: Event) -> None:

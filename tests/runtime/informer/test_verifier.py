@@ -1,4 +1,4 @@
-"""Comparing a cache with a server, without an informer."""
+"""Comparisons of a cache with a server, without an informer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.runtime.scripted_source import PODS, pod
 
 
 async def listed(cluster: Cluster) -> list[KubeObject]:
-    """What the server has, as a reflector would read it."""
+    """Return the server's objects as a reflector would read them."""
     decoder, found = ListDecoder(PODS), list[KubeObject]()
     async with ClusterSource(cluster).lister_watcher(PODS).list(ListRequest("0")) as chunks:
         async for chunk in chunks:
@@ -22,7 +22,7 @@ async def listed(cluster: Cluster) -> list[KubeObject]:
 
 
 def holding(objects: list[KubeObject], version: int) -> Indexer:
-    """A cache of these, as of that version."""
+    """Return a cache of these objects at that version."""
     indexer = Indexer()
     replacement = indexer.replace(Replaced(tuple(objects), str(version)))
     while not replacement.step(64):

@@ -1,4 +1,4 @@
-"""Caches that are compared with the server now and then, in virtual time."""
+"""Periodic comparisons of a cache with the server, in virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RIGHT = Verification("7", 1)
 def proved(
     period: float, answer: Callable[[], Verification], seconds: float
 ) -> tuple[list[float], list[tuple[str, Exception]]]:
-    """When a cache was compared in that time, and what was told of it."""
+    """Return when a cache was compared in that time, and the reported failures."""
     at: list[float] = []
     reported: list[tuple[str, Exception]] = []
 

@@ -1,4 +1,4 @@
-"""Waiting for a cache to show something, without an informer."""
+"""Waiters for a state of a cache, without an informer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.runtime.scripted_source import pod, yield_to_loop
 
 
 class Cache:
-    """A cache, and a pump's half of the waits."""
+    """A cache with its waiters, which are notified as by a pump."""
 
     def __init__(self, *objects: KubeObject, version: str = "10") -> None:
         self.indexer = Indexer()
@@ -88,7 +88,7 @@ async def test_what_is_not_selected_is_gone_as_soon_as_its_version_is_passed() -
 
 
 async def test_another_object_of_that_name_is_not_taken_for_it() -> None:
-    """The one that is cached was deleted before this one was created."""
+    """The cached object was deleted before this one was created."""
     cache = Cache(pod("a", 5, uid="first"))
     task = waiting(cache, pod("a", 12, uid="second"))
     await yield_to_loop()

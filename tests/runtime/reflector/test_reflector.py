@@ -55,7 +55,7 @@ async def reflecting(
 
 
 async def asked(source: ScriptedListerWatcher, times: int) -> list[str]:
-    """The first requests, in short: ``list 0``, ``page TOKEN``, ``watch 10``."""
+    """Return the first requests, in short: ``list 0``, ``page TOKEN``, ``watch 10``."""
     async with reflecting(source):
         await source.wait_for_request(times)
     return [_in_short(request) for request in source.requests[:times]]
@@ -70,7 +70,7 @@ def _in_short(request: ListRequest | WatchRequest) -> str:
 
 
 async def queued(source: ScriptedListerWatcher, entries: int) -> list[str]:
-    """The first entries of the queue, in short: ``= a b``, ``Added a``, ``at 12``."""
+    """Return the first entries of the queue, in short: ``= a b``, ``Added a``, ``at 12``."""
     queue, shown = DeltaQueue(), list[str]()
     async with reflecting(source, queue):
         while len(shown) < entries:
@@ -88,7 +88,7 @@ async def queued(source: ScriptedListerWatcher, entries: int) -> list[str]:
 
 
 async def failure(source: ScriptedListerWatcher, requests: int = 2) -> FetchError:
-    """What the condition shows once the failure is being waited out."""
+    """Return the error in the status while the reflector waits."""
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
     async with running_in_background(reflector.run()):
         await wait_until(lambda: reflector.condition.state == "waiting")

@@ -87,7 +87,7 @@ class Watched:
             yield reflector
 
     def popped(self) -> list[str]:
-        """What is queued, in short."""
+        """Pop the queued entries, in short."""
         found: list[str] = []
         while (entry := self.queue.pop()) is not None:
             match entry:
@@ -101,7 +101,7 @@ class Watched:
         return found
 
     def asked(self) -> list[str]:
-        """What was asked, in short."""
+        """Return the requests, in short."""
         return [_in_short(request) for request in self.source.requests]
 
     @property
@@ -114,12 +114,12 @@ def _in_short(request: ListRequest | WatchRequest) -> str:
 
 
 def streaming(*answers: ScriptedResponse) -> Watched:
-    """A network that knows WatchLists."""
+    """Return a source that supports WatchLists."""
     return Watched(scripted_lister_watcher(*answers, watch_lists=True))
 
 
 def quiet(*chunks: bytes) -> ScriptedResponse:
-    """A stream that says this and then nothing, without an end."""
+    """Return a stream that has these chunks and no end."""
     return watch_response(*chunks, never_ends=True)
 
 

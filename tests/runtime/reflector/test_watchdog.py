@@ -46,11 +46,11 @@ def test_it_ends_a_wait_that_is_too_long_and_says_so() -> None:
 def test_whatever_comes_puts_it_off_without_a_new_timer() -> None:
     async def main() -> None:
         async with Watchdog() as watchdog:
-            liveness = a_minute()
-            watchdog.guard(liveness)
+            idle_timeout = a_minute()
+            watchdog.guard(idle_timeout)
             for _ in range(50):
                 await asyncio.sleep(10)
-                liveness.last_data = time()
+                idle_timeout.last_data = time()
             await asyncio.sleep(1000)
         assert watchdog.expired
         assert time() == pytest.approx(575.0 + RECHECK_DELAY)
@@ -63,10 +63,10 @@ def test_what_comes_at_the_last_moment_counts() -> None:
 
     async def main() -> None:
         async with Watchdog() as watchdog:
-            liveness = a_minute()
-            watchdog.guard(liveness)
+            idle_timeout = a_minute()
+            watchdog.guard(idle_timeout)
             await asyncio.sleep(75 + RECHECK_DELAY / 2)
-            liveness.last_data = time()
+            idle_timeout.last_data = time()
             await asyncio.sleep(60)
         assert not watchdog.expired
 
@@ -97,13 +97,15 @@ def test_an_end_that_comes_into_being_later_is_noticed() -> None:
     """The first bookmark of a resource makes silence mean something."""
 
     async def main() -> None:
-        habits = ServerProfile()
+        profile = ServerProfile()
         async with Watchdog() as watchdog:
-            liveness = IdleTimeout(LivenessPolicy(), habits, now=time(), timeout=600, initial=False)
-            watchdog.guard(liveness)
+            idle_timeout = IdleTimeout(
+                LivenessPolicy(), profile, now=time(), timeout=600, initial=False
+            )
+            watchdog.guard(idle_timeout)
             await asyncio.sleep(60)
-            liveness.last_data = time()
-            liveness.record_bookmark(time())
+            idle_timeout.last_data = time()
+            idle_timeout.record_bookmark(time())
             await asyncio.sleep(1000)
         assert time() == pytest.approx(135.0 + RECHECK_DELAY)
 
@@ -155,12 +157,12 @@ def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> 
         assert isinstance(loop, Suspending)
         read = loop.create_future()
         async with Watchdog() as watchdog:
-            liveness = a_minute()
-            watchdog.guard(liveness)
+            idle_timeout = a_minute()
+            watchdog.guard(idle_timeout)
             loop.suspend(200.0)
             loop.call_later(0.05, read.set_result, None)
             await read
-            liveness.last_data = time()
+            idle_timeout.last_data = time()
         return watchdog.expired
 
     with asyncio.Runner(loop_factory=lambda: Suspending(seed=0)) as runner:

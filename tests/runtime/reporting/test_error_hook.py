@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 import pytest
 
@@ -30,8 +31,13 @@ def test_a_problem_says_what_failed_in_one_line() -> None:
 
 def test_a_hook_gets_all_arguments_and_none_is_no_hook() -> None:
     calls = list[tuple[str, int]]()
-    call_hook(lambda name, number: calls.append((name, number)), log, "a", 1)
-    call_hook(None, log, "b")
+
+    def hook(name: str, number: int) -> None:
+        calls.append((name, number))
+
+    hooks: list[Callable[[str, int], None] | None] = [hook, None]
+    for each in hooks:
+        call_hook(each, log, "a", 1)
     assert calls == [("a", 1)]
 
 

@@ -1,4 +1,4 @@
-"""What an informer says about itself."""
+"""The health of an informer."""
 
 from __future__ import annotations
 

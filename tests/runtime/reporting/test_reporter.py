@@ -1,4 +1,4 @@
-"""Where everything that goes wrong is told."""
+"""The reporter of an informer: health, log, metrics, problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="l
 
 @dataclass
 class Counted(NoMetrics):
-    """Remembers what it was told."""
+    """Metrics that record their calls."""
 
     reported: list[str] = field(default_factory=list[str])
 
@@ -44,7 +44,7 @@ class Counted(NoMetrics):
 
 @dataclass
 class Recorder:
-    """Reports, and all that they tell."""
+    """A reporter, and everything that it reports."""
 
     now: float = 100.0
     metrics: Counted = field(default_factory=Counted)
@@ -210,7 +210,7 @@ def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptur
 
 
 async def _async_hook(problem: Problem) -> None:
-    """Nobody would await it."""
+    """The coroutine of an async hook would never be awaited."""
 
 
 class _AsyncHook:

@@ -122,7 +122,7 @@ def test_without_metrics_nothing_is_wrapped() -> None:
 
 
 def test_a_method_that_metrics_lack_does_nothing() -> None:
-    """As where metrics were written for an older version, without the base class."""
+    """For example metrics that were written for an older version, without the base class."""
 
     class OneMethod:
         def __init__(self) -> None:

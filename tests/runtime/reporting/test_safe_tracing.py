@@ -1,4 +1,4 @@
-"""Tracing that raises, and tracing that there is none of."""
+"""Tracing that raises, and no tracing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.runtime.scripted_source import (
 
 
 class BrokenTrace(InformerTrace):
-    """Raises at everything that it is told, once it was asked for."""
+    """A trace whose methods raise."""
 
     def __init__(self, reported: list[str]) -> None:
         self.reported = reported
@@ -49,7 +49,7 @@ class BrokenTrace(InformerTrace):
 
 
 class BrokenSpan:
-    """The same of a span."""
+    """A span whose methods raise."""
 
     def __init__(self, reported: list[str]) -> None:
         self.reported = reported
@@ -64,7 +64,7 @@ class BrokenSpan:
 
 
 class BrokenTracing:
-    """Gives out what raises; or raises at once."""
+    """Tracing that makes broken spans and traces, or raises itself."""
 
     def __init__(self, *, at_once: bool = False) -> None:
         self.reported: list[str] = []

@@ -1,4 +1,4 @@
-"""Which loop and which task this is, and the errors where there is none."""
+"""The running loop and task, and the errors where there is none."""
 
 from __future__ import annotations
 

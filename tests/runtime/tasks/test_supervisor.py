@@ -28,7 +28,7 @@ async def leave(supervisor: Supervisor, error: BaseException | None = None) -> N
 
 @asynccontextmanager
 async def entered(supervisor: Supervisor) -> AsyncGenerator[Supervisor]:
-    """What the factory's ``async with`` does."""
+    """Enter and leave as the factory's ``async with`` does."""
     await supervisor.enter(nothing)
     try:
         yield supervisor

@@ -17,43 +17,43 @@ async def for_ever() -> None:
 
 
 async def at_work(
-    crew: StrictTaskGroup, then: Callable[[asyncio.Task[None]], Awaitable[None]]
+    group: StrictTaskGroup, then: Callable[[asyncio.Task[None]], Awaitable[None]]
 ) -> None:
-    """A crew of two; something happens to the first."""
-    async with crew:
-        crew.start(for_ever(), name="second")
-        first = crew.group.create_task(for_ever(), name="first")
-        crew.monitor(first)
+    """Run a group of two tasks and apply ``then`` to the first."""
+    async with group:
+        group.start(for_ever(), name="second")
+        first = group.group.create_task(for_ever(), name="first")
+        group.monitor(first)
         await yield_to_loop()
         await then(first)
 
 
 async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
-    crew = StrictTaskGroup("informer")
+    group = StrictTaskGroup("informer")
 
     async def cancel(first: asyncio.Task[None]) -> None:
         first.cancel()
 
     with pytest.raises(ExceptionGroup) as caught:
-        await at_work(crew, cancel)
+        await at_work(group, cancel)
 
     (error,) = caught.value.exceptions
     assert isinstance(error, RuntimeError)
     assert str(error) == "the first was cancelled, but not by the informer"
-    assert crew.is_ending()
+    assert group.is_ending()
 
 
 async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> None:
     async def fail() -> None:
         raise KeyError("mine")
 
-    crew = StrictTaskGroup("informer")
+    group = StrictTaskGroup("informer")
 
     async def add_a_failure(_first: asyncio.Task[None]) -> None:
-        crew.start(fail(), name="third")
+        group.start(fail(), name="third")
 
     with pytest.raises(ExceptionGroup) as caught:
-        await at_work(crew, add_a_failure)
+        await at_work(group, add_a_failure)
 
     assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
 
@@ -62,21 +62,25 @@ async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on(
     async def fail() -> None:
         raise KeyError("mine")
 
-    crew = StrictTaskGroup("informer")
+    group = StrictTaskGroup("informer")
 
     async def add_a_failure(_first: asyncio.Task[None]) -> None:
-        crew.start(fail(), name="third")
+        group.start(fail(), name="third")
         await for_ever()
 
     with pytest.raises(ExceptionGroup) as caught:
-        await at_work(crew, add_a_failure)
+        await at_work(group, add_a_failure)
 
     assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
 
 
 async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> None:
     told: list[BaseException] = []
-    crew, finish, mine = StrictTaskGroup("informer", told.append), asyncio.Event(), KeyError("mine")
+    group, finish, mine = (
+        StrictTaskGroup("informer", told.append),
+        asyncio.Event(),
+        KeyError("mine"),
+    )
 
     async def fail(error: Exception) -> None:
         raise error
@@ -88,14 +92,14 @@ async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> No
         raise ValueError("another")
 
     async def work() -> None:
-        async with crew:
-            crew.start(deaf(), name="deaf")
-            crew.start(fail(mine), name="clumsy")
+        async with group:
+            group.start(deaf(), name="deaf")
+            group.start(fail(mine), name="clumsy")
 
     owner = asyncio.create_task(work())
     await yield_to_loop()
     assert told == [mine]
-    assert crew.failure is mine
+    assert group.failure is mine
     assert not owner.done()
     finish.set()
     await asyncio.wait({owner})
@@ -106,31 +110,31 @@ async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> No
 
 async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> None:
     told: list[BaseException] = []
-    crew, mine = StrictTaskGroup("informer", told.append), KeyError("mine")
+    group, mine = StrictTaskGroup("informer", told.append), KeyError("mine")
 
     async def fail(_first: asyncio.Task[None]) -> None:
-        crew.fail(mine)
-        crew.fail(ValueError("another"))
+        group.fail(mine)
+        group.fail(ValueError("another"))
         await for_ever()
 
     with pytest.raises(ExceptionGroup) as caught:
-        await at_work(crew, fail)
+        await at_work(group, fail)
 
     assert caught.value.exceptions == (mine,)
     assert told == [mine]
 
 
 async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
-    crew = StrictTaskGroup("informer")
+    group = StrictTaskGroup("informer")
 
     async def wait(_first: asyncio.Task[None]) -> None:
         await for_ever()
 
-    owner = asyncio.create_task(at_work(crew, wait))
+    owner = asyncio.create_task(at_work(group, wait))
     await yield_to_loop()
-    states = [repr(crew)]
+    states = [repr(group)]
     owner.cancel()
-    states.append(repr(crew))
+    states.append(repr(group))
     await asyncio.wait({owner})
 
     assert owner.cancelled()
@@ -141,8 +145,8 @@ async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
 
 
 def test_a_crew_that_was_not_entered_is_new() -> None:
-    crew = StrictTaskGroup("informer")
+    group = StrictTaskGroup("informer")
 
-    assert not crew.entered
-    assert not crew.is_ending()
-    assert repr(crew) == "<StrictTaskGroup of informer new>"
+    assert not group.entered
+    assert not group.is_ending()
+    assert repr(group) == "<StrictTaskGroup of informer new>"

@@ -1,4 +1,4 @@
-"""One watch, from its bytes to what the queue takes."""
+"""The batches of a watch, and the initial list of a WatchList."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 
 def mark(version: int, said: str = "true") -> bytes:
-    """The mark behind an initial state."""
+    """Return the mark behind an initial state."""
     annotations = f'{{"k8s.io/initial-events-end":"{said}"}}'
     metadata = f'{{"resourceVersion":"{version}","annotations":{annotations}}}'
     return event_line("BOOKMARK", f'{{"metadata":{metadata}}}')
@@ -56,7 +56,7 @@ def shown(entries: list[Delta | Bookmark]) -> list[str]:
 
 
 def state(batch: WatchBatch) -> tuple[list[str], str] | None:
-    """The names and versions of the initial list, and its own version."""
+    """Return the names and versions of the initial list, and its own version."""
     initial = batch.initial_list
     if initial is None:
         return None
