@@ -41,7 +41,7 @@ SHOP = make_object(
 
 
 def opened(obj: KubeObject) -> bool:
-    """Whether the decoded body of ``obj`` is kept."""
+    """Return True if ``obj`` holds its decoded body."""
     return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
@@ -183,7 +183,7 @@ def _check(obj: KubeObject, raw: bytes, ways: list[tuple[Step, ...]]) -> None:
 
 
 def test_projections_of_the_same_paths_are_equal_however_they_were_made() -> None:
-    """Two parts of a program may ask for one index; it must not matter what is still kept."""
+    """Two parts of a program may add the same index, so equality must not depend on caching."""
     assert Field("spec.nodeName") == field("spec.nodeName")
     assert hash(Field("spec.nodeName")) == hash(field("spec.nodeName"))
     assert Fields(("a", "b")) == fields("a", "b")
