@@ -165,16 +165,16 @@ class ReflectorLane:
             self._watch_slot.release()
 
     async def _acquire_slot(self, request: AnyRequest) -> ListSlot | None:
-        kept, self._page_slot = self._page_slot, None
+        slot, self._page_slot = self._page_slot, None
         if not _reads_initial_list(request):
-            if kept is not None:
-                kept.release()
+            if slot is not None:
+                slot.release()
             return None
-        if kept is None or not kept.cancel_release():
-            kept = await self._scheduler.acquire_list_slot()
+        if slot is None or not slot.cancel_release():
+            slot = await self._scheduler.acquire_list_slot()
         if isinstance(request, WatchRequest):
-            self._watch_slot = kept
-        return kept
+            self._watch_slot = slot
+        return slot
 
     def _keep_or_release(self, slot: ListSlot | None, request: AnyRequest) -> None:
         """Keep the slot of a page for a while: only the reflector knows if a page follows."""

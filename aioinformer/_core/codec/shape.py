@@ -255,18 +255,19 @@ def _model_fields(model: object) -> set[str]:
     Raises:
         UsageError: ``model`` can't be a model.
     """
-    said = (
+    message = (
         f"model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not {name_of(model)}"
     )
     if isinstance(model, type) and issubclass(model, KubeObject):
-        raise UsageError(f"{said}, which is what objects are without model=")
+        raise UsageError(f"{message}, which is what objects are without model=")
     try:
         found = inspect.type_info(model)
     except Exception as error:  # evaluating its annotations may raise anything
-        raise UsageError(f"{said}: {error}") from error
+        raise UsageError(f"{message}: {error}") from error
     if not isinstance(found, _MODEL_TYPES):
         raise UsageError(
-            f"{said}; convert= takes any function of an object, and aioinformer.adapters has some"
+            f"{message}; convert= takes any function of an object, and aioinformer.adapters has "
+            "some"
         )
     return {field.encode_name for field in found.fields}
 

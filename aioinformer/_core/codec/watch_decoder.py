@@ -220,8 +220,8 @@ class EventDecoder:
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
         if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
-            said = f"the watch of {self._resource} has objects of kind {one_line(kind, 80)}"
-            raise ProtocolError(said, phase="watch")
+            message = f"the watch of {self._resource} has objects of kind {one_line(kind, 80)}"
+            raise ProtocolError(message, phase="watch")
         self._kind_checked = True
 
     def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
@@ -235,15 +235,15 @@ class EventDecoder:
                 raise server_error(decode_status(bytes(envelope.object)), phase="watch")
             return Delta(_DELTA_KINDS[envelope.type], self._decode_object(bytes(envelope.object)))
         except KeyError as error:
-            said = f"a watch event of unknown type {one_line(str(error), 80)}"
-            raise ProtocolError(said, phase="watch") from None
+            message = f"a watch event of unknown type {one_line(str(error), 80)}"
+            raise ProtocolError(message, phase="watch") from None
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
     def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
         size = len(line.removesuffix(b"\n"))
-        said = f"a line of {size} bytes in the watch of {self._resource} is no event: {error}"
-        return ProtocolError(said, phase="watch")
+        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {error}"
+        return ProtocolError(message, phase="watch")
 
     def _decode_object(self, raw: bytes) -> KubeObject:
         metadata = decode_envelope(raw).metadata
@@ -254,11 +254,11 @@ class EventDecoder:
 
 def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
     """Return the bookmark; an end mark if the annotation is exactly ``"true"`` (client-go)."""
-    said = metadata.annotations
-    if said is UNSET or _END_ANNOTATION_BYTES not in bytes(said):
+    raw = metadata.annotations
+    if raw is UNSET or _END_ANNOTATION_BYTES not in bytes(raw):
         return Bookmark(metadata.resourceVersion)
     try:
-        annotations = _decode_annotations(said)
+        annotations = _decode_annotations(raw)
     except DECODE_ERRORS:
         return Bookmark(metadata.resourceVersion)
     return Bookmark(

@@ -190,8 +190,8 @@ class ListWatchState:
             return RequestEnd(Outcome.MORE)
         # If the pages are of different moments, a watch from the first page's misses nothing.
         if not self._consistent_read and self._goes_back(self._first_page_version):
-            said = "the list is older than requested; reading the newest state instead"
-            return RequestEnd(Outcome.REWOUND, ProtocolError(said, phase="list"))
+            message = "the list is older than requested; reading the newest state instead"
+            return RequestEnd(Outcome.REWOUND, ProtocolError(message, phase="list"))
         self._accept_state(self._first_page_version)
         return RequestEnd(Outcome.COMPLETE)
 
@@ -267,13 +267,15 @@ class ListWatchState:
         lasted = now - self._watch_opened_at
         outcome = self._classify_watch(lasted)
         if not self.initial_list_complete:
-            said = f"the WatchList ended after {lasted:.1f} s, before its initial list was complete"
-            return RequestEnd(outcome, ConnectionLost(said, phase="watch"))
+            message = (
+                f"the WatchList ended after {lasted:.1f} s, before its initial list was complete"
+            )
+            return RequestEnd(outcome, ConnectionLost(message, phase="watch"))
         if outcome is Outcome.ENDED:
             return RequestEnd(outcome)
         when = "at once" if outcome is Outcome.EMPTY_WATCH else f"after {lasted:.1f} s"
-        said = f"the watch ended {when} without a change"
-        return RequestEnd(outcome, ConnectionLost(said, phase="watch"))
+        message = f"the watch ended {when} without a change"
+        return RequestEnd(outcome, ConnectionLost(message, phase="watch"))
 
     def _classify_watch(self, lasted: float) -> Outcome:
         """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
@@ -298,19 +300,19 @@ class ListWatchState:
         """Classify the end of a watch that the watchdog has ended."""
         idle = self._idle_timeout
         if idle.past_deadline(now):
-            said = f"the watch did not end after its {self._watch_seconds} s; replacing it"
-            return RequestEnd(Outcome.CONNECTION_LOST, RequestTimedOut(said, phase="watch"))
+            message = f"the watch did not end after its {self._watch_seconds} s; replacing it"
+            return RequestEnd(Outcome.CONNECTION_LOST, RequestTimedOut(message, phase="watch"))
         if not self.initial_list_complete:
             lasted = now - self._watch_opened_at
-            said = f"the WatchList had no end mark after {lasted:.0f} s; using lists instead"
-            return RequestEnd(Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(said, phase="watch"))
+            message = f"the WatchList had no end mark after {lasted:.0f} s; using lists instead"
+            return RequestEnd(Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(message, phase="watch"))
         if self.profile.rarely_sends_bookmarks:  # idle watches are normal on this server
             return RequestEnd(Outcome.IDLE_TIMEOUT)
-        said = (
+        message = (
             f"the watch received no data for {idle.timeout:.0f} s (idle timeout), "
             "longer than the interval of bookmarks; replacing it"
         )
-        return RequestEnd(Outcome.IDLE_TIMEOUT, RequestTimedOut(said, phase="watch"))
+        return RequestEnd(Outcome.IDLE_TIMEOUT, RequestTimedOut(message, phase="watch"))
 
     # -- the next request ----------------------------------------------------------------------
 

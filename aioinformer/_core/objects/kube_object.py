@@ -100,15 +100,15 @@ class DecodedBodyCache:
             size: bytes of its JSON.
         """
         force_setattr(obj, "_body", DecodedBody(body))
-        kept, most = (
+        opened, limit = (
             (self._small, MAX_DECODED)
             if size < LARGE_BODY_BYTES
             else (self._large, MAX_DECODED_LARGE)
         )
-        kept.append(obj)
-        while len(kept) > most:
+        opened.append(obj)
+        while len(opened) > limit:
             try:
-                oldest = kept.popleft()
+                oldest = opened.popleft()
             except IndexError:  # another thread was faster
                 return
             force_setattr(oldest, "_body", NOT_DECODED)

@@ -171,9 +171,9 @@ class Conversion(Generic[T]):
             ModelMismatch: ``convert`` raised.
             ObjectDecodeError: the object is no JSON.
         """
-        kept = self._results.get(id(obj))
-        if kept is not None:
-            return kept[1]
+        result = self._results.get(id(obj))
+        if result is not None:
+            return result[1]
         try:
             converted = self._convert(obj)
         except ObjectDecodeError:  # not the function's fault

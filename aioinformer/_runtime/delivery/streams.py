@@ -48,9 +48,9 @@ class EventStream(Generic[T_co]):
     """The events of one informer, for one consumer. ``SharedInformer.events`` makes streams.
 
     A stream begins with an ``Added(initial=True)`` for each cached object. It ends when the
-    informer does, after the pending events. A cancellation while the stream waits loses no event: the next
-    call returns the event. The stream yields to the loop every few milliseconds, however many
-    events are pending.
+    informer does, after the pending events. A cancellation while the stream waits loses no event:
+    the next call returns the event. The stream yields to the loop every few milliseconds, however
+    many events are pending.
     """
 
     def __init__(

@@ -211,8 +211,8 @@ class Reflector:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            said = f"the list did not end within {total:g} s (liveness.list_total); trying again"
-            raise RequestTimedOut(said, phase="list") from error
+            message = f"the list did not end within {total:g} s (liveness.list_total); trying again"
+            raise RequestTimedOut(message, phase="list") from error
 
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         """Queue a whole state, whose version the state machine knows."""

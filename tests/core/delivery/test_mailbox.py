@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.delivery.batch_queue import FILTER_BATCH
-from aioinformer._core.delivery.mailbox import LIMIT, MAX_MERGED, MAX_SKIPPED, Mailbox, OverflowName
+from aioinformer._core.delivery.mailbox import (
+    LIMIT,
+    MAX_MERGED,
+    MAX_SKIPPED,
+    Mailbox,
+    Overflow,
+    OverflowName,
+)
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -125,7 +132,20 @@ def test_an_unknown_overflow_rule_is_an_error() -> None:
         Mailbox(overflow=rule, holds=always)
 
 
-# -- the state that a listener finds -------------------------------------------------------------
+@pytest.mark.parametrize("rule", Overflow)
+def test_a_rule_may_be_passed_as_a_member_or_by_name(rule: Overflow) -> None:
+    name: Any = rule.value
+
+    assert Mailbox(overflow=rule, holds=always).overflow is rule
+    assert Mailbox(overflow=name, holds=always).overflow is rule
+    assert [rule.merges, rule.blocks, rule.ends].count(True) == 1
+
+
+def test_each_rule_has_a_name_for_programs() -> None:
+    assert set(get_args(OverflowName)) == {rule.value for rule in Overflow}
+
+
+# -- the initial state -------------------------------------------------------------------------
 
 
 def test_a_late_listener_receives_each_object_as_initial() -> None:

@@ -919,7 +919,7 @@ async def test_it_runs_in_a_copy_of_the_context_in_which_it_was_registered() -> 
     assert TENANT.get() == "nobody"
 
 
-# -- giving way -------------------------------------------------------------------------------
+# -- yielding to the loop -------------------------------------------------------------------------
 
 
 async def test_a_handler_that_never_waits_leaves_the_loop_to_others() -> None:

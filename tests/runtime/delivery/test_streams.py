@@ -269,7 +269,7 @@ async def test_the_reader_of_a_merging_stream_may_wait_for_its_informer() -> Non
             break
 
 
-# -- giving way -------------------------------------------------------------------------------
+# -- yielding to the loop -------------------------------------------------------------------------
 
 
 async def test_reading_a_full_mailbox_without_waiting_yields_to_the_loop() -> None:
