@@ -137,7 +137,7 @@ class Annotated(Struct):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (PydanticPod, "not PydanticPod; convert= takes any function"),
         (dict, "not dict; convert="),
@@ -146,8 +146,8 @@ class Annotated(Struct):
         (named, "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not named"),
     ],
 )
-def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Shape.of(model=model)
 
 
@@ -226,13 +226,13 @@ async def late(obj: KubeObject) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         ("no function", "convert= is a function of an object, not 'no function'"),
         (late, "convert= late is async"),
         (Unhashable(), "has no hash"),
     ],
 )
-def test_what_can_be_no_function_of_an_object_is_refused(function: Any, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_what_can_be_no_function_of_an_object_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         Shape.of(convert=function)

@@ -76,23 +76,23 @@ def test_none_drops_the_object() -> None:
     ],
 )
 def test_what_identifies_the_object_must_stay(other: object) -> None:
-    said = failed(other, pod("a"))
+    message = failed(other, pod("a"))
 
-    assert said.startswith("pods web/a at resourceVersion 1: transform= ")
-    assert "it must keep name, namespace, uid and resourceVersion: it returned " in said
-    assert said.endswith(" for web/a uid=uid-a rv=1")
+    assert message.startswith("pods web/a at resourceVersion 1: transform= ")
+    assert "it must keep name, namespace, uid and resourceVersion: it returned " in message
+    assert message.endswith(" for web/a uid=uid-a rv=1")
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (7, "it returned a int, not an object, a mapping or None"),
         ({}, "missing required field `metadata`"),
         ({"metadata": {"name": "a"}, "x": object()}, "a object can't be written as JSON"),
     ],
 )
-def test_what_is_no_object_is_rejected(made: object, said: str) -> None:
-    assert said in failed(made, pod("a"))
+def test_what_is_no_object_is_rejected(made: object, message: str) -> None:
+    assert message in failed(made, pod("a"))
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])

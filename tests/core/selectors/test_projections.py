@@ -122,8 +122,8 @@ def test_a_strict_field_says_which_object_it_does_not_fit() -> None:
     with pytest.raises(PathMismatch) as caught:
         field("status.phase.word", strict=True)(SHOP)
 
-    said = "status.phase.word doesn't fit pods web/web-0: status.phase is a string"
-    assert str(caught.value) == said
+    message = "status.phase.word doesn't fit pods web/web-0: status.phase is a string"
+    assert str(caught.value) == message
     assert isinstance(caught.value, TypeError)
 
 
