@@ -44,8 +44,8 @@ from aioinformer._runtime.informer.factory import ALL_NAMESPACES, SharedInformer
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.leaderelection.elector import LeaderElector
-from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.retry import retry_on_conflict

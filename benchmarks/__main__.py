@@ -23,10 +23,10 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
-        description="The library beside its peers, on the same bytes.",
+        description="Compare the library with its peers on the same bytes.",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, less than a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _progress(text: str) -> None:
-    """Print a line that is overwritten, on a terminal only."""
+    """Overwrite the line of progress on a terminal; print nothing to a file."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

@@ -1,10 +1,10 @@
-"""The memory of a cached object and the time of lookups, compared with caches written by hand.
+"""Measure memory per cached object and the time of lookups, beside caches written by hand.
 
     python -m benchmarks.caches --cache ours|dicts|models --server URL --pods N
 
-``ours`` is an informer with one index and a handler that counts. ``dicts`` is the result of
-``json.loads`` on a list, and ``models`` that of kubernetes_asyncio. Both are stored in a dict by
-namespace and name, with a dict of such dicts by node. Each cache gets the same lookups.
+``ours`` is an informer with one index and a handler that counts. ``dicts`` holds the items of a
+list as ``json.loads`` decodes them, and ``models`` as kubernetes_asyncio does. These two use a dict
+by namespace and name, and a dict of such dicts by node. All caches answer the same queries.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ CacheName: TypeAlias = Literal["ours", "dicts", "models"]
 CACHES: Sequence[CacheName] = ("ours", "dicts", "models")
 
 NODE, LABEL, TIER = "node-7", "tier", "t3"
-"""The first selects a hundredth of all pods, the second an eighth."""
+"""The values of the queries: a hundredth of all pods is on the node, an eighth has the label."""
 SETTLE = 0.5
-"""Idle seconds before the memory of the process is read."""
+"""Seconds to wait before the memory is read, so that temporary objects are freed."""
 GETS, FINDS, SCANS = 20_000, 50, 1
-"""Number of averaged calls, for calls that take less than a microsecond up to a second."""
+"""Calls that are averaged: a get takes under a microsecond, a find some, a scan up to a second."""
 ROUNDS = 3
 
 Named: TypeAlias = dict[tuple[str, str], Any]
 
 
 class Cache(Struct, kw_only=True):
-    """The costs of one cache. Times are microseconds per call."""
+    """The cost of one cache. Times are microseconds a call."""
 
     pods: int
     bytes: float
-    """Bytes per object above the bare process."""
+    """Bytes above the bare process for each object, everything included."""
     beyond: float = 0.0
-    """Bytes per object in addition to the object's own JSON; 0 if the JSON isn't stored."""
+    """``bytes`` without the object's own JSON; 0 if the JSON isn't kept."""
     opened: float = 0.0
-    """The value of ``beyond`` after every object was opened once."""
+    """``beyond`` after the body of every object was decoded once."""
     get: float = 0.0
-    """A lookup of one object by namespace and name."""
+    """One object by namespace and name."""
     by_index: float = 0.0
-    """A lookup of the objects of a node, by an index."""
+    """The objects of a node, by an index."""
     by_label: float = 0.0
-    """A lookup of the objects with a label, by an index; 0 if there is no index."""
+    """The objects with a label, by an index; 0 for a cache without such an index."""
     scan: float = 0.0
-    """A lookup of the objects with a label, without an index."""
+    """The objects with a label, without an index."""
 
 
 async def measure(cache: CacheName, server: str, pods: int) -> Cache:
-    """Fill the cache from the server, and measure its memory and its lookups."""
+    """Fill the cache from the server, measure its memory, and time the queries."""
     match cache:
         case "ours":
             return await _ours(server, pods)
         case "dicts":
-            return await _by_hand(server, pods, _listed, _dict_reads)
+            return await _by_hand(server, pods, _list_dicts, _read_dict)
         case "models":
-            return await _by_hand(server, pods, _modelled, _model_reads)
+            return await _by_hand(server, pods, _list_models, _read_model)
 
 
 # -- ours --------------------------------------------------------------------------------------
@@ -84,16 +84,16 @@ async def _ours(server: str, pods: int) -> Cache:
         gc.collect()
         bare = resident()
         informer = informers.informer("pods", indexers={"node": field("spec.nodeName")})
-        heard = Count()
-        informer.add_handler(heard, overflow="block")
-        while heard.events < pods:  # noqa: ASYNC110 - an event would be one more thing to weigh
+        handler = Count()
+        informer.add_handler(handler, overflow="block")
+        while handler.events < pods:  # noqa: ASYNC110 - an event would add to the measured memory
             await asyncio.sleep(0.01)
         await asyncio.sleep(SETTLE)
         lister = informer.lister
-        held = sum(len(obj.raw) for obj in lister)
-        found = Cache(pods=pods, bytes=_weight(bare, pods), beyond=_weight(bare + held, pods))
+        json_bytes = sum(len(obj.raw) for obj in lister)
+        found = Cache(pods=pods, bytes=_weight(bare, pods), beyond=_weight(bare + json_bytes, pods))
         assert all(obj["spec"] for obj in lister)
-        found.opened = _weight(bare + held, pods)
+        found.opened = _weight(bare + json_bytes, pods)
         keys = _sample(lister.keys())
         found.get = _timed(lambda: [lister.get(key) for key in keys], 1) / len(keys)
         found.by_index = _timed(lambda: lister.by_index("node", NODE), FINDS)
@@ -112,16 +112,23 @@ async def _by_hand(
     server: str,
     pods: int,
     fill: Callable[[str], Any],
-    reads: Callable[[Any], tuple[tuple[str, str], str, str]],
+    read: Callable[[Any], tuple[tuple[str, str], str, str]],
 ) -> Cache:
-    """Measure a cache of objects whose name, node and label ``reads`` returns."""
+    """Measure a cache of dicts.
+
+    Args:
+        server: the URL of the load server.
+        pods: the number of pods that the server lists.
+        fill: lists the pods.
+        read: returns the key, the node and the label of a pod.
+    """
     gc.collect()
     bare = resident()
     items = await fill(server)
     cache: Named = {}
     nodes: dict[str, Named] = {}
     for item in items:
-        key, node, _ = reads(item)
+        key, node, _ = read(item)
         cache[key] = item
         nodes.setdefault(node, {})[key] = item
     del items
@@ -132,32 +139,32 @@ async def _by_hand(
     found.by_index = _timed(lambda: list(nodes[NODE].values()), FINDS)
 
     def scan() -> list[Any]:
-        return [item for item in cache.values() if reads(item)[2] == TIER]
+        return [item for item in cache.values() if read(item)[2] == TIER]
 
     found.scan = _timed(scan, SCANS)
     assert len(scan()) == _expected(pods)
     return found
 
 
-async def _listed(server: str) -> Iterable[Any]:
+async def _list_dicts(server: str) -> Iterable[Any]:
     async with aiohttp.ClientSession(server) as session, session.get("/api/v1/pods") as answer:
         return list(json.loads(await answer.read())["items"])
 
 
-def _dict_reads(pod: Any) -> tuple[tuple[str, str], str, str]:
+def _read_dict(pod: Any) -> tuple[tuple[str, str], str, str]:
     metadata = pod["metadata"]
     key = metadata["namespace"], metadata["name"]
     return key, pod["spec"]["nodeName"], metadata["labels"][LABEL]
 
 
-async def _modelled(server: str) -> Iterable[Any]:
+async def _list_models(server: str) -> Iterable[Any]:
     api: Any = kubernetes_client.ApiClient(kubernetes_client.Configuration(host=server))
-    async with api:  # it has no types
+    async with api:  # kubernetes_asyncio has no types
         core: Any = kubernetes_client.CoreV1Api(api)
         return list((await core.list_pod_for_all_namespaces()).items)
 
 
-def _model_reads(pod: Any) -> tuple[tuple[str, str], str, str]:
+def _read_model(pod: Any) -> tuple[tuple[str, str], str, str]:
     metadata = pod.metadata
     return (metadata.namespace, metadata.name), pod.spec.node_name, metadata.labels[LABEL]
 
@@ -171,12 +178,12 @@ def _weight(bare: int, pods: int) -> float:
 
 
 def _sample(keys: Iterable[Any]) -> list[Any]:
-    """Return random keys, because objects that were cached in sequence are found faster."""
+    """Choose keys at random, since keys in the order of caching are found faster than others."""
     return random.Random(SEED).choices(list(keys), k=GETS)
 
 
 def _timed(call: Callable[[], object], times: int) -> float:
-    """Return the microseconds per call of the fastest round, because noise only adds time."""
+    """Return the microseconds a call in the quickest of some rounds, since noise only adds."""
     rounds: list[float] = []
     for _ in range(ROUNDS):
         start = time.perf_counter()
@@ -192,13 +199,13 @@ def _expected(pods: int) -> int:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cache", choices=CACHES, required=True)
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)
-    given = parser.parse_args()
-    found = asyncio.run(measure(given.cache, given.server, given.pods))
+    arguments = parser.parse_args()
+    found = asyncio.run(measure(arguments.cache, arguments.server, arguments.pods))
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
 
 

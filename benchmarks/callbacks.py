@@ -1,11 +1,11 @@
-"""The longest callbacks on the event loop during expensive operations.
+"""Measure the longest callbacks of the event loop during a sync, relist, resync and index build.
 
     python -m benchmarks.callbacks --server URL --pods N
 
-An event loop runs each callback as an ``asyncio.Handle``. This module measures each handle in CPU
-time of the thread, which depends on the informer, and in wall time, which also depends on the
-machine. The operations are a sync, a relist in which every object has changed, a resync, and the
-addition of an index.
+An event loop runs everything as an ``asyncio.Handle``, and each handle is timed here: in CPU time
+of the thread, which the informer causes, and in wall time, which other processes influence too.
+The measured work is a sync, a relist in which every object has changed, a resync, and the addition
+of an index.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ from benchmarks.ours import namespace, release
 __all__ = ["Longest", "Stretch", "Timer", "timing"]
 
 RUN = "_run"
-"""The method that the loop calls for each handle. The loop offers no other hook."""
+"""The method that the loop calls for each handle. asyncio has no public hook at this place."""
 INDEXERS: Mapping[str, Callable[[KubeObject], Iterable[str] | str | None]] = {
     "namespace": namespace,
     "node": field("spec.nodeName"),
     "labels": label_index("app", "tier"),
 }
-"""Three indexes. Every object has the label of one, because large dicts grow in large steps."""
+"""Three indexes, one of them with a label of every object: large dicts grow in large steps."""
 TICK = 0.0001
-"""Seconds per object between resyncs: after sync and relist, and soon enough for a measurement."""
+"""Seconds an object between resyncs, so that the first resync follows the sync and the relist
+without a long wait."""
 
 
 class Stretch(Struct):
-    """The longest callbacks during one operation, in seconds."""
+    """The longest callbacks of one stretch of work, in seconds."""
 
     cpu: float = 0.0
-    """The longest by CPU time of the thread."""
+    """By CPU time of the thread."""
     wall: float = 0.0
-    """The longest by wall time, of any callback."""
+    """By wall time, of any callback."""
     what: str = ""
-    """The name of the task or function of the callback in ``cpu``."""
+    """The callback with the most CPU time: the name of its task, or of its function."""
 
 
 class Longest(Struct):
-    """The longest callbacks of all measured operations."""
+    """The longest callbacks of all measured stretches."""
 
     sync: Stretch
     relist: Stretch
@@ -68,15 +69,15 @@ class Longest(Struct):
 
 
 class Timer:
-    """A measurement of the durations of handles."""
+    """A runner of handles that records the longest."""
 
     def __init__(self, run: Callable[[asyncio.Handle], None]) -> None:
-        """Create the timer; ``run`` runs a handle."""
+        """Create a timer that runs handles by ``run``."""
         self.longest = Stretch()
         self._run = run
 
     def timed(self, handle: asyncio.Handle) -> None:
-        """Run a handle and record its duration."""
+        """Run one handle and record its times."""
         wall, cpu = time.perf_counter(), time.thread_time()
         self._run(handle)
         cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
@@ -85,9 +86,9 @@ class Timer:
         self.longest.wall = max(self.longest.wall, wall)
 
     def take(self) -> Stretch:
-        """Return the longest callbacks since the last call."""
-        taken, self.longest = self.longest, Stretch()
-        return taken
+        """Return the longest callbacks since the previous call."""
+        longest, self.longest = self.longest, Stretch()
+        return longest
 
 
 def _name(handle: asyncio.Handle) -> str:
@@ -97,7 +98,7 @@ def _name(handle: asyncio.Handle) -> str:
 
 
 class _Progress:
-    """A handler that counts the events by kind."""
+    """The handler: counts additions, changes and resyncs."""
 
     def __init__(self, pods: int) -> None:
         self._pods = pods
@@ -120,7 +121,7 @@ class _Progress:
 
 
 async def measure(server: str, pods: int, timer: Timer) -> Longest:
-    """Sync, let the watch expire, relist, resync, and add an index."""
+    """Sync, expire the watch, relist, resync, and add an index."""
     progress = _Progress(pods)
     async with (
         Client(server) as client,
@@ -143,7 +144,7 @@ async def measure(server: str, pods: int, timer: Timer) -> Longest:
 
 @contextmanager
 def timing() -> Generator[Timer]:
-    """Measure every handle of every loop within the context."""
+    """Time every handle of every loop within the context."""
     timer = Timer(getattr(asyncio.Handle, RUN))
 
     def run(handle: asyncio.Handle) -> None:
@@ -154,7 +155,7 @@ def timing() -> Generator[Timer]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)

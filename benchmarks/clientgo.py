@@ -1,7 +1,7 @@
-"""The build of the peer in ``peers/clientgo``, which also writes the protobuf form of a dataset.
+"""Build the peer in ``peers/clientgo``, and let it write the protobuf form of a dataset.
 
-The binary is stored in the user's cache under the digest of its sources, and built again when they
-change. Without Go this peer is missing, and the table says so.
+The binary is stored in the user's cache folder, under the digest of its sources, and built again
+when the sources change. Without Go this peer is missing, and the table says so.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SOURCE = Path(__file__).parent / "peers" / "clientgo"
 
 
 class PeerMissing(Exception):
-    """The peer can't be built on this machine. The message contains the reason."""
+    """Raised if the peer can't be built on this machine; the message contains the reason."""
 
 
 def build() -> Path:
-    """Build the binary if needed, and return its path.
+    """Return the path of the binary, building it if need be.
 
     Raises:
         PeerMissing: Go is not installed, or the build failed.
@@ -35,9 +35,9 @@ def build() -> Path:
         return binary
     go = shutil.which("go")
     if go is None:
-        raise PeerMissing("Go is needed to build it, and it is not on PATH")
+        raise PeerMissing("building it requires Go, and no go command is on PATH")
     binary.parent.mkdir(parents=True, exist_ok=True)
-    # Another run may build the same: each has a folder of its own, and the last one wins.
+    # Another run may build the same binary, so each builds in its own folder, and the last wins.
     with tempfile.TemporaryDirectory(dir=binary.parent, prefix="build-") as folder:
         built = Path(folder) / "clientgo"
         options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(built)]

@@ -1,7 +1,7 @@
-"""The contestants, and one measurement of a contestant with a new load server and a new process.
+"""The contestants, and one measurement of one of them: a new load server and a new process.
 
-Each contestant prints a ``Sample``. This module compares its events with the dataset, because an
-informer that loses events must not take part.
+Each contestant prints a ``Sample``. The sample is checked against the dataset: a measurement
+counts only if every event was delivered.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["Contestant", "go_peers", "ours", "python_peers"]
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A program that reads the bytes of the dataset."""
+    """A program that reads the bytes of a dataset."""
 
     name: str
     command: tuple[str, ...]
-    """The command line, without ``--server`` and ``--events``."""
+    """The command, which accepts ``--server`` and ``--events``."""
     takes_pods: bool = True
-    """True if the command also accepts ``--pods``."""
+    """True if the command accepts ``--pods`` too."""
     checked: bool = True
-    """True if the program reports the last version of each object."""
+    """True if the sample contains the digest of the last delivered version of each object."""
     slow: bool = False
-    """True if the program is slow and gets a smaller dataset."""
+    """True if the contestant is so slow that it reads the smaller dataset."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def measure(self, dataset: Dataset) -> Sample:
-        """Run the contestant once.
+        """Run the command once.
 
         Raises:
-            MeasurementFailed: the contestant failed, or did not receive all events.
+            MeasurementFailed: the command failed, or not every event was delivered.
         """
         command = [*self.command, f"--events={dataset.events}"]
         if self.takes_pods:
@@ -49,20 +49,21 @@ class Contestant:
             printed = output(command, self.name, environment=self.environment)
         sample = msgspec.json.decode(printed, type=Sample)
         if sample.delivered != dataset.events:
-            said = f"{self.name}: {sample.delivered} of {dataset.events} events were delivered"
-            raise MeasurementFailed(said)
+            raise MeasurementFailed(
+                f"{self.name}: {sample.delivered} of {dataset.events} events were delivered"
+            )
         if self.checked and sample.digest != dataset.digest:
             raise MeasurementFailed(f"{self.name}: the last version of some pod was not delivered")
         return sample
 
 
 def ours(name: str, *options: str) -> Contestant:
-    """Return the library as a contestant, with a variant of the handler."""
+    """Return the library as a contestant, with the ``options`` of one variant."""
     return Contestant(name, (sys.executable, "-m", "benchmarks.ours", *options))
 
 
 def python_peers() -> list[Contestant]:
-    """Return the contestants that need no other language than Python."""
+    """Return the contestants in Python."""
     floor = (sys.executable, "-m", "benchmarks.floor")
     watch_loop = (sys.executable, "-m", "benchmarks.peers.kubernetes_asyncio")
     return [
@@ -73,7 +74,7 @@ def python_peers() -> list[Contestant]:
 
 
 def go_peers(binary: Path) -> list[Contestant]:
-    """Return client-go as contestants: in both encodings, and with LIST instead of WatchList."""
+    """Return client-go with its two encodings, each by WatchList and by LIST, the older default."""
     by_list = {"KUBE_FEATURE_WatchListClient": "false"}
     json, protobuf = (str(binary),), (str(binary), "--protobuf")
     return [

@@ -1,12 +1,13 @@
-"""The cost of each further listener, without a socket.
+"""Measure the cost of each further listener, without a socket.
 
     python -m benchmarks.fanout [--events N]
 
-With a busy server many events arrive in one wake-up, and a listener is cheap. The expensive case is
-an event that arrives alone. Therefore a source in memory sends one event or 64 events at a time,
-and waits until the last listener has received them. An informer with one listener and one with 17
-are measured in turns, in CPU time of the thread and without garbage collection; the difference is
-the cost of the further listeners. The listeners count events, and their statistics are on.
+With a busy server many events arrive in one wake-up of the loop, and a listener is cheap. The
+expensive case is an event that arrives alone. So a source in memory sends batches of one or of 64
+events, and waits before the next batch until the last listener has received this one. Informers
+with one listener and with 17 are measured in turns, in CPU time of the thread and with the garbage
+collector disabled; their difference is the cost of the further listeners. The listeners count
+events, and their statistics are on, as always.
 """
 
 from __future__ import annotations
@@ -27,32 +28,32 @@ from aioinformer import BUILT_IN, Event, ListRequest, Resource, SharedInformer, 
 __all__ = ["Fanout", "measure"]
 
 FEW, MANY = 1, 17
-"""Numbers of listeners of the two informers."""
+"""Listeners of the two informers that are compared."""
 PODS = 500
 ALONE, TOGETHER = 1, 64
-"""Numbers of events per wake-up."""
+"""Events a wake-up."""
 TURNS = 5
-"""Number of measurements of each. The fastest counts, because noise only adds time."""
+"""The number of measurements of each; the quickest of each counts, since noise only adds."""
 BRIEF = 20_000
-"""Default number of events."""
+"""The default number of events."""
 
 
 class Fanout(Struct):
-    """Microseconds of CPU time per event and further listener."""
+    """Microseconds of CPU an event that each further listener costs."""
 
     alone: float
-    """A plain function, with one event per wake-up."""
+    """The handler is a plain function, with one event a wake-up."""
     together: float
-    """A plain function, with 64 events per wake-up."""
+    """The handler is a plain function, with 64 events a wake-up."""
     coroutine: float
-    """An async function that doesn't wait, with one event per wake-up."""
+    """The handler is an async function that doesn't wait, with one event a wake-up."""
 
 
 class Count:
-    """A handler that counts events."""
+    """A handler that counts events, as a plain and as an async function."""
 
     def __init__(self) -> None:
-        """Create a counter at zero."""
+        """Start at 0."""
         self.events = 0
 
     def plain(self, event: Event) -> None:
@@ -65,29 +66,35 @@ class Count:
 
 
 class Feed:
-    """A ``ListerWatcher`` in memory: a list, then ``batch`` events at a time."""
+    """A ``ListerWatcher`` in memory: a list, then events in batches."""
 
     resource: Resource = next(each for each in BUILT_IN if each.plural == "pods")
     watch_lists = False
 
-    def __init__(self, events: int, batch: int, heard: Callable[[], int]) -> None:
-        """Create the source; ``heard`` returns the events of the last listener."""
+    def __init__(self, events: int, batch: int, delivered: Callable[[], int]) -> None:
+        """Prepare the bytes of all events.
+
+        Args:
+            events: the number of events.
+            batch: the number of events in one chunk.
+            delivered: returns the number of events that the last listener has received.
+        """
         self.over = asyncio.Event()
-        """Set when the last listener has received the last event."""
+        """Set after the delivery of the last event."""
         self.spent = 0.0
-        """Seconds of CPU time from the first event to the last."""
-        self._heard = heard
+        """Seconds of CPU from the first event to the last."""
+        self._delivered = delivered
         self._batch = batch
         self._chunks = list(_chunks(events, batch))
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Yield the list of pods."""
+        """Yield the pods."""
         yield self._listed()
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Yield the events, then wait for ever."""
+        """Yield the events, and then wait forever."""
         yield self._watched()
 
     async def _listed(self) -> AsyncGenerator[bytes]:
@@ -98,18 +105,18 @@ class Feed:
         await self._until(PODS)
         gc.collect()
         gc.disable()
-        start, told = time.thread_time(), PODS
+        start, sent = time.thread_time(), PODS
         for chunk in self._chunks:
             yield chunk
-            told += self._batch
-            await self._until(told)
+            sent += self._batch
+            await self._until(sent)
         self.spent = time.thread_time() - start
         gc.enable()
         self.over.set()
         await asyncio.Event().wait()
 
     async def _until(self, count: int) -> None:
-        while self._heard() < count:  # noqa: ASYNC110 - an event would be part of the cost
+        while self._delivered() < count:  # noqa: ASYNC110 - an event would be part of the cost
             await asyncio.sleep(0)
 
 
@@ -121,7 +128,7 @@ def _pod(number: int, version: int) -> bytes:
 
 
 def _chunks(events: int, batch: int) -> Iterator[bytes]:
-    """Yield chunks of ``batch`` changes, of one pod after the other."""
+    """Yield changes of one pod after the other, ``batch`` a chunk."""
     for start in range(0, events, batch):
         yield b"".join(
             b'{"type":"MODIFIED","object":%b}\n' % _pod(number % PODS, number + 2)
@@ -130,7 +137,7 @@ def _chunks(events: int, batch: int) -> Iterator[bytes]:
 
 
 async def _cost(listeners: int, events: int, batch: int, *, coroutine: bool) -> float:
-    """Return the seconds of CPU time per event."""
+    """Return the seconds of CPU an event."""
     counts = [Count() for _ in range(listeners)]
     feed = Feed(events - events % batch, batch, lambda: counts[-1].events)
     informer = SharedInformer(feed)
@@ -140,10 +147,10 @@ async def _cost(listeners: int, events: int, batch: int, *, coroutine: bool) -> 
     await feed.over.wait()
     work.cancel()
     await asyncio.wait({work})
-    told = PODS + events - events % batch
-    if any(each.events != told for each in counts):
-        raise AssertionError("a listener has not heard of every event")
-    return feed.spent / (told - PODS)
+    sent = PODS + events - events % batch
+    if any(each.events != sent for each in counts):
+        raise AssertionError("a listener has not received every event")
+    return feed.spent / (sent - PODS)
 
 
 def _further(events: int, batch: int, turns: int, *, coroutine: bool = False) -> float:
@@ -155,7 +162,7 @@ def _further(events: int, batch: int, turns: int, *, coroutine: bool = False) ->
 
 
 def measure(events: int, turns: int = TURNS) -> Fanout:
-    """Measure all cases."""
+    """Measure the three cases."""
     return Fanout(
         alone=_further(events, ALONE, turns),
         together=_further(events, TOGETHER, turns),
@@ -164,7 +171,7 @@ def measure(events: int, turns: int = TURNS) -> Fanout:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=BRIEF)
     found = measure(parser.parse_args().events)

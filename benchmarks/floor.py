@@ -1,7 +1,8 @@
-"""The lower bound: aiohttp reads the same bytes and counts lines.
+"""The floor: aiohttp reads the same bytes and counts lines.
 
-No asyncio client that uses aiohttp can be faster; a row of the table shows the ratio. With
-``--decode``, ``json.loads`` decodes each event, which is the minimum for a loop written by hand.
+No asyncio client that uses aiohttp can be faster, and the table compares the library with this
+floor. With ``--decode`` each event is decoded by ``json.loads`` too, which is the least that a loop
+written by hand costs.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ PATH = "/api/v1/pods"
 
 
 async def measure(server: str, events: int, *, decode: bool = False) -> Sample:
-    """Read the list to its end, then as many lines of the watch."""
-    take = _decode if decode else _count
+    """Read the list to its end, then ``events`` lines of the watch."""
+    read_lines = _decode if decode else _count
     async with aiohttp.ClientSession(server) as session:
         watch = Stopwatch()
         async with session.get(PATH) as response:
@@ -38,7 +39,7 @@ async def measure(server: str, events: int, *, decode: bool = False) -> Sample:
             watch = Stopwatch()
             async with session.post("/go"):
                 pass
-            lines = await take(response.content, events)
+            lines = await read_lines(response.content, events)
             events_wall, events_cpu = watch.stop()
     return Sample(
         sync_wall=sync_wall,
@@ -63,7 +64,7 @@ async def _decode(content: aiohttp.StreamReader, events: int) -> int:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--events", type=int, required=True)

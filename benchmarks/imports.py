@@ -1,8 +1,8 @@
-"""The time to import the library, compared with the time to import aiohttp.
+"""Measure the time of importing the library, beside importing aiohttp.
 
-The measurements alternate in new interpreters. The library must import neither aiohttp nor
-kubernetes_asyncio before a connection is opened, because the ``--help`` of a command-line tool
-should not wait for them.
+New interpreters import the two in turns. The library must load neither aiohttp nor
+kubernetes_asyncio before a program opens a connection: a command-line tool's ``--help`` should not
+wait for them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ print(took, *sorted({{"aiohttp", "kubernetes_asyncio"}} & sys.modules.keys()))
 """
 
 
-# Importing the package alone loads almost nothing; the factory loads everything of an informer.
+# Importing the package alone loads almost nothing; the factory loads all modules of an informer.
 STATEMENTS = {
     "aioinformer": "from aioinformer import SharedInformerFactory",
     "aiohttp": "import aiohttp",
@@ -33,16 +33,16 @@ STATEMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class ImportTimes:
-    """The medians in seconds."""
+    """Medians, in seconds."""
 
     aioinformer: float
     aiohttp: float
     network: bool
-    """True if the import of the library loaded an HTTP library."""
+    """True if importing the library loaded an HTTP library."""
 
     @classmethod
     def measure(cls, repetitions: int) -> ImportTimes:
-        """Import each module ``repetitions`` times."""
+        """Import each of the two ``repetitions`` times."""
         times: dict[str, list[float]] = {name: [] for name in STATEMENTS}
         loaded: set[str] = set()
         for _ in range(repetitions):

@@ -1,10 +1,11 @@
-"""The latency of an event from the server's kernel to the handler, at a moderate rate.
+"""Measure the time of an event from the server's kernel to the handler, at a moderate rate.
 
     python -m benchmarks.latency --server URL --pods N --events N [--floor]
 
-The server is that of ``pacing``, whose events contain the time of sending. There is one informer
-with one index and a handler that reads the clock; garbage collection has its defaults. ``--floor``
-measures the same with aiohttp alone: the time that the machine needs to transport the bytes.
+The server is ``benchmarks.pacing``: each event contains the time at which it was sent. The program
+is one informer with one index and one handler that reads the clock, with Python's default garbage
+collection. ``--floor`` reads the same bytes with aiohttp alone, which is the time that this machine
+needs under its present load.
 """
 
 from __future__ import annotations
@@ -31,14 +32,19 @@ class Latency(Struct, kw_only=True):
     """The latency of all events, in seconds."""
 
     rate: float
-    """The rate of received events, per second."""
+    """Events a second that arrived."""
     p50: float
     p99: float
     worst: float
 
     @classmethod
     def of(cls, taken: list[int], seconds: float) -> Latency:
-        """Compute the latency from nanoseconds per event and the duration of all events."""
+        """Create the statistics.
+
+        Args:
+            taken: nanoseconds of each event.
+            seconds: the time in which all events arrived.
+        """
         ordered = sorted(taken)
         count = len(ordered)
         return cls(
@@ -50,12 +56,12 @@ class Latency(Struct, kw_only=True):
 
 
 class _Clock:
-    """A handler that reads the clock."""
+    """The handler: records the time that each update took."""
 
     def __init__(self, pods: int, events: int) -> None:
         self.taken: list[int] = []
         self.synced, self.done = asyncio.Event(), asyncio.Event()
-        self._awaited = pods
+        self._missing = pods
         self._events = events
 
     def __call__(self, event: Event) -> None:
@@ -65,13 +71,13 @@ class _Clock:
             if len(self.taken) == self._events:
                 self.done.set()
             return
-        self._awaited -= 1
-        if not self._awaited:
+        self._missing -= 1
+        if not self._missing:
             self.synced.set()
 
 
 async def measure(server: str, events: int, pods: int) -> Latency:
-    """Sync, then measure the events."""
+    """Wait for the sync, then time the events."""
     clock = _Clock(pods, events)
     async with Client(server) as client, SharedInformerFactory(client) as informers:
         informer = informers.informer("pods", indexers={"namespace": namespace})
@@ -85,7 +91,7 @@ async def measure(server: str, events: int, pods: int) -> Latency:
 
 
 async def measure_floor(server: str, events: int) -> Latency:
-    """Measure the arrival of the bytes in aiohttp without further work."""
+    """Time the arrival of the same bytes in aiohttp alone."""
     chunks: list[tuple[int, bytes]] = []
     lines = 0
     async with (
@@ -109,15 +115,15 @@ async def measure_floor(server: str, events: int) -> Latency:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)
     parser.add_argument("--events", type=int, required=True)
     parser.add_argument("--floor", action="store_true", help="without the library")
-    given = parser.parse_args()
-    asked = (given.server, given.events)
-    found = asyncio.run(measure_floor(*asked) if given.floor else measure(*asked, given.pods))
+    options = parser.parse_args()
+    common = (options.server, options.events)
+    found = asyncio.run(measure_floor(*common) if options.floor else measure(*common, options.pods))
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
 
 

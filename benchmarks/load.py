@@ -1,13 +1,13 @@
-"""A load server that sends files of a dataset as fast as the kernel copies them.
+"""A load server, which sends the files of a dataset as fast as the kernel copies them.
 
     python -m benchmarks.load FOLDER
 
-It implements the minimum of an API server with one resource: a list, a watch, and a watch that
-begins with the state (``sendInitialEvents``), each as JSON or protobuf. The server must never limit
-a measurement, so it runs in a process of its own with a blocking thread per connection and uses
-``sendfile``. After ``POST /go`` the watch sends its events. ``POST /expire`` ends the watch with
-410 and changes the state, ``POST /forget`` ends the watch and keeps the state. The server prints
-its port in the first line of its output.
+The server implements just enough HTTP to act as an API server with one resource: a list, a watch,
+and a watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. The server
+must never limit a measurement, so it is a process of its own, with a blocking thread a connection
+and ``sendfile``. ``POST /go`` starts the events of the watch. ``POST /expire`` ends the watch with
+410, and later lists contain another state; after ``POST /forget``, which ends the watch too, they
+contain the same state. The first line that the server prints is its port.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ EXPIRED = (
 
 
 class LoadServer:
-    """A server of one dataset for one client."""
+    """Serves one dataset to one client."""
 
     def __init__(self, folder: Path) -> None:
-        """Listen on a free port; ``run`` serves."""
+        """Listen on a free port; call ``run`` to serve."""
         self._folder = folder
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._go = threading.Event()
@@ -46,7 +46,7 @@ class LoadServer:
 
     @property
     def port(self) -> int:
-        """The port on which the server listens."""
+        """The port that the server listens on."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -65,7 +65,7 @@ class LoadServer:
                         headers.append(header.lower())
                     self._answer(connection, line.decode(), headers)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # a client that has seen enough leaves in the middle
+                pass  # a client may close the connection before the end of a response
 
     def _answer(self, connection: socket.socket, line: str, headers: list[bytes]) -> None:
         method, target, _ = line.split()
@@ -82,9 +82,9 @@ class LoadServer:
             self._send(connection, "relist" if self._changed else "list", form)
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
-        """Send the events after ``/go``, and end after ``/expire`` or ``/forget``.
+        """Send the events after ``/go``, and the error after ``/expire`` or ``/forget``.
 
-        A watch that starts after one of these commands sends at most the state.
+        A watch that begins after the error sends the initial state, if requested, and nothing more.
         """
         begin(connection, CONTENT_TYPES[form, "watch"])
         if initial:
@@ -102,7 +102,7 @@ class LoadServer:
 
 
 def begin(connection: socket.socket, content_type: str) -> None:
-    """Send the head of a chunked response."""
+    """Send the head of a response in chunks."""
     connection.sendall(
         f"HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\n"
         "Transfer-Encoding: chunked\r\n\r\n".encode()
@@ -110,7 +110,7 @@ def begin(connection: socket.socket, content_type: str) -> None:
 
 
 def rate(server: str) -> float:
-    """Return the bytes per second from a load server to a socket that discards the list."""
+    """Return the bytes a second that a load server sends to a socket that discards the list."""
     host, _, port = server.removeprefix("http://").partition(":")
     buffer, size, end = bytearray(1024 * 1024), 0, b"0\r\n\r\n"
     with socket.create_connection((host, int(port))) as connection:
@@ -124,7 +124,7 @@ def rate(server: str) -> float:
 
 
 def main() -> None:
-    """Serve the folder of the command line."""
+    """Serve the folder that the command line names."""
     server = LoadServer(Path(sys.argv[1]))
     print(server.port, flush=True)
     server.run()

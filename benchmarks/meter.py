@@ -1,4 +1,4 @@
-"""The measurement of a process, and the report of a contestant.
+"""Measure the time and memory of this process, and define the ``Sample`` of a contestant.
 
 Every contestant runs in a process of its own and prints one ``Sample`` as JSON. CPU time is that of
 all threads; memory is the kernel's count of resident bytes.
@@ -19,30 +19,30 @@ class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
     """One measurement of one contestant."""
 
     sync_wall: float
-    """Seconds until the handler has received every listed object."""
+    """Seconds until the handler had received every listed object."""
     sync_cpu: float
-    """CPU seconds of the sync."""
+    """Seconds."""
     events_wall: float
-    """Seconds from ``/go`` until the handler has received the last event."""
+    """Seconds from the release of the events until the handler had received the last."""
     events_cpu: float
-    """CPU seconds of the events."""
+    """Seconds."""
     bare: int = 0
-    """Resident bytes before the informer runs."""
+    """Bytes resident before the informer ran."""
     peak: int = 0
-    """Maximum resident bytes until the end of the sync."""
+    """The highest number of bytes resident until the end of the sync."""
     settled: int = 0
-    """Resident bytes shortly after the sync."""
+    """Bytes resident a moment after the sync."""
     delivered: int
-    """Number of events that the handler has received."""
+    """Events that the handler received."""
     digest: str = ""
-    """The digest of the last received version of each object."""
+    """A digest of the last version of each object that the handler received."""
 
 
 class Stopwatch:
-    """A stopwatch that starts when it is created."""
+    """A stopwatch for wall and CPU time."""
 
     def __init__(self) -> None:
-        """Start the stopwatch."""
+        """Start to measure."""
         self._wall = time.perf_counter()
         self._cpu = _processor_seconds()
 
@@ -62,12 +62,12 @@ def resident() -> int:
 
 
 def highest() -> int:
-    """Return the maximum resident bytes of this process."""
+    """Return the highest number of resident bytes of this process until now."""
     return _status("VmHWM")
 
 
 def forget_highest() -> None:
-    """Reset the maximum to the current value."""
+    """Reset the result of ``highest`` to the present number of resident bytes."""
     Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM
 
 

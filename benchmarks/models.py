@@ -1,11 +1,11 @@
-"""The memory of an object, and the time of garbage collection, for each stored form.
+"""Measure memory and garbage collection for each form in which an informer can store objects.
 
     python -m benchmarks.models [--pods N]
 
-The same pods, from the same watch events, are put into the same cache: as bytes, which is the
-default of an informer, and as models with the same few fields. Each form has a process of its own.
-A full garbage collection visits all objects that may be part of a cycle, and stops the program
-meanwhile. Models with ``gc=False`` are not visited.
+The same pods are decoded from the same watch events and stored in the same cache: as bytes, an
+informer's default, and as models with the same few fields. Each form is measured in its own
+process. A full run of Python's garbage collector visits every object that may be part of a cycle,
+and the program stops meanwhile; models with ``gc=False`` avoid these visits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["FORMS", "Weight", "measure"]
 PODS = next(resource for resource in BUILT_IN if resource.plural == "pods")
 MANY = 50_000
 COLLECTIONS = 5
-"""Number of full collections. The fastest counts, because noise only adds time."""
+"""The number of full collections; the quickest counts, since noise only adds."""
 
 
 class Metadata(Struct, gc=False, frozen=True):
@@ -47,7 +47,7 @@ class Container(Struct, gc=False, frozen=True):
 
 
 class Spec(Struct, gc=False, frozen=True):
-    containers: tuple[Container, ...]  # a list is visited, a tuple of what isn't visited is not
+    containers: tuple[Container, ...]  # a tuple of untracked items isn't visited, a list is
     nodeName: str = ""  # noqa: N815 - the key in the JSON
 
 
@@ -138,18 +138,18 @@ FORMS: Mapping[str, Shape[Any]] = {
 
 
 class Weight(Struct):
-    """The costs of one form."""
+    """The cost of one form."""
 
     bytes: float
-    """Bytes of memory per object."""
+    """Bytes of memory for each object, everything included."""
     decode: float
-    """Microseconds per event, from its bytes into the cache."""
+    """Microseconds an event, from its bytes into the cache."""
     collect: float
-    """Milliseconds of a full collection in addition to those in an empty process."""
+    """Milliseconds of a full collection, less those in an empty process."""
 
 
 def measure(form: str, pods: int) -> Weight:
-    """Fill a cache with objects of one form and measure it, in a process of its own."""
+    """Fill a cache with objects of this form, and measure it. Run it in a process of its own."""
     shape = FORMS[form]
     indexer, keep = Indexer(view=shape.view()), shape.keep()
     events: list[Event] = []
@@ -168,7 +168,7 @@ def measure(form: str, pods: int) -> Weight:
 
 
 def _collection() -> float:
-    """Return the CPU seconds of a full collection."""
+    """Return the seconds of CPU that a full collection takes."""
     times: list[float] = []
     for _ in range(COLLECTIONS):
         began = time.thread_time()
@@ -188,10 +188,10 @@ def table(found: Mapping[str, Weight], pods: int) -> str:
 
 
 def main() -> None:
-    """Measure all forms, or one form in this process for the parent process."""
+    """Measure every form in a subprocess; with ``--form``, measure that form in this process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
     parser.add_argument("--pods", type=int, default=MANY)
-    parser.add_argument("--form", choices=FORMS, help="this one alone, as JSON")
+    parser.add_argument("--form", choices=FORMS, help="only this form; print JSON")
     options = parser.parse_args()
     if options.form:
         sys.stdout.buffer.write(msgspec.json.encode(measure(options.form, options.pods)))

@@ -1,9 +1,9 @@
-"""The library as a contestant, through its public API.
+"""The library as a contestant: it reads from the load server through its public API.
 
     python -m benchmarks.ours --server URL --pods N --events N [--reads ...] [--listeners N]
 
-There is one informer with one index on the namespace and ``overflow="block"``. The variants differ
-in the fields that the handler reads. Further listeners only count events.
+The program is one informer with an index on the namespace, and a handler with ``overflow="block"``.
+The variants differ in the fields that the handler reads. Further listeners only count events.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from benchmarks.pods import digest
 __all__ = ["Reads", "Tally", "measure", "release"]
 
 Reads: TypeAlias = Literal["metadata", "fields", "projection", "body"]
-"""The fields that the handler reads; ``projection`` reads the same with one ``fields(...)``."""
+"""The part of an object that the handler reads. ``projection`` reads the same fields as ``fields``,
+with one call of the function that ``fields(...)`` returns."""
 
 SETTLE = 0.5
-"""Idle seconds before the memory of the process is read, as for the other peers."""
+"""Seconds to wait before the memory is read, so that temporary objects are freed; the same for all
+contestants."""
 
 
 class Tally:
-    """A handler that counts events and records the last version of each object."""
+    """The handler: counts events, and records the last version of each object."""
 
     def __init__(self, pods: int, events: int, reads: Reads) -> None:
-        """Create a handler that waits for this number of pods and events."""
+        """Create a handler that expects so many pods and events."""
         self.updated = 0
         self.last: dict[str, str] = {}
         self.done = asyncio.Event()
@@ -45,7 +47,7 @@ class Tally:
         self.synced = asyncio.Event()
 
     def on_event(self, event: Event) -> None:
-        """Count a change and read the fields of the variant."""
+        """Handle an event as a plain function."""
         obj = event.obj
         self.last[obj.name] = obj.resource_version
         if isinstance(event, Updated):
@@ -59,15 +61,15 @@ class Tally:
                 self.synced.set()
 
     async def on_event_async(self, event: Event) -> None:
-        """Call ``on_event``, as an async handler, which most programs have."""
+        """Handle an event as an async function, the form in most programs."""
         self.on_event(event)
 
 
 class Count:
-    """A further listener, which counts events."""
+    """The handler of a further listener: it counts events."""
 
     def __init__(self) -> None:
-        """Create a counter at zero."""
+        """Start at 0."""
         self.events = 0
 
     def __call__(self, event: Event) -> None:
@@ -99,13 +101,13 @@ _READERS: dict[Reads, Callable[[KubeObject], object]] = {
 
 
 def namespace(obj: KubeObject) -> str:
-    """Return the namespace, as client-go's default index function does."""
+    """Return the namespace: the index function, the same as client-go's default one."""
     return obj.namespace
 
 
-async def release(server: str, what: str = "/go") -> None:
-    """Send a command to the load server."""
-    async with aiohttp.ClientSession(server) as session, session.post(what):
+async def release(server: str, path: str = "/go") -> None:
+    """Make the load server go on, by a ``POST`` to ``path``."""
+    async with aiohttp.ClientSession(server) as session, session.post(path):
         pass
 
 
@@ -118,7 +120,7 @@ async def measure(
     listeners: int = 1,
     coroutine: bool = False,
 ) -> Sample:
-    """Sync, let the memory settle, then receive the events."""
+    """Wait for the sync, let the memory settle, then receive the events."""
     tally = Tally(pods, events, reads)
     handler: Callable[[Event], Awaitable[None] | None]
     handler = tally.on_event_async if coroutine else tally.on_event
@@ -139,13 +141,13 @@ async def measure(
         watch = Stopwatch()
         await release(server)
         await tally.done.wait()
-        # An asyncio.Event, set by the listeners, would be part of what they cost.
+        # An asyncio.Event, set by the listeners, would add to their cost.
         while not all(other.events == pods + events for other in others):  # noqa: ASYNC110
             await asyncio.sleep(0)
         events_wall, events_cpu = watch.stop()
         cached = {obj.name: obj.resource_version for obj in informer.lister}
     if cached != tally.last:
-        raise AssertionError("what the cache shows is not what was told last")
+        raise AssertionError("the cache differs from the last delivered versions")
     return Sample(
         sync_wall=sync_wall,
         sync_cpu=sync_cpu,
@@ -160,7 +162,7 @@ async def measure(
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--pods", type=int, required=True)

@@ -1,10 +1,10 @@
-"""A load server with a moderate rate of events, each of which contains the time of sending.
+"""A load server that sends a given number of events a second, each with its time.
 
     python -m benchmarks.pacing FOLDER --pods N --events N --rate N
 
-The server sends the same as ``load`` up to the events. The ``resourceVersion`` of an event is the
-time at which its bytes were passed to the kernel, in nanoseconds of the machine's monotonic clock.
-A listener in another process computes the latency from the same clock.
+Lists and initial states are those of ``benchmarks.load``. The ``resourceVersion`` of each event is
+the time at which its bytes were passed to the kernel, in nanoseconds of the machine's monotonic
+clock. All processes share this clock, so a listener in another process can compute the latency.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from benchmarks.pods import SEED, modified
 __all__ = ["PacedServer"]
 
 INEXACT = 0.00005
-"""Seconds by which a sleep is too long. A busy wait instead would occupy a processor that the
-measured processes need."""
+"""Seconds by which ``time.sleep`` may overrun. Polling the clock instead would be exact, but would
+occupy a processor that the measured processes need."""
 
 
 class PacedServer(LoadServer):
-    """A server of one dataset for one client, which sends events one by one."""
+    """Serves one dataset to one client, and then sends single events at a fixed rate."""
 
     def __init__(self, folder: Path, pods: int, events: int, rate: float) -> None:
-        """Listen on a free port; ``run`` serves."""
+        """Listen on a free port; call ``run`` to serve."""
         super().__init__(folder)
         self._pods, self._events, self._rate = pods, events, rate
 
@@ -55,14 +55,14 @@ def _wait_until(due: float) -> None:
 
 
 def main() -> None:
-    """Serve the folder of the command line."""
+    """Serve the folder that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pods", type=int, required=True)
     parser.add_argument("--events", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True)
-    given = parser.parse_args()
-    server = PacedServer(given.folder, given.pods, given.events, given.rate)
+    options = parser.parse_args()
+    server = PacedServer(options.folder, options.pods, options.events, options.rate)
     print(server.port, flush=True)
     server.run()
 

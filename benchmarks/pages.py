@@ -1,11 +1,12 @@
-"""The cost of many listeners of one event stream over HTTP (``aioinformer.adapters.asgi``).
+"""Measure many clients of one event stream over HTTP (``aioinformer.adapters.asgi``).
 
     python -m benchmarks.pages [--clients 200] [--rate 200] [--seconds 10] [--interval 0.1]
 
-One process writes to an embedded API server, watches it over HTTP and serves the feed with uvicorn.
-Another process runs all clients. Every write contains its time on the clock that both processes
-share, so the latency is measured from the write to the bytes in the client, including writing,
-watching, encoding and sending. Stalled clients send a request and read nothing.
+One process writes to an embedded API server, watches the server over HTTP and serves the feed with
+uvicorn; another process runs all clients. Every write contains its time, on the clock that both
+processes share. So the latency is the time from the write to the arrival of the bytes in the
+client, and includes writing, watching, encoding and sending. Stalled clients send a request and
+read nothing.
 """
 
 from __future__ import annotations
@@ -29,37 +30,37 @@ from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer, Cluster
 from benchmarks.meter import Stopwatch, resident
 
-__all__ = ["Arguments", "Heard", "measure"]
+__all__ = ["Arguments", "Received", "measure"]
 
 PODS = 500
 LABELS = {f"label-{number}": "x" * 50 for number in range(5)}
-"""With its name and versions, a message has half a kilobyte."""
+"""With these labels, a message has half a kilobyte."""
 STAMP = re.compile(rb'"at":"(\d+)"')
 STRAGGLERS = 5.0
-"""Maximum seconds for the arrival of the last events."""
+"""Seconds in which the last events must arrive."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True):
-    """The parameters of a measurement."""
+    """The sizes and rates of one measurement."""
 
     clients: int = 200
     rate: float = 200.0
-    """Writes per second."""
+    """Writes a second."""
     seconds: float = 10.0
     interval: float = 0.1
-    """Minimum seconds between two sends to one client."""
+    """Seconds between two sends to one client at least."""
     stalled: int = 1
 
 
-class Heard(Struct, kw_only=True):
-    """The events that the clients have received."""
+class Received(Struct, kw_only=True):
+    """The events that the clients received."""
 
     events: int
-    """Number of events of all clients."""
+    """Events of all clients together."""
     complete: int
-    """Number of clients that have received every write."""
+    """Clients that received every write."""
     latest: int
-    """Number of clients that have received the last write."""
+    """Clients that received the last write."""
     p50: float
     """Milliseconds from the write."""
     p99: float
@@ -71,13 +72,13 @@ class Served(Struct, kw_only=True):
 
     writes: int
     bare: int
-    """Resident bytes before the first client."""
+    """Bytes resident before the first client."""
     connected: int
-    """Resident bytes with all clients, before the first write."""
+    """Bytes resident with all clients connected, before the first write."""
     after: int
-    """Resident bytes after the last write."""
+    """Bytes resident after the last write."""
     pending: int
-    """Number of pending events of stalled clients, merged by object beyond the limit."""
+    """Events pending for stalled clients, merged by object beyond the mailbox's limit."""
     wall: float
     cpu: float
 
@@ -89,9 +90,9 @@ class Listener:
     """One client."""
 
     def __init__(self) -> None:
-        """Create a client that is not connected."""
-        self.heard: list[tuple[int, int]] = []
-        """Times of writing and receiving each event, in nanoseconds."""
+        """Create a client without a connection."""
+        self.received: list[tuple[int, int]] = []
+        """The times at which each event was written and received, in nanoseconds."""
         self.synced = asyncio.Event()
 
     async def listen(self, host: str, port: int) -> None:
@@ -105,7 +106,7 @@ class Listener:
                 text = rest + chunk
                 end = 0
                 for found in STAMP.finditer(text):
-                    self.heard.append((int(found[1]), now))
+                    self.received.append((int(found[1]), now))
                     end = found.end()
                 if b"event: synced" in text:
                     self.synced.set()
@@ -115,23 +116,27 @@ class Listener:
 
 
 async def listen(arguments: Arguments, host: str, port: int) -> None:
-    """Run all clients: print ``ready``, wait for the number of writes, then print the results."""
+    """Run all clients, and report over the pipes to the parent process.
+
+    Prints ``ready`` when all clients are synced, reads the number of writes and the stamp of the
+    last from stdin, and prints a ``Received`` as JSON.
+    """
     silent = [stalled(host, port) for _ in range(arguments.stalled)]
     listeners = [Listener() for _ in range(arguments.clients)]
     tasks = [asyncio.create_task(each.listen(host, port)) for each in listeners]
     for each in listeners:
         await each.synced.wait()
     for each in listeners:
-        each.heard.clear()
+        each.received.clear()
     print("ready", flush=True)
     line = await asyncio.to_thread(sys.stdin.readline)
     writes, last = (int(number) for number in line.split())
-    patience = time.monotonic() + STRAGGLERS
+    deadline = time.monotonic() + STRAGGLERS
     for each in listeners:
-        while _last(each) != last and time.monotonic() < patience:  # noqa: ASYNC110 - from a socket
+        while _last(each) != last and time.monotonic() < deadline:  # noqa: ASYNC110 - from a socket
             await asyncio.sleep(0.05)
-    print(msgspec.json.encode(_heard(listeners, writes, last)).decode(), flush=True)
-    await asyncio.to_thread(sys.stdin.readline)  # they stay until they were counted
+    print(msgspec.json.encode(_received(listeners, writes, last)).decode(), flush=True)
+    await asyncio.to_thread(sys.stdin.readline)  # the parent counts pending events meanwhile
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
@@ -149,26 +154,26 @@ def stalled(host: str, port: int) -> socket.socket:
 
 
 def _last(listener: Listener) -> int:
-    return listener.heard[-1][0] if listener.heard else 0
+    return listener.received[-1][0] if listener.received else 0
 
 
-def _heard(listeners: list[Listener], writes: int, last: int) -> Heard:
-    late = [(then - at) / 1e6 for each in listeners for at, then in each.heard]
-    return Heard(
-        events=len(late),
-        complete=sum(len({at for at, _ in each.heard}) == writes for each in listeners),
+def _received(listeners: list[Listener], writes: int, last: int) -> Received:
+    latencies = [(then - at) / 1e6 for each in listeners for at, then in each.received]
+    return Received(
+        events=len(latencies),
+        complete=sum(len({at for at, _ in each.received}) == writes for each in listeners),
         latest=sum(_last(each) == last for each in listeners),
-        p50=median(late),
-        p99=quantiles(late, n=100, method="inclusive")[98],
-        worst=max(late),
+        p50=median(latencies),
+        p99=quantiles(latencies, n=100, method="inclusive")[98],
+        worst=max(latencies),
     )
 
 
 # -- the service -------------------------------------------------------------------------------
 
 
-async def measure(arguments: Arguments) -> tuple[Served, Heard]:
-    """Serve the clients and measure."""
+async def measure(arguments: Arguments) -> tuple[Served, Received]:
+    """Serve clients, and return the cost of the service and the report of the clients."""
     cluster, registry = Cluster(), CollectorRegistry()
     for number in range(PODS):
         body = {"metadata": {"name": f"pod-{number:04}", "labels": LABELS}}
@@ -185,7 +190,7 @@ async def measure(arguments: Arguments) -> tuple[Served, Heard]:
 
 async def _serve(
     arguments: Arguments, cluster: Cluster, pods: SharedInformer, registry: CollectorRegistry
-) -> tuple[Served, Heard]:
+) -> tuple[Served, Received]:
     feed = EventFeed(lambda: [pods], interval=arguments.interval)
     config = uvicorn.Config(feed, port=0, lifespan="off", log_level="error", access_log=False)
     config.timeout_graceful_shutdown = 1
@@ -209,7 +214,7 @@ async def _serve(
     wall, cpu = watch.stop()
     after = resident()
     child.stdin.write(b"%d %d\n" % (writes, last))
-    heard = msgspec.json.decode(await child.stdout.readline(), type=Heard)
+    received = msgspec.json.decode(await child.stdout.readline(), type=Received)
     pending = registry.get_sample_value("aioinformer_events_pending", {"informer": "pods"})
     child.stdin.close()
     await child.wait()
@@ -225,14 +230,14 @@ async def _serve(
         wall=wall,
         cpu=cpu,
     )
-    return served, heard
+    return served, received
 
 
 def listener() -> socket.socket:
-    """Return a socket whose connections have small buffers.
+    """Return a bound socket whose connections have small send buffers.
 
-    With the default buffers the kernel would accept megabytes for a stalled client, which would
-    never appear stalled.
+    With the default size, the kernel would buffer megabytes for a stalled client, and the service
+    would never notice the stall.
     """
     port = socket.socket()
     port.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 * 1024)
@@ -241,7 +246,7 @@ def listener() -> socket.socket:
 
 
 async def _write(arguments: Arguments, cluster: Cluster) -> tuple[int, int]:
-    """Write at a steady rate; return the number of writes and the time of the last."""
+    """Write steadily, and return the number of writes and the stamp of the last."""
     start = time.monotonic()
     done = stamp = 0
     while (elapsed := time.monotonic() - start) < arguments.seconds:
@@ -255,7 +260,7 @@ async def _write(arguments: Arguments, cluster: Cluster) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Measure, or run the clients."""
+    """Measure; with ``--listen``, run the clients."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages")
     default = Arguments()
     parser.add_argument("--clients", type=int, default=default.clients)
@@ -264,26 +269,28 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=default.interval)
     parser.add_argument("--stalled", type=int, default=default.stalled)
     parser.add_argument("--listen", help=argparse.SUPPRESS)
-    given = vars(parser.parse_args())
-    address = given.pop("listen")
-    arguments = Arguments(**given)
+    options = vars(parser.parse_args())
+    address = options.pop("listen")
+    arguments = Arguments(**options)
     if address:
         host, port = address.split(":")
         asyncio.run(listen(arguments, host, int(port)))
         return
-    served, heard = asyncio.run(measure(arguments))
+    served, received = asyncio.run(measure(arguments))
     per_client = (served.connected - served.bare) / (arguments.clients + arguments.stalled)
     print(f"{arguments.clients} clients and {arguments.stalled} stalled, {served.writes} writes")
-    print(f"sent        {heard.events / served.wall:10,.0f} events/s to all clients together")
+    print(f"sent        {received.events / served.wall:10,.0f} events/s to all clients together")
     print(
-        f"complete    {heard.complete:10} clients heard of every write, {heard.latest} of the last"
+        f"complete    {received.complete:10} clients received every write, "
+        f"{received.latest} the last"
     )
     print(
-        f"latency     {heard.p50:10.1f} ms p50, {heard.p99:.1f} ms p99, {heard.worst:.1f} ms worst"
+        f"latency     {received.p50:10.1f} ms p50, {received.p99:.1f} ms p99, "
+        f"{received.worst:.1f} ms worst"
     )
     print(f"CPU         {served.cpu / served.wall:10.0%} of a core, server and writer included")
     print(f"memory      {per_client / 1024:10.0f} KiB a client connected")
-    print(f"pending     {served.pending:10,} events wait for who has stalled")
+    print(f"pending     {served.pending:10,} events pending for stalled clients")
     print(f"growth      {(served.after - served.connected) / 1e6:10.1f} MB while writing")
 
 

@@ -1,9 +1,9 @@
-"""The dataset that all contestants read: encoded pods, as an API server sends them.
+"""The bytes that all contestants read: pods as an API server sends them, encoded beforehand.
 
-A dataset is a folder of HTTP bodies in chunked encoding, so that a server only copies files into a
-socket. The pods are those of a Deployment: 3.3 kB of compact JSON, a third of it managedFields.
-Each pod has its own name, uid and version; each event is a change of a random pod. The Go
-program of client-go writes the protobuf form, and ``load`` sends the files.
+A dataset is a folder of HTTP bodies that are chunked already, so a server only copies files into a
+socket. The pods belong to a Deployment: 3.3 kB of compact JSON each, a third of it managedFields,
+with a name, uid and version of their own. Each event is a change of a random pod. This module
+writes JSON; the Go peer writes the protobuf form.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any, BinaryIO
 __all__ = ["Dataset", "digest", "modified"]
 
 LIST_CHUNK = 2048
-"""Bytes per chunk of a list, as a Go server sends a body that it writes in small pieces
-(tests/recordings/56)."""
+"""Bytes a chunk of a list: the size of a Go server's chunks for a response that it writes in small
+pieces (tests/recordings/56)."""
 SEED = 20_261_120
 LISTED = 1_000_000
-"""The version of the list; pods have lower versions, events higher ones."""
+"""The version of the list; pods have lower ones, events higher ones."""
 RELISTED = 900_000_000
-"""The first version of a second list, in which every pod has changed."""
+"""The first version of the second list, in which every pod has changed."""
 VARIANTS = 8
-"""Number of pods that differ in more than names and numbers."""
+"""The number of pods that differ in more than names and numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A folder of files to send, with a description of its content."""
+    """A folder of bytes to send, and the facts about its content."""
 
     folder: Path
     pods: int
@@ -42,11 +42,11 @@ class Dataset:
     event_bytes: int
     """Bytes of JSON in all events."""
     digest: str
-    """The result of ``digest`` after every event was received."""
+    """The result of ``digest`` for a contestant that received every event."""
 
     @classmethod
     def write(cls, folder: Path, pods: int, events: int) -> Dataset:
-        """Write a list of ``pods``, the equivalent WatchList, and ``events`` changes."""
+        """Write a list of ``pods``, the same state as a stream, and ``events`` changes."""
         last = {_name(number): str(number + 1) for number in range(pods)}
         with (folder / "list.json.http").open("wb") as file:
             listed = _write_list(file, _list(pods, LISTED, 1))
@@ -57,7 +57,7 @@ class Dataset:
         return cls(folder, pods, events, listed, watched, digest(last))
 
     def write_relist(self) -> None:
-        """Write another state, for a server after ``/expire``."""
+        """Write the state that the load server sends after ``/expire``."""
         with (self.folder / "relist.json.http").open("wb") as file:
             _write_list(file, _list(self.pods, RELISTED + self.pods, RELISTED))
         with (self.folder / "reinitial.json.http").open("wb") as file:
@@ -71,7 +71,7 @@ def digest(last: dict[str, str]) -> str:
 
 
 def modified(number: int, version: int) -> bytes:
-    """Return the watch event of a changed pod."""
+    """Return the MODIFIED watch event of a pod."""
     return _event(b"MODIFIED", _pod(number, version))
 
 
@@ -98,7 +98,7 @@ def _initial(pods: int, version: int, first: int) -> Iterator[bytes]:
 
 
 def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
-    """Yield ``events`` changes, and update ``last`` with them."""
+    """Yield ``events`` changes, and record the version of each in ``last``."""
     chance = random.Random(SEED)
     for version in range(LISTED + 1, LISTED + 1 + events):
         number = chance.randrange(pods)
@@ -107,7 +107,7 @@ def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
 
 
 def _event(kind: bytes, pod: bytes) -> bytes:
-    # Objects of a stream say what they are; items of a list don't.
+    # Objects of a watch contain kind and apiVersion; items of a list don't.
     return b'{"type":"%b","object":{"kind":"Pod","apiVersion":"v1",%b}\n' % (kind, pod[1:])
 
 
@@ -124,7 +124,7 @@ def _write_list(file: BinaryIO, parts: Iterable[bytes]) -> int:
 
 
 def _write_stream(file: BinaryIO, lines: Iterable[bytes]) -> int:
-    """Write one event per chunk, because the server flushes after each."""
+    """Write one event a chunk, as a server that flushes after each event."""
     size = 0
     for line in lines:
         size += len(line)
@@ -155,10 +155,12 @@ _TIME = "2026-11-20T08:44:44Z"
 
 
 def _template(variant: int) -> bytes:
-    """Return a pod with placeholders."""
+    """Return the JSON of a pod with placeholders."""
     pod = {"metadata": _metadata(variant), "spec": _spec(variant), "status": _status(variant)}
     text = json.dumps(pod, separators=(",", ":")).encode()
-    return text.replace(b'"%(restarts)b"', b"%(restarts)b")  # the one that is a number
+    return text.replace(
+        b'"%(restarts)b"', b"%(restarts)b"
+    )  # the only number among the placeholders
 
 
 def _metadata(variant: int) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Processes for the load server and for the contestants.
+"""Subprocesses, for the load server and for everything that is measured.
 
-The output of a process is its result. If a process fails, the error contains its output.
+The result of a process is its output. If a process fails, the error contains its stderr.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["MeasurementFailed", "output", "serving"]
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 300
-"""Maximum seconds of one process. The slowest takes about 30, the build of client-go up to 120."""
+"""Seconds for one process. The slowest takes about 30, and building client-go a minute or two."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class MeasurementFailed(Exception):
-    """A process failed, or did not receive all events. The message names it."""
+    """Raised if a contestant failed or did not receive every event; the message names it."""
 
 
 def output(
@@ -37,11 +37,11 @@ def output(
     Args:
         command: a program and its arguments.
         name: the name of the command in an error.
-        environment: variables to add.
+        environment: variables to add to this process's own.
         folder: the working directory.
 
     Raises:
-        MeasurementFailed: the command ended with another status than 0.
+        MeasurementFailed: the exit status isn't 0.
     """
     done = subprocess.run(  # noqa: S603 - the callers' own commands
         command,
@@ -58,7 +58,7 @@ def output(
 
 @contextmanager
 def serving(folder: Path, *options: str, program: str = "benchmarks.load") -> Generator[str]:
-    """Run a load server within the context, and yield its URL."""
+    """Start a load server, yield its URL, and kill the server at the end of the context."""
     command = [sys.executable, "-m", program, str(folder), *options]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603
         try:

@@ -1,13 +1,14 @@
-"""The work queue compared with that of client-go: keys per second, in one run on one machine.
+"""Measure the work queue beside client-go's, in one run on one machine.
 
 python -m benchmarks.queues [--quick]
 
-Both process the same keys, a namespace and a name. Each measurement is a process of its own, and
-the measurements alternate, so that the ratios don't depend on changes of the machine's speed. The
-library's queue always counts and measures its work. client-go's queue does so if it is given
-metrics, as in a controller, so it is measured with and without. Its counters here only add numbers;
-those of Prometheus cost more. Without Go, the library is compared with ``asyncio.Queue``, which
-neither merges, delays nor measures: the minimum cost of waking workers in asyncio.
+Both queues perform the same operations with the same keys, a namespace and a name. Each measurement
+runs in a process of its own, and the queues take turns: the speed of the machine may change, but
+the ratios remain. Our queue always counts and times its operations. client-go's does so only with
+a metrics provider, as in a controller, so it is measured with and without. The provider here only
+adds numbers up; Prometheus counters cost more. Without Go, the table compares our queue with
+``asyncio.Queue`` alone, which doesn't merge, delay or measure: the least cost of waking workers in
+asyncio.
 """
 
 from __future__ import annotations
@@ -34,27 +35,27 @@ __all__ = ["Comparison", "Times", "compare", "main", "measure", "measure_plain",
 KEYS, FEW_KEYS = 100_000, 10_000
 REPETITIONS, FEW_REPETITIONS = 7, 3
 WORKERS = 4
-"""Number of workers that wait together, a controller's default."""
+"""The number of workers that wait together, a controller's default."""
 
 OURS, PLAIN = "ours", "asyncio.Queue"
 BARE, MEASURED = "client-go", "client-go, metrics"
 
 
 class Times(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Seconds for the given number of keys; 0 for an unsupported operation."""
+    """Seconds for all keys; 0 for an operation that a queue doesn't have."""
 
     add: float
-    """Adding distinct keys to an empty queue."""
+    """Add distinct keys to an empty queue."""
     work: float
-    """Taking these keys, each done before the next."""
+    """Get these keys, each done before the next."""
     again: float
-    """Adding, taking and finishing one key again and again."""
+    """Add, get and finish one key repeatedly."""
     merged: float
-    """Adding one key again and again while it waits."""
+    """Add one key repeatedly while it waits."""
     delayed: float
-    """Adding distinct keys with delays of microseconds, until the last is done."""
+    """Add distinct keys with delays of microseconds, until the last is done."""
     workers: float
-    """Adding keys while several workers wait, until all are done."""
+    """Add keys from one task while several workers wait, until all are done."""
 
 
 ROWS: Mapping[str, str] = {
@@ -71,7 +72,7 @@ ROWS: Mapping[str, str] = {
 
 
 async def measure(keys: int) -> Times:
-    """Measure the library's queue, with the operations of ``queues.go``."""
+    """Measure our queue by the operations that ``queues.go`` measures with client-go's."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = WorkQueue[ObjectKey](), _Watch()
     for key in every:
@@ -99,7 +100,7 @@ async def measure(keys: int) -> Times:
 
 
 async def measure_plain(keys: int) -> Times:
-    """Measure asyncio's queue, with the operations that it supports."""
+    """Measure the operations that asyncio's queue has too."""
     every = [ObjectKey("default", f"pod-{number}") for number in range(keys)]
     queue, watch = asyncio.Queue[ObjectKey](), _Watch()
     for key in every:
@@ -149,29 +150,29 @@ async def _together(
         for number, key in enumerate(every):
             add(key)
             if number % WORKERS == 0:
-                await asyncio.sleep(0)  # in Go they run at the same time
+                await asyncio.sleep(0)  # let the workers run; in Go they run in parallel
 
 
-# -- everybody -----------------------------------------------------------------------------------
+# -- the comparison ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The medians of all queues."""
+    """The medians of all measured queues."""
 
     keys: int
     times: dict[str, Times]
     missing: str = ""
-    """The reason for the absence of client-go."""
+    """The reason for missing numbers of client-go; empty if they exist."""
 
 
 def compare(keys: int, repetitions: int, *, peers: bool = True) -> Comparison:
-    """Measure all queues in turn.
+    """Measure all queues in turns.
 
     Args:
         keys: the number of keys.
         repetitions: the number of measurements of each queue.
-        peers: True if client-go takes part, if it can be built.
+        peers: True if client-go takes part, provided that it can be built.
     """
     one = [sys.executable, "-m", "benchmarks.queues", "--one", str(keys)]
     commands = {OURS: one, PLAIN: [*one, "--plain"]}
@@ -194,7 +195,7 @@ def _medians(samples: list[Times]) -> Times:
 
 
 def table(found: Comparison) -> str:
-    """Return nanoseconds per key, and the ratios to client-go."""
+    """Return a table of the nanoseconds a key, and of our throughput as a multiple of theirs."""
     return "\n".join(_lines(found))
 
 
@@ -220,8 +221,10 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.queues", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer keys, some seconds")
-    parser.add_argument("--one", type=int, metavar="KEYS", help="one measurement of ours, as JSON")
-    parser.add_argument("--plain", action="store_true", help="or one of asyncio's queue")
+    parser.add_argument(
+        "--one", type=int, metavar="KEYS", help="measure our queue once; print JSON"
+    )
+    parser.add_argument("--plain", action="store_true", help="with --one: asyncio's queue")
     arguments = parser.parse_args()
     if arguments.one is not None:
         work = (measure_plain if arguments.plain else measure)(arguments.one)

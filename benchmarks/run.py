@@ -1,8 +1,7 @@
-"""One run: all contestants in turn, several times, and the medians.
+"""Run all measurements, and return their medians.
 
-The measurements alternate because other programs use the machine as well: what slows one contestant
-for a minute also slows the others in that minute, and the ratios stay. ``verdict`` compares the
-numbers with the requirements, ``table`` formats them.
+The contestants take turns, since other programs may use the machine too: a load that slows one
+contestant for a minute slows the others in that minute too, and the ratios remain.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ from benchmarks.processes import output, serving
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run", "scratch"]
 
 RATE = 5_000
-"""Events per second for the measurement of latency."""
+"""Events a second in the measurement of latency."""
 FEW = 1_000
-"""The small number of cached objects."""
+"""Cached objects in the smaller cache of ``Crowd``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The sizes of the measurements."""
+    """The sizes of a run."""
 
     pods: int
     events: int
     repetitions: int
     slow: int
-    """Number of pods, and of events, for contestants that take a millisecond for each."""
+    """Pods, and events, for contestants that take a millisecond for each."""
     large: int
-    """Number of pods for the longest callback."""
+    """Pods for the longest callback."""
     fanout: int
-    """Number of events for the cost of one more listener."""
+    """Events for the cost of one more listener."""
     paced: int
-    """Number of events for the latency."""
+    """Events for the latency."""
     imports: int
     complete: bool = True
-    """True if variants are measured that differ little from others."""
+    """True to measure also the variants that differ little from others."""
 
 
 FULL = Size(
@@ -68,7 +67,7 @@ FULL = Size(
     paced=20_000,
     imports=15,
 )
-"""The sizes of a full run, which takes some minutes."""
+"""The sizes of the published numbers; takes some minutes."""
 QUICK = Size(
     pods=5_000,
     events=10_000,
@@ -80,7 +79,7 @@ QUICK = Size(
     imports=5,
     complete=False,
 )
-"""The sizes of a quick run, which takes less than a minute, for CI."""
+"""Sizes for CI, which show that the benchmarks work and the rough speed; takes under a minute."""
 
 
 class Numbers(Struct, kw_only=True):
@@ -89,27 +88,28 @@ class Numbers(Struct, kw_only=True):
     pods: int
     events: int
     sync_wall: float
-    """Seconds, as in the next three fields."""
+    """Seconds; so are the next three."""
     sync_cpu: float
     events_wall: float
     events_cpu: float
     peak: float
-    """Bytes above the bare process, as a multiple of the listed JSON; 0 if not measured."""
+    """The highest number of resident bytes above the bare process, as a multiple of the bytes of
+    JSON listed; 0 if not measured."""
     settled: float
 
     @property
     def rate(self) -> float:
-        """Events per second."""
+        """Events a second."""
         return self.events / self.events_wall
 
     @property
     def cpu_per_event(self) -> float:
-        """CPU seconds per event."""
+        """Seconds of CPU an event."""
         return self.events_cpu / self.events
 
     @classmethod
     def of(cls, samples: list[Sample], dataset: Dataset) -> Numbers:
-        """Compute the medians of ``samples``."""
+        """Return the medians of ``samples``."""
 
         def middle(value: Callable[[Sample], float]) -> float:
             return median(value(sample) for sample in samples)
@@ -127,7 +127,7 @@ class Numbers(Struct, kw_only=True):
 
 
 class Crowd(Struct):
-    """CPU and wall seconds of an event among few cached objects and among many."""
+    """The cost of changes of random objects, in a small cache and in a large one."""
 
     few: Numbers
     many: Numbers
@@ -138,26 +138,32 @@ class Results(Struct, kw_only=True):
 
     size: Size
     load_rate: float
-    """Bytes per second from the load server to a client that discards them."""
+    """Bytes a second that the load server sends to a socket that discards them."""
     event_bytes: float
-    """Bytes of JSON per event."""
+    """Bytes of JSON an event."""
     numbers: dict[str, Numbers]
-    """The numbers by contestant."""
+    """By contestant."""
     missing: str
-    """The reason for the absence of client-go; empty if it took part."""
+    """The reason for missing numbers of client-go; empty if they exist."""
     longest: Longest
     fanout: Fanout
     caches: dict[str, Cache]
     latency: dict[str, Latency]
-    """The latency of an event at a moderate rate, and of the same bytes without the library."""
+    """The latency of events at a moderate rate (``ours``), and of the same bytes without the
+    library (``floor``)."""
     crowd: Crowd
     imports: ImportTimes
 
 
-def run(size: Size, say: Callable[[str], None]) -> Results:
-    """Measure everything; ``say`` receives the progress."""
+def run(size: Size, report: Callable[[str], None]) -> Results:
+    """Run all measurements.
+
+    Args:
+        size: the sizes of the run.
+        report: called with the name of each measurement before it starts.
+    """
     contestants, missing = [*_ours(size), *python_peers()], ""
-    say("building the Go peer")
+    report("building the Go peer")
     binary: Path | None = None
     try:
         binary = build()
@@ -165,26 +171,26 @@ def run(size: Size, say: Callable[[str], None]) -> Results:
     except PeerMissing as error:
         missing = str(error)
     with scratch() as folder:
-        say("writing the bytes")
+        report("writing the bytes")
         dataset, small = _datasets(folder, size, binary)
         with serving(dataset.folder) as server:
             load_rate = rate(server)
         samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
         for repetition in range(size.repetitions):
             for each in contestants:
-                say(f"{repetition + 1} of {size.repetitions}: {each.name}")
+                report(f"{repetition + 1} of {size.repetitions}: {each.name}")
                 samples[each.name].append(each.measure(small if each.slow else dataset))
-    say("the longest callback")
+    report("the longest callback")
     longest = _longest(size)
-    say("further listeners")
+    report("further listeners")
     fanout = _fanout(size)
-    say("caches")
+    report("caches")
     caches = _caches(size)
-    say("latency")
+    report("latency")
     latency = _latency(size)
-    say("few objects and many")
+    report("few objects and many")
     crowd = _crowd(size)
-    say("imports")
+    report("imports")
     return Results(
         size=size,
         load_rate=load_rate,
@@ -222,7 +228,7 @@ def _ours(size: Size) -> list[Contestant]:
 
 @contextmanager
 def scratch() -> Generator[Path]:
-    """Create a directory for datasets, in memory if the system supports it."""
+    """Create a temporary folder for datasets, in memory if the system has such a file system."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
     with tempfile.TemporaryDirectory(
         prefix="aioinformer-", dir=memory if memory.is_dir() else None
@@ -241,7 +247,7 @@ def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, D
 
 
 def _longest(size: Size) -> Longest:
-    """Return the medians of ``callbacks``."""
+    """Return the medians of the longest callbacks."""
     command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
     found: list[Longest] = []
     with scratch() as folder:
@@ -264,7 +270,7 @@ def _fanout(size: Size) -> Fanout:
 
 
 def _caches(size: Size) -> dict[str, Cache]:
-    """Measure each kind of cache once, in a process of its own; the results don't vary."""
+    """Measure each kind of cache once, in a process of its own; the results hardly vary."""
     found: dict[str, Cache] = {}
     with scratch() as folder:
         places = {True: folder / "small", False: folder / "large"}
@@ -282,7 +288,7 @@ def _caches(size: Size) -> dict[str, Cache]:
 
 
 def _latency(size: Size) -> dict[str, Latency]:
-    """Return the run with the median p50 of each, measured in turns."""
+    """Measure both in turns, and return of each the run with the median p50."""
     samples: dict[str, list[Latency]] = {"ours": [], "floor": []}
     sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
     with scratch() as folder:
@@ -302,7 +308,7 @@ def _latency(size: Size) -> dict[str, Latency]:
 
 
 def _crowd(size: Size) -> Crowd:
-    """Measure few and many objects in turns."""
+    """Measure both caches in turns."""
     contestant = ours("ours")
     sizes = FEW, size.large
     samples: tuple[list[Sample], list[Sample]] = [], []

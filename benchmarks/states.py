@@ -1,11 +1,11 @@
-"""The memory and the longest callbacks of reading a whole state, for the first time and again.
+"""Measure the memory and the longest callbacks of reading a whole state, first and again.
 
     python -m benchmarks.states [--pods N] [--large N] [--repetitions N]
 
-The state is read by WatchList and by LIST, each in one response; then it is read again, unchanged
-or with every object changed. Memory is the maximum above the bare process, as a multiple of the
-bytes of listed JSON. The informer has one index and one listener that counts. The longest callbacks
-are measured with more pods.
+The state is read by WatchList and by LIST, each in one response: a first time, and again, either
+unchanged or with every object changed. Memory is the highest number of resident bytes above the
+bare process, as a multiple of the bytes of JSON listed. The informer has one index and one listener
+that counts. The longest callbacks are measured with more pods than the memory.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ __all__ = ["Cost", "Readings", "measure", "measured"]
 
 WAYS = ("watchlist", "list")
 AGAIN = {"unchanged": "/forget", "changed": "/expire"}
-"""The command to the load server, by the kind of the second state."""
+"""The request to the load server, by the second state."""
 SETTLE = 1.0
-"""Seconds for freeing old states in steps after the last event."""
+"""Seconds to wait after the last delivery, in which the informer frees the old state in steps."""
 MOST_MEMORY, MOST_CALLBACK = 1.0, 10.0
-"""The requirements: multiples of the listed bytes for an unchanged state; milliseconds."""
+"""The limits: multiples of the bytes listed, if the state doesn't change, and milliseconds."""
 
 
 class Cost(Struct):
-    """The costs of one reading."""
+    """The cost of reading the state once."""
 
     peak: int
-    """Maximum bytes above the bare process."""
+    """The highest number of resident bytes above the bare process."""
     longest: Stretch
     """The longest callbacks."""
 
 
 class Readings(Struct):
-    """Two readings of the state in one process."""
+    """The state, read twice in one process."""
 
     first: Cost
     again: Cost
@@ -59,7 +59,15 @@ class Readings(Struct):
 
 
 async def measure(server: str, pods: int, way: str, again: str, timer: Timer) -> Readings:
-    """Read the state, let it expire, and read it again."""
+    """Read the state, end the watch, and read the state again.
+
+    Args:
+        server: the URL of the load server.
+        pods: the number of pods in the state.
+        way: ``watchlist`` or ``list``.
+        again: the second state, ``unchanged`` or ``changed``.
+        timer: records the longest callbacks.
+    """
     async with (
         Client(server) as client,
         SharedInformerFactory(client, watch_list=way == "watchlist") as informers,
@@ -67,24 +75,26 @@ async def measure(server: str, pods: int, way: str, again: str, timer: Timer) ->
         await _tidy(timer)
         bare = resident()
         informer = informers.informer("pods", indexers={"namespace": namespace})
-        heard = Count()
-        informer.add_handler(heard, overflow="block")
-        first = await _read(lambda: heard.events >= pods, bare, timer)
+        handler = Count()
+        informer.add_handler(handler, overflow="block")
+        first = await _read(lambda: handler.events >= pods, bare, timer)
         await release(server)
         await _tidy(timer)
         forget_highest()
         await release(server, AGAIN[again])
         await _until(lambda: informer.health.state != "watching")
-        told = 2 * pods if again == "changed" else pods
-        second = await _read(lambda: _watching(informer) and heard.events >= told, bare, timer)
+        events = 2 * pods if again == "changed" else pods
+        second = await _read(lambda: _watching(informer) and handler.events >= events, bare, timer)
         health = informer.health
     if (health.objects, health.strategy) != (pods, way):
-        raise AssertionError(f"{health.objects} pods were read by {health.strategy}")
+        raise AssertionError(
+            f"{health.objects} pods were read by {health.strategy}, not {pods} by {way}"
+        )
     return Readings(first, second)
 
 
 async def _tidy(timer: Timer) -> None:
-    """Collect garbage in a step that is not measured."""
+    """Collect garbage in a callback that isn't counted."""
     gc.collect()
     await asyncio.sleep(0)
     timer.take()
@@ -101,15 +111,15 @@ def _watching(informer: SharedInformer) -> bool:
 
 
 async def _until(done: Callable[[], bool]) -> None:
-    while not done():  # noqa: ASYNC110 - an event would be one more thing that is measured
+    while not done():  # noqa: ASYNC110 - an event would be measured too
         await asyncio.sleep(0.001)
 
 
-# -- all of them -------------------------------------------------------------------------------
+# -- the table ---------------------------------------------------------------------------------
 
 
 def measured(dataset: Dataset, way: str, again: str) -> Readings:
-    """Measure in a new process with a new load server."""
+    """Measure in a new process, with a new load server."""
     with serving(dataset.folder) as server:
         command = [sys.executable, "-m", "benchmarks.states", f"--server={server}"]
         options = [f"--pods={dataset.pods}", f"--way={way}", f"--again={again}"]
@@ -143,29 +153,35 @@ def _row(name: str, dataset: Dataset, costs: list[tuple[Cost, Cost]], *, bound: 
     peak = median(memory.peak for memory, _ in costs) / dataset.listed_bytes
     cpu = median(callbacks.longest.cpu for _, callbacks in costs) * 1e3
     wall = median(callbacks.longest.wall for _, callbacks in costs) * 1e3
-    what = max((callbacks.longest for _, callbacks in costs), key=lambda each: each.cpu).what
+    worst = max((callbacks.longest for _, callbacks in costs), key=lambda each: each.cpu).what
     met = (peak <= MOST_MEMORY or not bound) and cpu <= MOST_CALLBACK
-    said = what if met else f"{what}, NOT MET"
-    return f"{name:26}{peak:>18.2f} x{cpu:>21.1f} ms{wall:>6.1f} ms  {said}"
+    remark = worst if met else f"{worst}, NOT MET"
+    return f"{name:26}{peak:>18.2f} x{cpu:>21.1f} ms{wall:>6.1f} ms  {remark}"
 
 
 def main() -> None:
-    """Measure one case for the parent process, or all cases, and print a table."""
+    """Measure all states and print a table; with ``--server``, measure one for the parent."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.states", description=(__doc__ or "").partition("\n")[0]
     )
-    parser.add_argument("--pods", type=int, default=50_000, help="for memory")
-    parser.add_argument("--large", type=int, default=100_000, help="for callbacks")
+    parser.add_argument(
+        "--pods", type=int, default=50_000, help="pods in the measurement of memory"
+    )
+    parser.add_argument(
+        "--large", type=int, default=100_000, help="pods in the measurement of callbacks"
+    )
     parser.add_argument("--repetitions", type=int, default=3)
     for option in ("--server", "--way", "--again"):
         parser.add_argument(option, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.server is None:
-        for row in _rows(given.pods, given.large, given.repetitions):
+    options = parser.parse_args()
+    if options.server is None:
+        for row in _rows(options.pods, options.large, options.repetitions):
             print(row, flush=True)
         return
     with timing() as timer:
-        readings = asyncio.run(measure(given.server, given.pods, given.way, given.again, timer))
+        readings = asyncio.run(
+            measure(options.server, options.pods, options.way, options.again, timer)
+        )
     sys.stdout.buffer.write(msgspec.json.encode(readings) + b"\n")
 
 

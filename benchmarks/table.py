@@ -1,4 +1,4 @@
-"""The results as the text of one table."""
+"""Format the results of a run as the text of one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Row:
     value: Callable[[Numbers], float]
     form: str
     ratio: Callable[[float, float], float] | None = None
-    """The ratio of the reference value and the own value; greater is better."""
+    """Returns the ratio of the yardstick's value and the contestant's; greater is better."""
 
 
 def _times_less(yardstick: float, own: float) -> float:
@@ -93,7 +93,7 @@ def _cell(row: _Row, results: Results, name: str) -> str:
 
 def _variants(results: Results) -> Iterator[str]:
     yield ""
-    yield f"{'everybody':<28}" + "".join(
+    yield f"{'all contestants':<28}" + "".join(
         f"{head:>16}" for head in ("sync wall us", "sync CPU us", "events/s", "CPU us an event")
     )
     for name, n in results.numbers.items():
@@ -119,7 +119,7 @@ def _variants(results: Results) -> Iterator[str]:
 
 
 def _caches(results: Results) -> Iterator[str]:
-    """Yield the rows of the caches, compared with caches written by hand."""
+    """Yield the costs of the caches, and the latencies."""
     caches = results.caches
     yield ""
     yield f"{'a cache, one index':<28}" + "".join(f"{name:>{WIDTH}}" for name in caches)
@@ -151,8 +151,8 @@ def _bound(verdict: Verdict) -> str:
     values = [f"{value:.2f}" for value in verdict.values]
     values = ["", *values] if len(values) == 1 else values
     sign = "<=" if verdict.at_most else ">="
-    said = ("met, aim too" if verdict.aimed else "met") if verdict.met else "NOT MET"
+    result = ("met, aim too" if verdict.aimed else "met") if verdict.met else "NOT MET"
     return (
-        f"{verdict.what:<40}{values[0]:>9}{values[1]:>9} {verdict.unit:<2} {sign}"
-        f"{verdict.must:>7g}{verdict.aim:>8g}  {said}"
+        f"{verdict.name:<40}{values[0]:>9}{values[1]:>9} {verdict.unit:<2} {sign}"
+        f"{verdict.must:>7g}{verdict.aim:>8g}  {result}"
     )

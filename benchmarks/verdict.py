@@ -1,7 +1,7 @@
 """The requirements and aims of the library, compared with the results of a run.
 
-The numbers are those of the design. A ratio in wall time and CPU time must hold in both: users see
-wall time, and a busy machine can't falsify CPU time.
+A ratio that exists for wall time and for CPU time must hold for both: users notice the wall time,
+and a busy machine can't falsify the CPU time.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ __all__ = ["Verdict", "verdicts"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One requirement."""
+    """One requirement, with the values of this run."""
 
-    what: str
+    name: str
     unit: str
     values: tuple[float, ...]
-    """The values by wall time and by CPU time, or the only value."""
+    """The values by wall time and by CPU time, or a single value."""
     must: float
+    """The required bound."""
     aim: float
+    """The bound that the library aims at."""
     at_most: bool = False
-    """True if a smaller value is better."""
+    """True if the bounds are upper limits, False for lower limits."""
 
     @property
     def met(self) -> bool:
-        """True if the requirement is met."""
+        """True if every value reaches ``must``."""
         return self._reaches(self.must)
 
     @property
     def aimed(self) -> bool:
-        """True if the aim is reached."""
+        """True if every value reaches ``aim``."""
         return self._reaches(self.aim)
 
     def _reaches(self, bound: float) -> bool:
@@ -44,7 +46,7 @@ class Verdict:
 
 
 def verdicts(results: Results) -> list[Verdict]:
-    """Return all requirements that this run has measured."""
+    """Return the verdicts that the results of this run allow."""
     return [*_by_go(results), *_alone(results)]
 
 
@@ -92,7 +94,7 @@ def _alone(results: Results) -> Iterator[Verdict]:
 
 
 def _events(slower: Numbers, faster: Numbers) -> tuple[float, float]:
-    """Return the speed ratio by wall time and by CPU time."""
+    """Return the speed of ``faster`` as a multiple of ``slower``, by wall and by CPU time."""
     return faster.rate / slower.rate, slower.cpu_per_event / faster.cpu_per_event
 
 

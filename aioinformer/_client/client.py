@@ -16,9 +16,9 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType, TracebackType
 from typing import Self
 
-from aioinformer._client.api.lister_watcher import ClientListerWatcher
-from aioinformer._client.api.resource_writer import ClientWriter
-from aioinformer._client.api.scheduler import RequestScheduler
+from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
+from aioinformer._client.api.client_writer import ClientWriter
+from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN

@@ -1,1 +1,1 @@
-"""The peers of the library."""
+"""The peers that the library is compared with."""

@@ -1,6 +1,7 @@
-"""kubernetes_asyncio as a peer: a list into models, then its ``Watch`` loop.
+"""kubernetes_asyncio as a peer: a list that is decoded to models, then its ``Watch`` loop.
 
-The peer has no cache and no listeners, so this is the code that its users write by hand.
+kubernetes_asyncio has no cache and no listeners. This program is the loop that its users write by
+hand, without any further work.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ __all__ = ["measure"]
 
 
 async def measure(server: str, events: int) -> Sample:
-    """List, then watch until the given number of events has arrived."""
-    api: Any = client.ApiClient(client.Configuration(host=server))  # it has no types
+    """List, then watch until ``events`` events have arrived."""
+    api: Any = client.ApiClient(client.Configuration(host=server))  # the package has no types
     async with api:
         core: Any = client.CoreV1Api(api)
         stopwatch = Stopwatch()
         listed = await core.list_pod_for_all_namespaces()
         sync_wall, sync_cpu = stopwatch.stop()
         last = {pod.metadata.name: pod.metadata.resource_version for pod in listed.items}
-        stopwatch, heard = Stopwatch(), 0
+        stopwatch, delivered = Stopwatch(), 0
         release = asyncio.create_task(_release(server))
         loop: Any = watch.Watch()
         async with loop:
@@ -38,8 +39,8 @@ async def measure(server: str, events: int) -> Sample:
             async for event in events_since:
                 metadata = event["object"].metadata
                 last[metadata.name] = metadata.resource_version
-                heard += 1
-                if heard == events:
+                delivered += 1
+                if delivered == events:
                     break
         events_wall, events_cpu = stopwatch.stop()
         await release
@@ -48,7 +49,7 @@ async def measure(server: str, events: int) -> Sample:
         sync_cpu=sync_cpu,
         events_wall=events_wall,
         events_cpu=events_cpu,
-        delivered=heard,
+        delivered=delivered,
         digest=digest(last),
     )
 
@@ -59,7 +60,7 @@ async def _release(server: str) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--events", type=int, required=True)

@@ -1,1 +1,1 @@
-"""The tests of the benchmarks: that they measure what they say."""
+"""Tests of the benchmarks at small sizes."""

@@ -1,4 +1,4 @@
-"""The benchmarks at a small size: who takes part hears of everything that was sent."""
+"""The benchmarks at a small size: every contestant receives all events that were sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """The chunks of an HTTP body, without their frames."""
+    """Yield the chunks of an HTTP body, without their frames."""
     body = path.read_bytes()
     while body:
         head, _, rest = body.partition(b"\r\n")
@@ -97,7 +97,7 @@ def test_a_second_list_shows_the_same_pods_in_other_versions(dataset: Dataset) -
 # -- the contestants -------------------------------------------------------------------------------
 
 
-def test_the_library_hears_of_every_event(dataset: Dataset) -> None:
+def test_the_library_receives_every_event(dataset: Dataset) -> None:
     sample = ours("ours", "--reads=fields", "--listeners=2").measure(dataset)
     assert (sample.delivered, sample.digest) == (EVENTS, dataset.digest)
     assert sample.sync_cpu > 0
@@ -116,7 +116,7 @@ def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Data
         ours("ours").measure(wrong)
 
 
-def test_a_contestant_that_breaks_is_named_with_what_it_said(dataset: Dataset) -> None:
+def test_a_contestant_that_breaks_is_named_with_its_stderr(dataset: Dataset) -> None:
     broken = ours("ours, broken", "--reads=tea-leaves")
     with pytest.raises(MeasurementFailed, match=r"(?s)ours, broken failed.*tea-leaves"):
         broken.measure(dataset)
@@ -130,12 +130,12 @@ def test_the_load_server_sends_the_files_as_they_are(dataset: Dataset) -> None:
             assert len(answer.read()) == dataset.listed_bytes
 
 
-@pytest.mark.parametrize("told", ["/forget", "/expire"])
+@pytest.mark.parametrize("path", ["/forget", "/expire"])
 @pytest.mark.parametrize(
     "query", ["", "?watch=true&sendInitialEvents=true"], ids=["list", "stream"]
 )
 def test_the_load_server_shows_the_same_state_or_another_one_afterwards(
-    dataset: Dataset, told: str, query: str
+    dataset: Dataset, path: str, query: str
 ) -> None:
     dataset.write_relist()
 
@@ -147,12 +147,12 @@ def test_the_load_server_shows_the_same_state_or_another_one_afterwards(
 
     with serving(dataset.folder) as server:
         before = version(server)
-        urllib.request.urlopen(f"{server}{told}", data=b"").close()  # noqa: S310 - ours
-        assert (version(server) == before) is (told == "/forget")
+        urllib.request.urlopen(f"{server}{path}", data=b"").close()  # noqa: S310 - ours
+        assert (version(server) == before) is (path == "/forget")
 
 
 def test_a_state_that_changed_is_read_again_as_a_whole(dataset: Dataset) -> None:
-    """It fails by itself if it isn't all of it, or came in another way than it was to come."""
+    """The benchmark itself fails if objects are missing or the strategy isn't the expected one."""
     dataset.write_relist()
     readings = measured(dataset, "watchlist", "changed")
     assert readings.first.longest.what

@@ -1,4 +1,4 @@
-"""Caches are weighed and asked the same, at a small size."""
+"""The benchmark of caches, at a small size."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PODS = 300
 
 
 @pytest.fixture(scope="module", name="dataset")
-def a_list(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def list_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.write(tmp_path_factory.mktemp("dataset"), PODS, 0)
 
 
 @pytest.mark.parametrize("name", [CACHES[0], CACHES[-1]])
-async def test_each_cache_is_filled_and_asked(name: CacheName, dataset: Dataset) -> None:
-    """Who doesn't find what was asked for is an AssertionError of the benchmark's own."""
+async def test_each_cache_is_filled_and_queried(name: CacheName, dataset: Dataset) -> None:
+    """The benchmark itself raises an AssertionError if a query doesn't find its objects."""
     with serving(dataset.folder) as server:
         found = await measure(name, server, PODS)
     assert found.pods == PODS

@@ -1,4 +1,4 @@
-"""What is sent at a pace says when, and the time that it took is told."""
+"""The benchmark of latency, at a small size: events arrive at the given rate with their time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PODS, EVENTS, RATE = 20, 150, 1_000
 
 
 @pytest.fixture(scope="module", name="dataset")
-def a_list(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def list_dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.write(tmp_path_factory.mktemp("dataset"), PODS, 0)
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of what models cost, at a small size."""
+"""The benchmark of the cost of models, at a small size."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_ours_is_measured_in_a_process_of_its_own_and_stands_alone_without_go() 
     assert "no client-go: not asked for" in table(found)
 
 
-def test_the_table_says_how_many_times_as_fast_as_client_go_ours_is() -> None:
+def test_the_table_shows_our_throughput_as_a_multiple_of_client_gos() -> None:
     shown = table(Comparison(1000, {"ours": times(0.002), "client-go": times(0.0005)}))
     rows = [line for line in shown.splitlines() if line.startswith("add, distinct")]
     assert rows[0].split() == ["add,", "distinct", "keys", "2,000", "500", "(0.25", "x)"]

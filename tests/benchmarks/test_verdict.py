@@ -1,4 +1,4 @@
-"""Whether what must be is met, and how the table says so."""
+"""Verdicts on the requirements, and the text of the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.verdict import Verdict, verdicts
 
 
 def numbers(*, wall: float, cpu: float, pods: int = 1_000) -> Numbers:
-    """Of somebody who takes so many microseconds for an event and for a pod."""
+    """Create the numbers of a contestant from its microseconds an event and a pod."""
     return Numbers(
         pods=pods,
         events=1_000,
@@ -31,7 +31,7 @@ def numbers(*, wall: float, cpu: float, pods: int = 1_000) -> Numbers:
 
 
 def results(by_name: dict[str, Numbers], missing: str = "") -> Results:
-    """A run in which nothing else is remarkable."""
+    """Create the results of a run with these contestants; all other values are typical."""
     quick = Stretch(cpu=0.004, wall=0.02, what="pump of pods")
     return Results(
         size=QUICK,
@@ -67,9 +67,9 @@ GO = {
 }
 
 
-def found(run: Results, what: str) -> Verdict:
-    """The one verdict of that name."""
-    (verdict,) = [each for each in verdicts(run) if what in each.what]
+def verdict_of(run: Results, name: str) -> Verdict:
+    """Return the only verdict with ``name`` in its name."""
+    (verdict,) = [each for each in verdicts(run) if name in each.name]
     return verdict
 
 
@@ -87,14 +87,14 @@ def test_of_a_cost_the_higher_counts() -> None:
 
 def test_ratios_are_how_many_times_as_fast() -> None:
     run = results({**OURS, **GO})
-    assert found(run, "events, client-go JSON").values == pytest.approx((20, 19))
-    assert found(run, "events, client-go protobuf").values == pytest.approx((3, 1.5))
-    assert found(run, "sync, client-go JSON").values == pytest.approx((20, 19))
-    assert found(run, "of the floor").values == pytest.approx((50, 40))
+    assert verdict_of(run, "events, client-go JSON").values == pytest.approx((20, 19))
+    assert verdict_of(run, "events, client-go protobuf").values == pytest.approx((3, 1.5))
+    assert verdict_of(run, "sync, client-go JSON").values == pytest.approx((20, 19))
+    assert verdict_of(run, "of the floor").values == pytest.approx((50, 40))
 
 
 def test_what_a_further_listener_costs_is_the_fifteenth_part_of_what_fifteen_do() -> None:
-    assert found(results(OURS), "further listener").values == pytest.approx((0.4,))
+    assert verdict_of(results(OURS), "further listener").values == pytest.approx((0.4,))
 
 
 def test_caches_and_latencies_are_shown_beside_those_of_others() -> None:
@@ -107,13 +107,13 @@ def test_caches_and_latencies_are_shown_beside_those_of_others() -> None:
     )
 
 
-def test_without_client_go_the_rest_is_still_told() -> None:
+def test_without_client_go_the_table_shows_the_rest() -> None:
     run = results(OURS, missing="Go is needed")
-    assert not any("client-go" in verdict.what for verdict in verdicts(run))
+    assert not any("client-go" in verdict.name for verdict in verdicts(run))
     assert "no client-go: Go is needed" in table(run)
 
 
-def test_the_table_says_what_is_not_met() -> None:
+def test_the_table_marks_unmet_requirements() -> None:
     lines = {line[:40].strip(): line for line in table(results({**OURS, **GO})).splitlines()}
     assert lines["events, client-go JSON = 1"].endswith("met, aim too")
     assert lines["events, client-go protobuf = 1"].endswith("NOT MET")

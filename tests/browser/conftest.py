@@ -1,7 +1,7 @@
-"""Chromium without a window, and pages in it that may not complain nor ask another host.
+"""Fixtures for headless Chromium, and pages that must not log errors or contact other hosts.
 
-The browser is the machine's own, Debian's ``chromium`` for example; nothing is downloaded. Where
-there is none, the tests are skipped and say so; ``.ci/run`` installs it.
+The browser is installed on the machine, for example from Debian's package ``chromium``; nothing is
+downloaded here. Without a browser the tests are skipped with that reason; ``.ci/run`` installs it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Page]]
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of the browser."""
-    found = os.environ.get("AIOINFORMER_CHROMIUM") or next(
+    """Return the path of the browser."""
+    path = os.environ.get("AIOINFORMER_CHROMIUM") or next(
         filter(None, map(shutil.which, NAMES)), ""
     )
-    if not found:
-        pytest.skip("there is no Chromium (Debian: apt-get install chromium)")
-    return found
+    if not path:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    return path
 
 
 @pytest.fixture(scope="session")
 def artifacts() -> Path:
-    """Where screenshots go: ``$AIOINFORMER_ARTIFACTS``, else a folder that git ignores."""
+    """Create the folder for screenshots: ``$AIOINFORMER_ARTIFACTS``, or one that git ignores."""
     folder = Path(os.environ.get("AIOINFORMER_ARTIFACTS") or "artifacts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -65,24 +65,30 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 def open_page(browser: Browser) -> Open:
     @asynccontextmanager
     async def opened(
-        service: Service, *, complaints: bool = False, **context: Any
+        service: Service, *, console_errors: bool = False, **context: Any
     ) -> AsyncGenerator[Page]:
-        """A page of a service that was told everything. What it complains about, or asks of
-        another host, fails the test; the former not with ``complaints``, where it must.
+        """Open the page of a service, and wait until the page is connected.
+
+        Script errors, messages on the console and requests to other hosts fail the test.
+
+        Args:
+            service: the service.
+            console_errors: True to ignore messages on the console, which some tests cause.
+            context: options of the browser context.
         """
-        wrong: list[str] = []
+        errors: list[str] = []
         own = service.url
         options: dict[str, Any] = {"viewport": {"width": 1360, "height": 860}} | context
         async with await browser.new_context(**options) as tab:
             page = await tab.new_page()
-            page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
-            page.on("request", lambda asked: wrong.extend(_foreign_request_errors(asked.url, own)))
-            if not complaints:
-                page.on("console", lambda said: wrong.append(f"console {said.type}: {said.text}"))
+            page.on("pageerror", lambda error: errors.append(f"page error: {error}"))
+            page.on("request", lambda sent: errors.extend(_foreign_request_errors(sent.url, own)))
+            if not console_errors:
+                page.on("console", lambda line: errors.append(f"console {line.type}: {line.text}"))
             await page.goto(own)
             await expect(page.locator("#state")).not_to_have_text("Connecting")
             yield page
-        assert wrong == []
+        assert errors == []
 
     return opened
 

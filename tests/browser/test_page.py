@@ -1,4 +1,4 @@
-"""What somebody sees who looks at the live page."""
+"""The live page of the FastAPI example, in a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.promises.conftest import wait_until
 pytestmark = pytest.mark.browser
 
 SECOND = 1000
-"""Milliseconds in which what happens must be seen."""
+"""Milliseconds within which the page must show a change."""
 
 
 def pod(server: ApiServer, name: str, *, phase: str = "Running", **status: Any) -> None:
@@ -52,7 +52,7 @@ async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
         yield service
 
 
-# -- what happens ------------------------------------------------------------------------------
+# -- changes -----------------------------------------------------------------------------------
 
 
 async def test_an_object_appears_within_a_second_of_its_creation(
@@ -72,7 +72,7 @@ async def test_a_change_flashes_and_the_flash_ends(
     async with open_page(service) as page:
         changed = row(page, "web-1")
         await expect(changed).to_be_visible()
-        assert await changed.get_attribute("data-change") is None, "what was there is no news"
+        assert await changed.get_attribute("data-change") is None, "initial rows don't flash"
         restart(server, "web-1")
         await expect(changed).to_have_attribute("data-change", "updated", timeout=SECOND)
         assert await changed.evaluate("row => row.getAnimations().length") == 1
@@ -81,7 +81,7 @@ async def test_a_change_flashes_and_the_flash_ends(
         await expect(changed).not_to_have_attribute("data-change", "updated", timeout=3 * SECOND)
 
 
-async def test_who_wants_no_motion_sees_the_change_without(
+async def test_reduced_motion_shows_the_change_without_animation(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service, reduced_motion="reduce") as page:
@@ -102,7 +102,7 @@ async def test_what_is_deleted_is_struck_out_and_leaves(
         await expect(page.get_by_role("tab", name="pods")).to_contain_text("2")
 
 
-# -- when something is away --------------------------------------------------------------------
+# -- outages -----------------------------------------------------------------------------------
 
 
 async def test_the_page_survives_a_restart_of_the_api_server_and_says_so_meanwhile(
@@ -131,8 +131,9 @@ async def test_the_page_comes_back_to_its_service_by_itself(
     settings = make_settings(server, tmp_path)
     async with running_service(settings) as service:
         port = int(service.url.rsplit(":", 1)[1])
-        page_of = open_page(service, complaints=True)  # the browser's own: connection refused
-        page = await page_of.__aenter__()
+        # The browser logs the refused connections on the console.
+        opened = open_page(service, console_errors=True)
+        page = await opened.__aenter__()
         await expect(row(page, "web-0")).to_be_visible()
     await expect(page.locator("#state")).to_have_text("Reconnecting")
     await expect(page.locator("#notice")).to_contain_text("lost its service")
@@ -142,7 +143,7 @@ async def test_the_page_comes_back_to_its_service_by_itself(
         await expect(page.locator("#state")).to_have_text("Live", timeout=10 * SECOND)
         await expect(row(page, "web-0")).to_have_count(0)
         await expect(row(page, "web-1")).to_be_visible()
-        await page_of.__aexit__(None, None, None)
+        await opened.__aexit__(None, None, None)
 
 
 async def test_a_page_whose_api_server_was_never_there_says_so(
@@ -160,29 +161,30 @@ async def test_a_page_whose_api_server_was_never_there_says_so(
         await expect(page.locator(".row")).to_have_count(3)
 
 
-LOOK = """(hidden) => {
+SET_HIDDEN = """(hidden) => {
     Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
-"""Somebody turns to another tab, and back: all pages of a headless browser count as seen."""
+"""Makes the page hidden or visible, as a change of tabs would: a headless browser reports all its
+pages as visible."""
 
 
-async def test_a_page_that_nobody_looks_at_needs_no_connection(
+async def test_a_hidden_page_closes_its_connection(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
-    """There are six of them to a host: without this, the seventh tab stays white."""
+    """A browser opens at most six connections to a host, so a seventh tab would stay empty."""
     async with open_page(service) as page:
-        await page.evaluate(LOOK, True)
+        await page.evaluate(SET_HIDDEN, True)
         await wait_until(lambda: service.clients == 0, timeout=6)
         pod(server, "web-2")
         server.cluster.delete("pods", "web-0", namespace="web")
-        await page.evaluate(LOOK, False)
+        await page.evaluate(SET_HIDDEN, False)
         await expect(row(page, "web-2")).to_be_visible(timeout=SECOND)
         await expect(row(page, "web-0")).to_have_count(0)
-        await page.evaluate(LOOK, True)
-        await page.evaluate(LOOK, False)
+        await page.evaluate(SET_HIDDEN, True)
+        await page.evaluate(SET_HIDDEN, False)
         await expect(page.locator("#state")).to_have_text("Live")
-        assert service.clients == 1, "a glance elsewhere changes nothing"
+        assert service.clients == 1, "a short change of tabs keeps the connection"
 
 
 async def test_the_page_goes_on_after_the_back_button(
@@ -201,7 +203,7 @@ async def test_a_stalled_second_client_changes_nothing(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page, stalled_client(service):
-        for version in range(150):  # more than its socket takes
+        for version in range(150):  # more than the socket's buffers hold
             patch = {"metadata": {"labels": {f"l{i}": f"{version:060}" for i in range(40)}}}
             for name in ("web-0", "web-1", "cart-0"):
                 server.cluster.merge_patch("pods", name, patch, namespace="web")
@@ -212,7 +214,7 @@ async def test_a_stalled_second_client_changes_nothing(
         await expect(page.locator("#state")).to_have_text("Live")
 
 
-# -- looking for something ---------------------------------------------------------------------
+# -- search and navigation ---------------------------------------------------------------------
 
 
 async def test_search_filters_from_the_keyboard(service: Service, open_page: Open) -> None:
@@ -287,18 +289,18 @@ async def test_an_object_is_shown_whole(service: Service, open_page: Open) -> No
 async def test_what_users_write_is_text(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
-    nasty = "<img src=x onerror=alert(1)>"
-    pod(server, "nasty-0", phase="Failed", reason=nasty)
-    labels = {"metadata": {"labels": {"note": nasty, "ltr": "\u202egnol\u202c", "smile": "🙂"}}}
-    server.cluster.merge_patch("pods", "nasty-0", labels, namespace="web")
+    markup = "<img src=x onerror=alert(1)>"
+    pod(server, "markup-0", phase="Failed", reason=markup)
+    labels = {"metadata": {"labels": {"note": markup, "ltr": "\u202egnol\u202c", "smile": "🙂"}}}
+    server.cluster.merge_patch("pods", "markup-0", labels, namespace="web")
     async with open_page(service) as page:
-        await expect(row(page, "nasty-0").locator(".status")).to_have_text(nasty)
-        await expect(page.locator("#chips")).to_contain_text(nasty)
-        await expect(row(page, "nasty-0").locator(".labels")).to_contain_text(f"note={nasty}")
+        await expect(row(page, "markup-0").locator(".status")).to_have_text(markup)
+        await expect(page.locator("#chips")).to_contain_text(markup)
+        await expect(row(page, "markup-0").locator(".labels")).to_contain_text(f"note={markup}")
         assert await page.locator("img").count() == 0
 
 
-# -- how it looks ------------------------------------------------------------------------------
+# -- layout ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
@@ -315,6 +317,7 @@ async def test_nothing_has_to_be_scrolled_sideways(
         assert await page.evaluate("visualViewport.scale") == 1
 
 
+# Returns the contrast, the class and the text of every visible text on the page.
 CONTRAST = """() => {
     const light = (colour) => {
         const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((c) => {
@@ -346,7 +349,7 @@ CONTRAST = """() => {
 async def test_text_stands_out_in_both_schemes(
     server: ApiServer, service: Service, open_page: Open, scheme: str
 ) -> None:
-    """At least 4.5 to 1, as WCAG 2.2 asks of text (AA)."""
+    """The contrast of text is at least 4.5 to 1, as WCAG 2.2 (AA) requires."""
     pod(server, "late-0", phase="Pending")
     pod(server, "bad-0", phase="Failed")
     pod(server, "done-0", phase="Succeeded")

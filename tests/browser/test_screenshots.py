@@ -1,4 +1,4 @@
-"""Pictures of the page, for people to look at: laptop and phone, light and dark, well and not."""
+"""Screenshots of the page for review: laptop and phone, light and dark, live and in an outage."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PHONE = {
     "is_mobile": True,
     "has_touch": True,
 }
-LIFE = 6000
-"""Milliseconds in which the charts begin to show something."""
+CHART_DELAY = 6000
+"""Milliseconds until the charts contain data."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def service() -> AsyncIterator[Service]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "device"), [("laptop", LAPTOP), ("phone", PHONE)])
-async def test_the_page_has_its_picture_taken(
+async def test_screenshots_are_saved(
     service: Service,
     open_page: Open,
     artifacts: Path,
@@ -45,7 +45,7 @@ async def test_the_page_has_its_picture_taken(
 ) -> None:
     async with open_page(service, color_scheme=scheme, **device) as page:
         await expect(page.locator("#state")).to_have_text("Live")
-        await page.wait_for_timeout(LIFE)
+        await page.wait_for_timeout(CHART_DELAY)
         await page.screenshot(path=artifacts / f"{name}-{scheme}.png")
         await page.locator("#outage").click()
         await expect(page.locator("#state")).to_have_text("API server away")

@@ -56,7 +56,7 @@ def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (needs_more, r"^it\(.*other.*\) .* called as \(obj, initial=...\): missing .* 'other'$"),
         (knows_no_keyword, r"got an unexpected keyword argument 'initial'$"),
@@ -64,8 +64,8 @@ def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
         (partial(fits, object()), "too many positional arguments"),
     ],
 )
-def test_what_does_not_fit_is_said_with_what_it_takes(function: object, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_what_does_not_fit_is_said_with_what_it_takes(function: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         check_signature(function, "it", "obj", initial=bool)
 
 

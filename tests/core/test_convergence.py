@@ -1,8 +1,9 @@
-"""The core as a whole: cursor, queue, cache and mailboxes against a small model of a server.
+"""The core as a whole: state machine, queue, cache and mailboxes against a small server model.
 
-Hypothesis interleaves what the server does, how requests end, and how far the queue, a staged
-state and each listener have got. In every moment the cache must be a true past state; once all
-has come to rest, the cache and what each listener was told must say what the server says.
+Hypothesis interleaves changes on the server, the ends of requests, and the progress of the queue,
+of a staged state and of each listener. At every moment the cache must equal a past state of the
+server. After all work is done, the cache and the result of each listener's events must equal the
+server's present state.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class Listener:
                 assert obj.key not in self.held
                 self.held[obj.key] = obj
                 if initial:
-                    self._hear_initial(obj)
+                    self._receive_initial(obj)
             case Updated(old, new, resync):
                 assert self.held[new.key] is old, "old is the object of the event before"
                 assert old.uid == new.uid, "an update never crosses uids"
@@ -147,9 +148,9 @@ class Listener:
             case Deleted(obj):
                 assert self.held.pop(obj.key).uid == obj.uid
 
-    def _hear_initial(self, obj: KubeObject) -> None:
-        assert self.indexer.holds(obj), "still there when the listener got to it"
-        assert (obj.key, obj.uid) not in self.initial, "told of once"
+    def _receive_initial(self, obj: KubeObject) -> None:
+        assert self.indexer.holds(obj), "cached at the time of its delivery"
+        assert (obj.key, obj.uid) not in self.initial, "delivered once"
         assert not self.box.synced
         self.initial.add((obj.key, obj.uid))
 
@@ -177,7 +178,7 @@ class Convergence(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.indexer = Indexer({"node": node_of})
-        # Not told what is known: while a state is staged, the cache doesn't know it yet.
+        # Without ``known`` keys: the cache doesn't contain a staged state yet.
         self.fifo = DeltaFIFO()
         self.listeners: list[Listener] = []
         self.listed: list[KubeObject] = []
@@ -189,7 +190,7 @@ class Convergence(RuleBasedStateMachine):
 
     @initialize(page_size=st.sampled_from([0, 1, 2]), cached=st.booleans())
     def begin(self, *, page_size: int, cached: bool) -> None:
-        """The server either has a cache, which ignores the limit, or it has none."""
+        """Start with a server that has a cache, which ignores the limit, or has none."""
         self.list_watch_state = ListWatchState(page_size=page_size)
         self.server_caches = cached
 
@@ -223,7 +224,7 @@ class Convergence(RuleBasedStateMachine):
     @precondition(lambda self: self.list_watch_state.phase is Phase.WATCH)
     @rule()
     def a_bookmark_comes(self) -> None:
-        """A server sends one behind all that happened before it."""
+        """Send a bookmark after all changes before its version, as a server does."""
         if int(self.list_watch_state.resource_version) >= self.server.oldest:
             self._deliver(1000)
             self.fifo.bookmark(str(self.server.rv))

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from aioinformer import Limits, SharedInformer, SharedInformerFactory
-from aioinformer._client.api.scheduler import RequestScheduler
+from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
 from aioinformer.testing.simulation import run

@@ -73,7 +73,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_polic
 
 @pytest.fixture(params=["plain", "eager", "uvloop"], autouse=True)
 def kind(request: pytest.FixtureRequest) -> str:
-    """The kinds of event loops and tasks to test with."""
+    """Return the kind of event loop and tasks to test with."""
     if request.param == "eager" and sys.version_info < (3, 12):
         pytest.skip("tasks are never eager before Python 3.12")
     return str(request.param)

@@ -39,7 +39,7 @@ BURST = 2_000
 
 
 def relisted(*after: str) -> SharedInformer:
-    """An informer of many objects, whose second list contains ``after``."""
+    """Create an informer of many objects, whose second list contains ``after``."""
     first = list_response(*(body(f"web-{number}", 5) for number in range(MANY)), version="10")
     deleted = watch_response(error_event(410, "Expired"))
     then = list_response(*after, version="20")
@@ -118,12 +118,12 @@ async def short_turns() -> AsyncGenerator[None]:
 
 
 def fussy(obj: KubeObject) -> bool:
-    """A filter that takes as long as one that decodes the body of a pod: about 20 µs."""
+    """Match every object after about 20 µs, the time of a filter that decodes a pod."""
     return sum(range(2000)) > len(obj.name)
 
 
 def fussy_too(obj: KubeObject) -> bool:
-    """The same filter, which matches nothing."""
+    """Match no object, after the same time."""
     return not fussy(obj)
 
 

@@ -21,7 +21,7 @@ from aioinformer._cli.watch.server_tables import (
     TableEventTranslator,
     TablePageTranslator,
 )
-from aioinformer._client.api.lister_watcher import ClientListerWatcher, RequestSender
+from aioinformer._client.api.client_lister_watcher import ClientListerWatcher, RequestSender
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE

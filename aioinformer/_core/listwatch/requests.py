@@ -45,7 +45,7 @@ class ListRequest:
     continue_token: str = ""
     restart: bool = field(default=False, compare=False)
     """True if the request follows a failure, or replaces a stream that ended. Such requests share a
-    budget in one client. The server isn't told."""
+    budget in one client. The server doesn't receive this flag."""
     freshness_check: bool = False
     """True if only the resourceVersion of the response matters."""
     exact: bool = False

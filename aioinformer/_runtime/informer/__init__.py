@@ -1,13 +1,13 @@
 """Queue to cache to listeners: the informer, and the factory of informers.
 
 DeltaQueue ──▶ pump ──▶ Indexer
-                 └──▶ every listener of subscriptions
+                 └──▶ every listener of listener_registry
 
 options         the options of an informer, and the keywords that callers write
 informer_key    the key under which callers share one informer
 pump            pops a delta, applies it and distributes its events in one step
 resync_timer    when each listener gets the cached state again
-subscriptions   the listeners of an informer: handlers and streams
+listener_registry   the listeners of an informer: handlers and streams
 waiters         tasks that wait for a state of the cache
 cache_reader    ``wait_for`` and ``wait_until``, with timeouts and checks of the caller
 live_lister     reads of the cache that yield to the loop

@@ -18,8 +18,8 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView
+from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.subscriptions import ListenerRegistry
 from aioinformer._runtime.informer.waiters import ObjectVersion
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout

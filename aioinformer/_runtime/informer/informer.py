@@ -41,11 +41,11 @@ from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOption
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.cache_reader import CacheReader
+from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
-from aioinformer._runtime.informer.subscriptions import ListenerRegistry
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher

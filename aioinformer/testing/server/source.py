@@ -14,8 +14,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aioinformer._client.api.resource_writer import ClientWriter
-from aioinformer._client.api.scheduler import ReflectorLane, RequestScheduler
+from aioinformer._client.api.client_writer import ClientWriter
+from aioinformer._client.api.request_scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,

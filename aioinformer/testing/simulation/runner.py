@@ -180,13 +180,13 @@ def simulate(
     settings = _Settings(duration, settle, faults, tuple(kinds), limit, cost)
     for seed in seeds:
         history = _History(program, seed, settings)
-        outcome = history.run(keep)
-        if outcome.error is not None:
-            raise history.explain(outcome, keep, attempts) from outcome.error
+        result = history.run(keep)
+        if result.error is not None:
+            raise history.explain(result, keep, attempts)
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _RunResult:
     """The end of one run of a history."""
 
     error: BaseException | None = None
@@ -207,60 +207,67 @@ class _History:
             duration=settings.duration,
         )
 
-    def run(self, keep: Sequence[int] | None) -> _Outcome:
+    def run(self, keep: Sequence[int] | None) -> _RunResult:
         """Run the program with these faults of the schedule, or with all."""
-        outcome = _Outcome()
+        result = _RunResult()
         settings = self._settings
         try:
             run(
-                self._main(keep, outcome),
+                self._main(keep, result),
                 seed=self._seed,
                 cost=settings.cost,
                 horizon=settings.limit,
             )
         except Stuck as stuck:
-            outcome.error = stuck
-        return outcome
+            result.error = stuck
+        return result
 
-    async def _main(self, keep: Sequence[int] | None, outcome: _Outcome) -> None:
+    async def _main(self, keep: Sequence[int] | None, result: _RunResult) -> None:
         schedule = self._schedule if keep is None else [self._schedule[index] for index in keep]
         simulation = Simulation(self._seed, schedule, self._settings)
-        outcome.trace = simulation.trace
+        result.trace = simulation.trace
         with recorded_logs(lambda record: simulation.note(_log_line(record))):
             # In a task of its own, so that a program that is cancelled doesn't cancel the runner.
             task = asyncio.ensure_future(self._program(simulation))
             await asyncio.wait({task})
             if task.cancelled():
-                outcome.error = asyncio.CancelledError("the program was cancelled")
+                result.error = asyncio.CancelledError("the program was cancelled")
             else:
-                outcome.error = task.exception() or next(iter(simulation.unhandled), None)
+                result.error = task.exception() or next(iter(simulation.unhandled), None)
 
     def explain(
-        self, outcome: _Outcome, keep: Sequence[int] | None, attempts: int
+        self, result: _RunResult, keep: Sequence[int] | None, attempts: int
     ) -> SimulationFailed:
         """Make the history smaller unless the caller chose its faults; return the report."""
+        advice = "repeat it:"
         if keep is None:
-            keep = self._shrink(outcome, attempts)
-            outcome = self.run(keep)
+            keep = self._shrink(result, attempts)
+            again = self.run(keep)
+            if again.error is None:
+                advice = "a second run did not fail, so the program is not deterministic:"
+            else:
+                result = again
         schedule = self._schedule
         enough = "are enough" if len(keep) > 1 else "is enough" if keep else "are needed"
-        hidden = max(0, len(outcome.trace) - TRACE_LINES)
+        hidden = max(0, len(result.trace) - TRACE_LINES)
         lines = [
-            f"seed {self._seed}: {type(outcome.error).__name__}: {outcome.error}",
+            f"seed {self._seed}: {type(result.error).__name__}: {result.error}",
             f"{len(keep)} of {len(schedule)} faults {enough}:",
             *(f"    {schedule[index]}" for index in keep),
             f"the end of the trace ({hidden} lines before):",
-            *(f"    {line}" for line in outcome.trace[hidden:]),
-            "repeat it:",
+            *(f"    {line}" for line in result.trace[hidden:]),
+            advice,
             f"    simulate({_name(self._program)}, seeds=[{self._seed}], keep={list(keep)}"
             f"{self._settings})",
         ]
-        return SimulationFailed(
-            "\n".join(lines), seed=self._seed, keep=keep, trace="\n".join(outcome.trace)
+        failed = SimulationFailed(
+            "\n".join(lines), seed=self._seed, keep=keep, trace="\n".join(result.trace)
         )
+        failed.__cause__ = result.error
+        return failed
 
-    def _shrink(self, outcome: _Outcome, attempts: int) -> list[int]:
-        wanted = _kinds_of(outcome.error)
+    def _shrink(self, result: _RunResult, attempts: int) -> list[int]:
+        wanted = _kinds_of(result.error)
 
         def fails(kept: Sequence[int]) -> bool:
             return _kinds_of(self.run(kept).error) == wanted

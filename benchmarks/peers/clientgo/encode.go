@@ -1,7 +1,7 @@
 // The protobuf form of the bytes that the load server sends.
 //
-// Kubernetes' own encoders write it, so that it is what an API server would send; the JSON form
-// that the Python side wrote is the source.
+// Kubernetes' own encoders convert the JSON form that the Python side wrote, so the bytes are those
+// that an API server would send.
 
 package main
 
@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// listChunk is what one chunk of a protobuf list holds: the server encodes the list whole.
+// listChunk is the size of a chunk of a protobuf list: the server encodes the list as a whole.
 const listChunk = 32 * 1024
 
 func encodeFolder(folder string) error {
@@ -116,7 +116,7 @@ func encodeStream(path string) error {
 	})
 }
 
-// untilBroken reads a stream that was never ended, as a watch isn't, as if it were.
+// untilBroken reads a stream without an end mark, such as a watch, to the end of its data.
 type untilBroken struct{ io.Reader }
 
 func (u *untilBroken) Read(p []byte) (int, error) {

@@ -27,7 +27,7 @@ import (
 
 const protobufType = "application/vnd.kubernetes.protobuf"
 
-// settle is how long the process is left alone before its memory is read.
+// settle is the time to wait before the memory is read, so that temporary objects are freed.
 const settle = 500 * time.Millisecond
 
 func main() {
@@ -70,7 +70,7 @@ type sample struct {
 	Digest     string  `json:"digest"`
 }
 
-// tally is the one handler. The informer calls it from one goroutine.
+// tally is the handler. The informer calls the handler from one goroutine.
 type tally struct {
 	added, updated       int
 	awaitAdd, awaitEvent int
@@ -98,7 +98,7 @@ func (t *tally) OnUpdate(_, obj interface{}) {
 
 func (t *tally) OnDelete(interface{}) {}
 
-// digest says in a few bytes which version of each pod was heard of last.
+// digest returns a digest of the last received version of each pod.
 func (t *tally) digest() string {
 	lines := make([]string, 0, len(t.last))
 	for name, version := range t.last {
@@ -113,7 +113,7 @@ func (t *tally) digest() string {
 }
 
 func measure(server string, protobuf bool, pods, events int) (*sample, error) {
-	// Typed clients ask for protobuf unless told; those of custom resources can't.
+	// Typed clients use protobuf by default; clients of custom resources must use JSON.
 	config := &rest.Config{Host: server}
 	config.ContentType = "application/json"
 	if protobuf {
@@ -125,12 +125,12 @@ func measure(server string, protobuf bool, pods, events int) (*sample, error) {
 		return nil, err
 	}
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer()
-	heard := &tally{
+	handler := &tally{
 		awaitAdd: pods, awaitEvent: events,
 		synced: make(chan struct{}), done: make(chan struct{}),
 		last: make(map[string]string, pods),
 	}
-	if _, err := informer.AddEventHandler(heard); err != nil {
+	if _, err := informer.AddEventHandler(handler); err != nil {
 		return nil, err
 	}
 	result := &sample{Bare: resident("VmRSS")}
@@ -139,10 +139,10 @@ func measure(server string, protobuf bool, pods, events int) (*sample, error) {
 
 	watch := start()
 	go informer.RunWithContext(ctx)
-	<-heard.synced
+	<-handler.synced
 	result.SyncWall, result.SyncCPU = watch.stop()
 	result.Peak = resident("VmHWM")
-	// More than a program would do: what the collector could give back counts as given back.
+	// A program would not do this: memory that the collector could release counts as released.
 	debug.FreeOSMemory()
 	time.Sleep(settle)
 	result.Settled = resident("VmRSS")
@@ -153,8 +153,8 @@ func measure(server string, protobuf bool, pods, events int) (*sample, error) {
 		return nil, err
 	}
 	answer.Body.Close()
-	<-heard.done
+	<-handler.done
 	result.EventsWall, result.EventsCPU = watch.stop()
-	result.Delivered, result.Digest = heard.updated, heard.digest()
+	result.Delivered, result.Digest = handler.updated, handler.digest()
 	return result, nil
 }

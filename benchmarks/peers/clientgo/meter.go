@@ -1,4 +1,4 @@
-// What a stretch of the program cost, and the memory that it has.
+// Measures the time of a stretch of the program, and its resident memory.
 
 package main
 
@@ -20,7 +20,7 @@ func start() stopwatch {
 	return stopwatch{time.Now(), processorSeconds()}
 }
 
-// stop gives wall and CPU seconds of all threads since the start.
+// stop returns the wall and CPU seconds of all threads since the start.
 func (s stopwatch) stop() (wall, cpu float64) {
 	return time.Since(s.wall).Seconds(), processorSeconds() - s.cpu
 }

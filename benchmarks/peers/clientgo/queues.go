@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueKey is what controllers put into their queues: a namespace and a name.
+// queueKey is the usual key of a controller's queue: a namespace and a name.
 type queueKey struct{ namespace, name string }
 
 type queue = workqueue.TypedRateLimitingInterface[queueKey]
@@ -38,7 +38,7 @@ func printQueues(arguments []string) error {
 	return json.NewEncoder(os.Stdout).Encode(measureQueues(*keys, *workers, *measured))
 }
 
-// measureQueues does to client-go's rate-limiting queue what benchmarks/queues.py does to ours.
+// measureQueues measures client-go's rate-limiting queue by the operations of benchmarks/queues.py.
 func measureQueues(keys, workers int, measured bool) queueTimes {
 	all := make([]queueKey, keys)
 	for i := range all {
@@ -65,7 +65,7 @@ func measureQueues(keys, workers int, measured bool) queueTimes {
 		}
 	})
 	work(q, 1)
-	// The last of them is ready before the first could be taken: how fast, not how late.
+	// All delays end before the first get, so this measures the speed and not the delays.
 	times.Delayed = timed(func() {
 		for i, key := range all {
 			q.AddAfter(key, time.Duration(1+i%7)*time.Microsecond)
@@ -99,7 +99,7 @@ func work(q queue, keys int) {
 	}
 }
 
-// workTogether has workers wait for the keys that one producer adds.
+// workTogether runs workers that wait for the keys of one producer.
 func workTogether(q queue, all []queueKey, workers int) {
 	var left atomic.Int64
 	left.Store(int64(len(all)))
@@ -120,7 +120,7 @@ func workTogether(q queue, all []queueKey, workers int) {
 	done.Wait()
 }
 
-// counting is the least that a provider of metrics can do: our queue counts as much by itself.
+// counting is a minimal metrics provider, which counts as much as our queue does by itself.
 type counting struct{}
 
 type number struct{ value atomic.Int64 }

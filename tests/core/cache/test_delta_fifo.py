@@ -242,7 +242,7 @@ def test_the_queue_is_full_from_its_high_mark_on() -> None:
     fifo.bookmark("5")
     filling.append(fifo.full)
     fifo.add(pod("b"))
-    assert len(fifo) == 3, "nothing is refused"
+    assert len(fifo) == 3, "no entry is rejected"
     draining = [fifo.full for _ in range(3) if fifo.pop()]
 
     assert filling == [False, True]

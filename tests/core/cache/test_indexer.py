@@ -70,7 +70,7 @@ def finish(replacement: StagedReplacement) -> None:
 
 
 def holding(*objects: KubeObject) -> Indexer:
-    """A synced cache, with an index by node, of these objects."""
+    """Create a synced cache of these objects, with an index by node."""
     indexer = Indexer({"node": by_node})
     relisted(indexer, objects, "10")
     return indexer
@@ -318,10 +318,10 @@ def test_a_list_that_is_accepted_ends_all_rejections() -> None:
 
 def test_what_is_still_refused_is_refused_again_by_a_list() -> None:
     indexer = holding(pod("a", rv="1"))
-    refused = pod("a", rv="11", node="raise")
-    indexer.apply(updated(refused), [])
+    rejected = pod("a", rv="11", node="raise")
+    indexer.apply(updated(rejected), [])
 
-    assert relisted(indexer, [refused]) == []
+    assert relisted(indexer, [rejected]) == []
     assert held(indexer) == {"a": "1"}
     assert list(indexer.rejected) == [key("a")]
 
@@ -631,7 +631,7 @@ def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
     assert not indexer.rejected
 
 
-# -- a server that has gone back in time, or reads in another version ----------------------------
+# -- a server that was restored, or objects read in another API version --------------------------
 
 
 def restored(indexer: Indexer, objects: Iterable[KubeObject]) -> list[Event]:

@@ -42,7 +42,7 @@ def node_of(obj: KubeObject) -> str:
 
 
 def holding(*objects: KubeObject, indexer: Indexer | None = None) -> Indexer:
-    """A synced cache of these objects."""
+    """Create a synced cache of these objects."""
     indexer = indexer or Indexer({"node": node_of})
     replacement = indexer.replace(replaced(objects))
     replacement.step(1000)

@@ -38,7 +38,7 @@ def name_of(seen: Pod) -> str:
 
 
 def shout(obj: KubeObject) -> str:
-    """A conversion."""
+    """Convert an object to its name in capitals, or raise for the node ``raise``."""
     if obj["spec"]["nodeName"] == "raise":
         raise ValueError("no")
     return obj.name.upper()

@@ -37,7 +37,7 @@ def by_labels(obj: KubeObject) -> Iterable[str]:
 
 
 def indexed(*names: str) -> CacheState:
-    """An empty state with these indexes."""
+    """Create an empty state with these indexes."""
     functions = {"node": by_node, "labels": by_labels}
     return CacheState(indexes={name: Index(name, functions[name]) for name in names})
 
@@ -186,7 +186,7 @@ def test_a_removed_object_is_in_no_index() -> None:
 
 
 def moody(obj: KubeObject) -> str:
-    """Raises for version 2."""
+    """Return the object's node, or raise for version 2."""
     if obj.resource_version == "2":
         raise RuntimeError("moody")
     return by_node(obj)

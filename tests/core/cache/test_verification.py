@@ -14,9 +14,9 @@ A, B, C = pod("a", rv="1"), pod("b", rv="2"), pod("c", rv="3")
 def comparing(
     *objects: KubeObject, rejected: tuple[str, ...] = (), contents: bool = False
 ) -> Comparison:
-    refused = frozenset(map(key, rejected))
+    rejected_keys = frozenset(map(key, rejected))
     held = {obj.key: obj for obj in objects}
-    return Comparison(held, "10", rejected=refused, contents=contents)
+    return Comparison(held, "10", rejected=rejected_keys, contents=contents)
 
 
 def result(comparison: Comparison, *objects: KubeObject) -> Verification:

@@ -26,19 +26,19 @@ def keeping(shape: Shape[Any]) -> Converter:
 
 
 def model_of(model: type[Any], obj: KubeObject) -> Any:
-    """Return the model that is kept, and shown."""
+    """Return the model that the cache stores and a view returns."""
     shape = Shape.of(model=model)
-    kept, view = keeping(shape)(obj), shape.view()
+    stored, view = keeping(shape)(obj), shape.view()
     assert view is not None
-    assert isinstance(kept, ModelObject), kept
-    return view.convert(kept)
+    assert isinstance(stored, ModelObject), stored
+    return view.convert(stored)
 
 
 def misfit(model: type[Any], obj: KubeObject) -> Exception:
-    kept = keeping(Shape.of(model=model))(obj)
-    assert isinstance(kept, ExcludedObject)
-    assert kept.error is not None
-    return kept.error
+    stored = keeping(Shape.of(model=model))(obj)
+    assert isinstance(stored, ExcludedObject)
+    assert stored.error is not None
+    return stored.error
 
 
 def named(obj: KubeObject) -> str:
@@ -64,11 +64,11 @@ def test_a_typed_dict_is_a_model() -> None:
 
 def test_of_an_object_with_a_model_no_bytes_are_kept() -> None:
     obj = pod("a")
-    kept = keeping(Shape.of(model=Pod))(obj)
+    stored = keeping(Shape.of(model=Pod))(obj)
 
-    assert isinstance(kept, ModelObject)
-    assert (kept.raw, kept.size) == (b"", len(obj.raw))
-    assert (kept.key, kept.uid, kept.resource_version) == (obj.key, obj.uid, "1")
+    assert isinstance(stored, ModelObject)
+    assert (stored.raw, stored.size) == (b"", len(obj.raw))
+    assert (stored.key, stored.uid, stored.resource_version) == (obj.key, obj.uid, "1")
 
 
 def test_a_model_may_declare_the_kind_which_items_of_a_list_lack() -> None:
@@ -137,7 +137,7 @@ class Annotated(Struct):
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         (PydanticPod, "not PydanticPod; convert= takes any function"),
         (dict, "not dict; convert="),
@@ -146,8 +146,8 @@ class Annotated(Struct):
         (named, "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not named"),
     ],
 )
-def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Shape.of(model=model)
 
 
@@ -189,10 +189,10 @@ def test_a_transform_that_raises_does_not_reach_the_model() -> None:
     def clumsy(obj: KubeObject) -> None:
         raise ValueError("no")
 
-    kept = keeping(Shape.of(model=Pod, transform=clumsy))(pod("a"))
+    stored = keeping(Shape.of(model=Pod, transform=clumsy))(pod("a"))
 
-    assert isinstance(kept, ExcludedObject)
-    assert isinstance(kept.error, TransformFailed)
+    assert isinstance(stored, ExcludedObject)
+    assert isinstance(stored.error, TransformFailed)
 
 
 # -- identity ----------------------------------------------------------------------------------
@@ -226,13 +226,13 @@ async def late(obj: KubeObject) -> str:
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         ("no function", "convert= is a function of an object, not 'no function'"),
         (late, "convert= late is async"),
         (Unhashable(), "has no hash"),
     ],
 )
-def test_what_can_be_no_function_of_an_object_is_refused(function: Any, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_what_can_be_no_function_of_an_object_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         Shape.of(convert=function)

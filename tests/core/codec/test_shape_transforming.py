@@ -17,10 +17,10 @@ from tests.core.builders import make_object, pod, pod_body
 
 def failed(made: object, obj: KubeObject) -> str:
     """Return the error text for a transform that returns this."""
-    kept = Transformer(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
-    assert isinstance(kept, ExcludedObject)
-    assert isinstance(kept.error, TransformFailed)
-    return str(kept.error)
+    stored = Transformer(lambda _: made)(obj)  # type: ignore[arg-type,return-value] # pyright: ignore[reportArgumentType] # whatever a program returns
+    assert isinstance(stored, ExcludedObject)
+    assert isinstance(stored.error, TransformFailed)
+    return str(stored.error)
 
 
 def test_the_object_itself_stays_as_it_is() -> None:
@@ -59,10 +59,10 @@ def test_another_cached_object_of_the_same_version_is_another_body() -> None:
 
 
 def test_none_drops_the_object() -> None:
-    kept = Transformer(lambda _: None)(pod("a"))
+    stored = Transformer(lambda _: None)(pod("a"))
 
-    assert isinstance(kept, ExcludedObject)
-    assert kept.error is None
+    assert isinstance(stored, ExcludedObject)
+    assert stored.error is None
 
 
 @pytest.mark.parametrize(
@@ -76,23 +76,23 @@ def test_none_drops_the_object() -> None:
     ],
 )
 def test_what_identifies_the_object_must_stay(other: object) -> None:
-    said = failed(other, pod("a"))
+    message = failed(other, pod("a"))
 
-    assert said.startswith("pods web/a at resourceVersion 1: transform= ")
-    assert "it must keep name, namespace, uid and resourceVersion: it returned " in said
-    assert said.endswith(" for web/a uid=uid-a rv=1")
+    assert message.startswith("pods web/a at resourceVersion 1: transform= ")
+    assert "it must keep name, namespace, uid and resourceVersion: it returned " in message
+    assert message.endswith(" for web/a uid=uid-a rv=1")
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (7, "it returned a int, not an object, a mapping or None"),
         ({}, "missing required field `metadata`"),
         ({"metadata": {"name": "a"}, "x": object()}, "a object can't be written as JSON"),
     ],
 )
-def test_what_is_no_object_is_rejected(made: object, said: str) -> None:
-    assert said in failed(made, pod("a"))
+def test_what_is_no_object_is_rejected(made: object, message: str) -> None:
+    assert message in failed(made, pod("a"))
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])
@@ -100,11 +100,11 @@ def test_whatever_it_raises_rejects_the_object(error: BaseException) -> None:
     def clumsy(_: KubeObject) -> None:
         raise error
 
-    kept = Transformer(clumsy)(pod("a"))
+    stored = Transformer(clumsy)(pod("a"))
 
-    assert isinstance(kept, ExcludedObject)
-    assert isinstance(kept.error, TransformFailed)
-    assert kept.error.__cause__ is error
+    assert isinstance(stored, ExcludedObject)
+    assert isinstance(stored.error, TransformFailed)
+    assert stored.error.__cause__ is error
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])

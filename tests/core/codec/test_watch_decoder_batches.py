@@ -31,9 +31,9 @@ PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 
-def mark(version: int, said: str = "true") -> bytes:
+def mark(version: int, value: str = "true") -> bytes:
     """Return the mark behind an initial state."""
-    annotations = f'{{"k8s.io/initial-events-end":"{said}"}}'
+    annotations = f'{{"k8s.io/initial-events-end":"{value}"}}'
     metadata = f'{{"resourceVersion":"{version}","annotations":{annotations}}}'
     return event_line("BOOKMARK", f'{{"metadata":{metadata}}}')
 
@@ -134,10 +134,10 @@ def test_an_empty_collection_is_a_state_too() -> None:
     assert state(watch_list().feed(mark(4))) == ([], "4")
 
 
-@pytest.mark.parametrize("said", ["false", "True", "", "yes"])
-def test_a_bookmark_that_says_anything_but_true_is_no_end(said: str) -> None:
+@pytest.mark.parametrize("value", ["false", "True", "", "yes"])
+def test_a_bookmark_that_says_anything_but_true_is_no_end(value: str) -> None:
     decoder = watch_list()
-    assert state(decoder.feed(added("a", 1) + mark(5, said))) is None
+    assert state(decoder.feed(added("a", 1) + mark(5, value))) is None
 
     assert state(decoder.feed(mark(6))) == (["a 1"], "6")
 

@@ -63,7 +63,7 @@ def test_a_borrowed_batch_ends_when_other_events_go_before() -> None:
     run = queue.rest
     assert next(run) is A
     queue.split_open_batch()
-    assert queue.rest is run, "nobody has it"
+    assert queue.rest is run, "no consumer holds the run"
     queue.borrowed = True
     queue.split_open_batch()
 

@@ -88,7 +88,7 @@ def test_room_is_what_is_left_of_the_limit() -> None:
 
 
 def test_events_beyond_the_limit_are_accepted() -> None:
-    """Who fills looks at the room first; a re-created object is two events where one had room."""
+    """The pump checks ``free`` before it puts. A re-created object is two events in one place."""
     box = mailbox(limit=1)
     box.put([Deleted(A1), Added(REBORN)])
 
@@ -217,11 +217,11 @@ def test_an_object_that_left_a_selector_and_came_back_is_delivered_again() -> No
 
 
 def test_the_deletion_of_a_delivered_object_is_delivered() -> None:
-    gone: set[str] = set()
-    box = mailbox(holds=lambda obj: obj.name not in gone)
+    deleted: set[str] = set()
+    box = mailbox(holds=lambda obj: obj.name not in deleted)
     box.replay([A1, B1])
     assert box.pop() == Added(A1, True)
-    gone.update("ab")
+    deleted.update("ab")
     box.put([Deleted(A1), Deleted(B1)])
 
     assert drained(box) == [Deleted(A1)]
@@ -445,8 +445,8 @@ def test_a_borrowed_batch_is_merged_too() -> None:
 
 
 def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
-    """Who is in the middle of the batch, as a handler that awaits something, hears no more of it
-    until then: an older state would come last.
+    """A consumer in the middle of a batch, such as an awaiting handler, receives the merged event
+    before the rest of the batch. Otherwise an older state would be delivered last.
     """
     box = coalescing(4)
     states = [pod("a", rv=str(number)) for number in range(7)]
@@ -815,7 +815,7 @@ def test_clearing_drops_everything_that_is_pending() -> None:
 
 
 def test_what_was_pending_is_let_go_of_in_steps() -> None:
-    """Who is the last to hold 100,000 objects would free them in one step."""
+    """Freeing 100,000 objects takes long, so the caller of ``clear`` releases them in steps."""
     box = coalescing(1)
     many = [pod(str(number)) for number in range(600)]
     box.replay(iter(many))
@@ -881,7 +881,7 @@ class World:
     limit: int
     overflow: OverflowName
     picky: bool = False
-    """Whether a filter keeps each third version from the listener."""
+    """True if a filter excludes every third version."""
     cache: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     view: dict[ObjectKey, KubeObject] = field(default_factory=dict[ObjectKey, KubeObject])
     initial_objects: set[tuple[ObjectKey, str]] = field(default_factory=set[tuple[ObjectKey, str]])
@@ -908,13 +908,13 @@ class World:
 
     # -- what happens -----------------------------------------------------------------------
 
-    def change(self, name: str, uid: str, *, gone: bool) -> list[Event]:
+    def change(self, name: str, uid: str, *, deleted: bool) -> list[Event]:
         """Return the events of an object that is added, changed or deleted."""
         self.version += 1
         obj = pod(name, rv=str(self.version), uid=uid)
         self.keys.add(obj.key)
         old = self.cache.pop(obj.key, None)
-        if gone:
+        if deleted:
             return [] if old is None else [Deleted(old)]
         self.cache[obj.key] = obj
         if old is None:
@@ -924,10 +924,10 @@ class World:
     def live(self, changes: list[tuple[str, str, bool]]) -> None:
         """Put some changes in one batch, as far as there is room."""
         events: list[Event] = []
-        for name, uid, gone in changes:
+        for name, uid, deleted in changes:
             if self.box.free <= len(events):
                 break
-            events += self.change(name, uid, gone=gone)
+            events += self.change(name, uid, deleted=deleted)
         self.given += events
         self.box.put(tuple(events))
         while self.box.needs_merge:
@@ -947,9 +947,11 @@ class World:
             self.box.merge_oldest(2)
         while self.box.relist_pending and self.overflow == "block":
             self.take(1)
-        after = {name: (uid, gone) for name, uid, gone in changes}
+        after = {name: (uid, deleted) for name, uid, deleted in changes}
         events = [
-            e for name, (uid, gone) in after.items() for e in self.change(name, uid, gone=gone)
+            e
+            for name, (uid, deleted) in after.items()
+            for e in self.change(name, uid, deleted=deleted)
         ]
         self.given += events
         self.box.put_relist([(event,) for event in events])
@@ -1009,7 +1011,7 @@ class World:
 
 
 NAMES = 4
-"""How many ``few_names`` are."""
+"""The number of ``few_names``."""
 
 CHANGES = st.lists(
     st.tuples(
@@ -1051,8 +1053,8 @@ def test_a_listener_holds_the_cached_state_once_all_was_delivered(
     of a run while anything else happens, as a handler does that awaits something.
     """
     world = World(limit, overflow, picky)
-    for name, uid, gone in before:
-        world.change(name, uid, gone=gone)
+    for name, uid, deleted in before:
+        world.change(name, uid, deleted=deleted)
     world.join(early=early)
     for what, value in operations:
         match what:

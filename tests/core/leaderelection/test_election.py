@@ -444,7 +444,7 @@ def test_the_duration_is_written_rounded_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "said"),
+    ("times", "message"),
     [
         ({"lease_duration": 10.0}, r"lease_duration \(10 s\) .* renew_deadline \(10 s\)"),
         ({"renew_deadline": 2.4}, r"renew_deadline \(2.4 s\) .* 1.2 times retry_period \(2 s\)"),
@@ -453,8 +453,8 @@ def test_the_duration_is_written_rounded_up() -> None:
         ({"renew_deadline": -1.0}, "renew_deadline must be above 0 and finite, not -1 s"),
     ],
 )
-def test_times_that_do_not_fit_say_which(times: dict[str, float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_times_that_do_not_fit_say_which(times: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         ElectionTimes(**times)
 
 

@@ -69,7 +69,7 @@ def test_another_version_is_another_place() -> None:
 
 
 def test_an_answer_of_long_ago_confirms_nothing() -> None:
-    """An hour of 503 in between: nobody knows what was there meanwhile."""
+    """After an hour of 503, the state in that hour is unknown."""
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     absence.record(None, WIDGETS, 3700.0)

@@ -545,7 +545,7 @@ def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> 
 
 
 def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
-    """It would be asked for thousands of times a second, and each would be kept."""
+    """Otherwise the page would be requested thousands of times a second, and every item stored."""
     state = paging_state()
 
     with pytest.raises(ProtocolError, match="leads to the same page"):

@@ -154,7 +154,7 @@ class _AsyncFilter:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ("app=shop", "a predicate or a function of an object, not 'app=shop'"),
         (ObjectPredicate, "a predicate or a function of an object"),
@@ -167,8 +167,8 @@ class _AsyncFilter:
         (_yields, "the filter _yields has a yield in it"),
     ],
 )
-def test_what_is_no_filter_is_a_type_error(wrong: object, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+def test_what_is_no_filter_is_a_type_error(wrong: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         passing(cast("Filter", wrong))
 
 

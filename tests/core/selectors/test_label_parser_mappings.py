@@ -173,7 +173,7 @@ def test_what_can_not_be_is_an_invalid_selector_that_marks_the_place(
 
 
 @pytest.mark.parametrize(
-    ("selector", "said"),
+    ("selector", "message"),
     [
         ({"app": True}, "maps labels to strings, not 'app' to True"),
         ({"app": None}, "maps labels to strings, not 'app' to None"),
@@ -189,7 +189,7 @@ def test_what_can_not_be_is_an_invalid_selector_that_marks_the_place(
     ids=str,
 )
 def test_what_is_of_another_type_is_a_type_error_that_shows_it(
-    selector: LabelMapping, said: str
+    selector: LabelMapping, message: str
 ) -> None:
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(TypeError, match=message):
         LabelSelector.parse(selector)

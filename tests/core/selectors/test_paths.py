@@ -98,7 +98,7 @@ def test_what_is_absent_or_of_another_shape_is_none(path: str, value: object) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("metadata.name.first", "metadata.name is a string"),
         ("metadata.name[0]", "metadata.name is a string"),
@@ -108,11 +108,11 @@ def test_what_is_absent_or_of_another_shape_is_none(path: str, value: object) ->
         ("[0]", "it is an object"),
     ],
 )
-def test_a_strict_walk_says_what_is_of_another_shape(path: str, said: str) -> None:
+def test_a_strict_walk_says_what_is_of_another_shape(path: str, message: str) -> None:
     with pytest.raises(StepMismatch) as caught:
         walk(BODY, parse_path(path), strict=True)
 
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("path", ["status.phase", "spec.nodeName.first", "spec.containers[2].a"])

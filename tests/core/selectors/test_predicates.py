@@ -26,7 +26,7 @@ from tests.core.builders import make_object
 
 
 def pod(**more: Any) -> KubeObject:
-    """A pod with these labels, annotations, generation, or spec."""
+    """Create a pod with these labels, annotations, generation, or spec."""
     metadata = {"name": "a", "namespace": "web", "uid": "u"}
     metadata |= {key: value for key, value in more.items() if key != "spec"}
     return make_object({"metadata": metadata, "spec": more.get("spec", {})})

@@ -41,7 +41,7 @@ SHOP = make_object(
 
 
 def opened(obj: KubeObject) -> bool:
-    """Whether the decoded body of ``obj`` is kept."""
+    """Return True if ``obj`` holds its decoded body."""
     return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
@@ -122,8 +122,8 @@ def test_a_strict_field_says_which_object_it_does_not_fit() -> None:
     with pytest.raises(PathMismatch) as caught:
         field("status.phase.word", strict=True)(SHOP)
 
-    said = "status.phase.word doesn't fit pods web/web-0: status.phase is a string"
-    assert str(caught.value) == said
+    message = "status.phase.word doesn't fit pods web/web-0: status.phase is a string"
+    assert str(caught.value) == message
     assert isinstance(caught.value, TypeError)
 
 
@@ -183,7 +183,7 @@ def _check(obj: KubeObject, raw: bytes, ways: list[tuple[Step, ...]]) -> None:
 
 
 def test_projections_of_the_same_paths_are_equal_however_they_were_made() -> None:
-    """Two parts of a program may ask for one index; it must not matter what is still kept."""
+    """Two parts of a program may add the same index, so equality must not depend on caching."""
     assert Field("spec.nodeName") == field("spec.nodeName")
     assert hash(Field("spec.nodeName")) == hash(field("spec.nodeName"))
     assert Fields(("a", "b")) == fields("a", "b")

@@ -27,7 +27,7 @@ LABELS = st.dictionaries(SHARED_KEYS, VALUES, max_size=4)
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> tuple[str, str, list[str]]:
-    """A condition on a label: key, operator, values."""
+    """Draw a condition on a label: key, operator, values."""
     operator = draw(st.sampled_from(["=", "==", "!=", "in", "notin", "exists", "!", ">", "<"]))
     key = draw(st.one_of(SHARED_KEYS, KEYS))
     match operator:
@@ -45,7 +45,7 @@ def spelled(condition: tuple[str, str, list[str]], space: str = "") -> str:
     key, operator, values = condition
     match operator:
         case "in" | "notin" if values == [""]:
-            return f"{key} {operator} (,)"  # "()" is the empty set, which is refused
+            return f"{key} {operator} (,)"  # "()" is the empty set, which the parser rejects
         case "in" | "notin":
             return f"{key} {operator}{space}({f',{space}'.join(values)}{space})"
         case "exists":
@@ -192,7 +192,7 @@ def test_a_label_selector_that_does_not_parse_says_what_the_server_says_and_wher
 
 @pytest.mark.parametrize("text", ["a in (b", "a,", "!", "a in (b,c  "])
 def test_a_label_selector_that_stops_too_early_is_marked_as_such(text: str) -> None:
-    """The server's own sentence (``found ''``) leaves one guessing, and is kept all the same."""
+    """The message contains the server's own sentence (``found ''``), which alone is not clear."""
     with pytest.raises(InvalidSelector) as caught:
         LabelSelector.parse(text)
     sentence, shown, mark = str(caught.value).split("\n")
@@ -330,11 +330,11 @@ def test_a_mapping_with_an_invalid_path_is_an_error(path: str) -> None:
         FieldSelector.parse({path: "x"})
 
 
-# -- the server's own words --------------------------------------------------------------------
+# -- messages of a real server -----------------------------------------------------------------
 
 
 def answered(recording: str) -> tuple[str, str]:
-    """The selector that was asked for in a recording, and the message in the answer."""
+    """Return the selector in a recording's request, and the message in its response."""
     folder = Path(__file__).parents[2] / "recordings"
     request = (folder / f"{recording}.request.http").read_text()
     _, _, selector = request.split()[1].partition("Selector=")
@@ -343,16 +343,16 @@ def answered(recording: str) -> tuple[str, str]:
 
 
 def test_an_invalid_label_selector_has_the_message_of_a_server() -> None:
-    text, said = answered("21-list-bad-label-selector")
+    text, message = answered("21-list-bad-label-selector")
 
     with pytest.raises(InvalidSelector) as caught:
         LabelSelector.parse(text)
-    assert str(caught.value).splitlines()[0] == said
+    assert str(caught.value).splitlines()[0] == message
 
 
 def test_a_field_that_a_server_can_not_select_by_is_left_to_it() -> None:
-    """Which fields there are depends on the resource; here every path is one."""
-    text, said = answered("22-list-bad-field-selector")
+    """The valid fields depend on the resource, so the parser accepts every path."""
+    text, message = answered("22-list-bad-field-selector")
 
-    assert said == "field label not supported: spec.nope"
+    assert message == "field label not supported: spec.nope"
     assert str(FieldSelector.parse(text)) == text

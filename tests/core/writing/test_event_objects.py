@@ -75,7 +75,7 @@ def test_characters_that_can_not_be_encoded_become_question_marks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ({"reason": 5}, "the reason of an event is text, not int"),
         ({"reason": "Seen", "note": None}, "the note of an event is text, not NoneType"),
@@ -83,8 +83,8 @@ def test_characters_that_can_not_be_encoded_become_question_marks() -> None:
     ],
     ids=["reason", "note", "action"],
 )
-def test_values_that_are_not_text_are_rejected(words: Any, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_values_that_are_not_text_are_rejected(words: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         EventRecord(POD, "Normal", **words)
 
 

@@ -165,7 +165,7 @@ def test_names_differ_where_the_clock_stands_still_or_goes_back() -> None:
 def test_every_record_is_sent_in_the_end_or_filtered(
     history: list[tuple[str, float]], entries: int
 ) -> None:
-    """Whatever happens when, and however little is remembered."""
+    """The result is the same for every order and time of records, and every limit of series."""
     server, now = Server(entries=entries), 0.0
     for reason, pause in history:
         now += pause

@@ -114,7 +114,7 @@ def test_a_body_shows_in_no_repr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("writes", "key", "said"),
+    ("writes", "key", "message"),
     [
         (ANYWHERE, "web-0", "the namespace is missing"),
         (IN_WEB, "shop/web-0", "this writer is for the namespace 'web'"),
@@ -125,13 +125,13 @@ def test_a_body_shows_in_no_repr() -> None:
         (ANYWHERE, "Web!/web-0", "DNS label"),
     ],
 )
-def test_an_incomplete_key_is_rejected(writes: WriteRequestBuilder, key: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
+def test_an_incomplete_key_is_rejected(writes: WriteRequestBuilder, key: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
         writes.get(key)
 
 
 @pytest.mark.parametrize(
-    ("obj", "said"),
+    ("obj", "message"),
     [
         ({}, "needs metadata"),
         ({"metadata": {}}, "identified by metadata.name"),
@@ -143,9 +143,9 @@ def test_an_incomplete_key_is_rejected(writes: WriteRequestBuilder, key: str, sa
     ],
 )
 def test_an_object_of_another_kind_or_without_a_name_is_rejected(
-    obj: dict[str, Any], said: str
+    obj: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         IN_WEB.update(obj)
 
 

@@ -197,7 +197,7 @@ async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
 
 
 async def test_a_listener_is_synced_at_the_mark_in_front_of_a_live_batch() -> None:
-    """Which is opened together with it: the consumer may be busy with that for long."""
+    """The consumer receives the live batch together with the mark, and may process it for long."""
     box = listener(overflow="coalesce")
     box.put([Added(pod("a", 1))])
     box.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)

@@ -25,7 +25,7 @@ async def take(events: MergedStream, count: int) -> list[Sourced]:
 
 
 def in_short(events: list[Sourced], *sources: object) -> list[tuple[int, str, str]]:
-    """Which source, what, of whom."""
+    """Describe an event by its source, its kind and the name of its object."""
     return [
         (sources.index(source), type(event).__name__, event.obj.name) for source, event in events
     ]
@@ -36,7 +36,7 @@ def added(*names: str) -> list[Event]:
 
 
 def fed(*names: str, closed: bool = True) -> tuple[EventStream, Listener]:
-    """A stream with so much pending, which then ends."""
+    """Create a stream with these events pending; with ``closed``, it ends after them."""
     listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: True), BackpressureGate())
     listener.put(added(*names))
     if closed:

@@ -61,7 +61,7 @@ def shaped(cluster: Cluster, shape: Shape[Any], **options: Any) -> SharedInforme
 
 
 def value(obj: KubeObject) -> str:
-    """A conversion that fails for some."""
+    """Convert an object to its name and label ``value``; raise if the label is ``bad``."""
     found = obj.labels.get("value", "none")
     if found == "bad":
         raise ValueError("a bad value")

@@ -14,7 +14,7 @@ from tests.runtime.scripted_source import PODS, pod
 
 
 def holding(count: int) -> Indexer:
-    """A synced cache of so many pods."""
+    """Create a synced cache of ``count`` pods."""
     indexer = Indexer({"labels": label_index("app")})
     replacement = indexer.replace(Replaced([pod(f"p-{n}", n + 1) for n in range(count)], "9"))
     while not replacement.step(1000):

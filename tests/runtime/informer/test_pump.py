@@ -210,7 +210,7 @@ async def test_a_state_larger_than_a_mailbox_does_not_wait_for_room() -> None:
 
 
 def slow_index(obj: KubeObject) -> str:
-    """Takes so long that staging a state of some hundred objects has to pause."""
+    """Block for so long that staging a state of some hundred objects must yield to the loop."""
     end = time.perf_counter() + 0.0001
     while time.perf_counter() < end:
         pass

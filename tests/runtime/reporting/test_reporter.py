@@ -210,7 +210,7 @@ def test_a_hook_that_raises_is_logged_and_has_no_effect(caplog: pytest.LogCaptur
 
 
 async def _async_hook(problem: Problem) -> None:
-    """The coroutine of an async hook would never be awaited."""
+    """Do nothing: the coroutine of an async hook would never be awaited."""
 
 
 class _AsyncHook:

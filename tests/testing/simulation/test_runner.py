@@ -120,6 +120,19 @@ def test_a_program_that_fails_without_faults_needs_none() -> None:
     assert str(caught.value).endswith("simulate(program, seeds=[0], keep=[])")
 
 
+def test_a_program_that_is_not_deterministic_is_reported_as_such() -> None:
+    runs = iter([LookupError("once")])
+
+    async def program(simulation: Simulation) -> None:
+        for error in runs:
+            raise error
+
+    with pytest.raises(SimulationFailed, match="LookupError: once") as caught:
+        simulate(program, seeds=[1])
+    assert "the program is not deterministic" in str(caught.value)
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
 def test_a_program_that_waits_for_nothing_is_stuck() -> None:
     async def program(simulation: Simulation) -> None:
         await asyncio.Event().wait()

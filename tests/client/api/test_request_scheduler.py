@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pytest
 
-from aioinformer._client.api.scheduler import (
+from aioinformer._client.api.request_scheduler import (
     PAGE_SLOT_SECONDS,
     ReflectorLane,
     RequestScheduler,

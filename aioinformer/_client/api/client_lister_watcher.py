@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from aioinformer._client.api.scheduler import ReflectorLane
+from aioinformer._client.api.request_scheduler import ReflectorLane
 from aioinformer._client.http.transport import ApiRequest, ResponseStream
 from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
