@@ -137,7 +137,17 @@ class SharedInformer(Generic[T]):
         )
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
-        self._listeners: ListenerRegistry[T] = ListenerRegistry(
+        self._listeners: ListenerRegistry[T] = self._make_registry(options)
+        self._reader: CacheReader[T] = self._make_reader(namespace)
+        self._verifier = PeriodicVerifier(
+            options.verify_every,
+            lambda: self._compare(contents=False),
+            self._reporter.verification_failed,
+        )
+        self._reflector = self._make_reflector(source, options, habits)
+
+    def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
+        return ListenerRegistry(
             self.name,
             self._pump,
             self._indexer,
@@ -146,7 +156,9 @@ class SharedInformer(Generic[T]):
             resync=options.resync,
             describe=self._status.describe,
         )
-        self._reader: CacheReader[T] = CacheReader(
+
+    def _make_reader(self, namespace: str | None) -> CacheReader[T]:
+        return CacheReader(
             self.name,
             self.resource,
             self._indexer,
@@ -155,19 +167,18 @@ class SharedInformer(Generic[T]):
             namespace=namespace,
             describe=self._status.describe,
         )
-        self._verifier = PeriodicVerifier(
-            options.verify_every,
-            lambda: self._compare(contents=False),
-            self._reporter.verification_failed,
-        )
+
+    def _make_reflector(
+        self, source: ListerWatcher, options: InformerOptions, habits: ServerProfile | None
+    ) -> Reflector:
         # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
         # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
-        self._reflector = Reflector(
+        return Reflector(
             source,
             self._queue,
             options=options,
             habits=habits,
-            managed_fields=managed_fields,
+            managed_fields=self._managed_fields,
             keep=self._converter,
             known=self._indexer.deduplicate,
             fail_fast=options.fail_fast,
