@@ -167,7 +167,7 @@ def _milestones(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
         if not _MORE.search(data):
             yield len(data), False
         return
-    if _BOOKMARK not in data or kind == "probe":
+    if _BOOKMARK not in data or kind == "freshness_check":
         return
     end = 0
     for line in data.splitlines(keepends=True):
@@ -327,7 +327,7 @@ class Network:
         request = connection.request
         informer = request.informer
         elsewhere = self.version(informer, connection.resource) != connection.resource
-        if (elsewhere or self.current("absent", informer)) and request.kind != "lookup":
+        if (elsewhere or self.current("absent", informer)) and request.kind != "discovery":
             return error_status(404, plain=self.chance.random() < 0.5)
         if fault := self.hits("status", informer):
             return error_status(fault.amount, fault.retry_after, plain=self.chance.random() < 0.5)
@@ -420,7 +420,7 @@ def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Sta
 
 def phase_of(request: Request) -> Phase:
     """Return the phase of the errors of a request."""
-    if request.kind == "lookup":
+    if request.kind == "discovery":
         return "discovery"
     return "watch" if request.kind in ("watch", "watchlist") else "list"
 

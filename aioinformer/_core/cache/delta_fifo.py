@@ -3,8 +3,9 @@
 This is client-go's queue between the reflector and the store. Per key the queue keeps what
 client-go's keeps: lookup, no two deletions in a row, no deletion of an unknown object. Across keys
 it pops in order of arrival, as client-go does since 1.36 (its RealFIFO): only so is the cache a
-true past state of the server at every moment. A whole new state, a resync and a bookmark are
-entries like any other, so that nothing overtakes them.
+true past state of the server at every moment. A whole new state and a bookmark are entries too, so
+that no delta overtakes them. A ``Resync`` entry serves stores of a program's own; the informers of
+this library resync in the mailboxes.
 
 The queue never waits: the producer reads ``full``, and the consumer gets ``None`` from an empty
 queue. Waiting and waking up belong to the runtime.

@@ -1,9 +1,11 @@
-"""The idle timeout: the time without data after which a watch is replaced.
+"""The idle timeout: the time without data after which a watch is cancelled.
 
 A connection can die silently: a router forgets it, a peer vanishes. TCP notices some of that; for
 the rest there are bookmarks. A server that sends bookmarks does so about once a minute. So where
 bookmarks were seen, a time without data that is longer than their interval means a dead connection.
-Where none were seen, such a time means nothing, and the deadline of the watch ends it.
+If no bookmark was ever seen, a time without data proves nothing: there is no idle timeout then, and
+the watch ends at its deadline. After an idle timeout a freshness check asks the server for its
+version, and the next watch follows.
 
 Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
 ``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
@@ -125,7 +127,7 @@ class IdleTimeout:
 
     @property
     def deadline(self) -> float:
-        """The time of the clock at which the watch is replaced unless data arrives before.
+        """The time of the clock at which the watch is cancelled unless data arrives before.
 
         Infinity while the timeout is paused.
         """

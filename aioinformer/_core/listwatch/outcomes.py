@@ -40,8 +40,8 @@ class Outcome(Enum):
     COMPLETE = auto()
     """The last page arrived."""
     REWOUND = auto()
-    """The state is older than an earlier one. After a consistent read, that proves that the server
-    was restored from a backup; after any other read, a consistent read has to show it."""
+    """The state is older than an earlier one. If the read was consistent, the server was restored
+    from a backup. If not, a replica may lag behind, and a consistent read follows."""
     ENDED = auto()
     """The server ended the watch as usual."""
     SHORT_WATCH = auto()

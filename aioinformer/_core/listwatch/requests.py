@@ -30,9 +30,9 @@ NEWEST = ""
 PAGE_SIZE = 500
 """Items per page: client-go's default."""
 
-Verb: TypeAlias = Literal["list", "watchlist", "watch", "probe", "lookup"]
-"""The kind of a request, for health and metrics. A ``probe`` (freshness check) is a list of one
-object, read only for its resourceVersion; a ``lookup`` reads discovery."""
+Verb: TypeAlias = Literal["list", "watchlist", "watch", "freshness_check", "discovery"]
+"""The kind of a request, for health and metrics. A ``freshness_check`` is a list of one
+object, read only for its resourceVersion; ``discovery`` reads the resources that are served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ListRequest:
     @property
     def verb(self) -> Verb:
         """The kind of the request."""
-        return "probe" if self.freshness_check else "list"
+        return "freshness_check" if self.freshness_check else "list"
 
     def query(self) -> dict[str, str]:
         """Return the URL query.
@@ -113,7 +113,7 @@ class DiscoveryRequest:
     @property
     def verb(self) -> Verb:
         """The kind of the request."""
-        return "lookup"
+        return "discovery"
 
 
 Request: TypeAlias = ListRequest | WatchRequest

@@ -104,9 +104,9 @@ class ListWatchState:
         self.version_went_back = False
         """True if the state that was read last is older than an earlier one."""
         self.compare = Compare.BY_VERSION
-        """The comparison of the objects of the state under way with the cached ones. While a
-        consistent read is under way, the server may turn out to be restored from a backup; once
-        the state was accepted, this is certain."""
+        """The comparison of the objects of the next state with the cached ones. During a
+        consistent read, the reflector doesn't know yet if the server was restored from a backup,
+        so contents are compared. Once the list is complete, the versions in it tell."""
         self.used_watchlist = False
         """True if the whole state is, or was last, read by a WatchList."""
         self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
@@ -280,9 +280,10 @@ class ListWatchState:
     def _classify_watch(self, lasted: float) -> Outcome:
         """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
 
-        A bookmark is no change, and neither is an old event sent again: a server that sends one
-        and closes would be asked without a pause. (client-go counts events, and does so.) A server
-        that sends one change per watch is accepted a few times in a row.
+        A bookmark and an old event that is sent again don't count as changes. If they did, a server
+        that sends one of them and closes would be watched again without a pause. (client-go counts
+        events, and does this.) A server that sends one change per watch is accepted a few times in
+        a row.
         """
         request = self.request
         started = request.resource_version if isinstance(request, WatchRequest) else ""

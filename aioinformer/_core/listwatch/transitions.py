@@ -51,7 +51,8 @@ class NextRequest(Enum):
     """The whole state, at least as new as the last known one: by a WatchList, or by a list where
     the server is known not to serve WatchLists."""
     NEWEST_STATE = auto()
-    """The whole state by a consistent read. Later reads are consistent too until one succeeds."""
+    """The whole state by a consistent read. If the read fails, its retries are consistent reads
+    too."""
     LIST = auto()
     """The whole state by a list. Later reads are lists too for a while, since WatchLists don't
     complete on this server."""
@@ -75,8 +76,8 @@ class Wait(Enum):
     NONE = auto()
     """No wait."""
     UNLESS_FIRST = auto()
-    """A backoff, except for the first failure since a quiet time: one immediate attempt by another
-    way doesn't overload a server."""
+    """A backoff, but none after the first failure that follows a time without failures: the next
+    request is of another kind, and one more request doesn't overload a server."""
     SPACED = auto()
     """No wait after the first short watch. After the next ones, a wait that makes watches begin
     twenty seconds apart."""
@@ -153,6 +154,7 @@ _RETRY_CUT_WATCHLIST = Transition(
     NextRequest.FULL_STATE, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.LIST
 )
 
+# A 410, as a response or as an ERROR event, is Outcome.EXPIRED in all rows below.
 _STATE_READS = {
     Outcome.EXPIRED: _READ_NEWEST,
     Outcome.VERSION_TOO_LARGE: _READ_NEWEST,

@@ -5,9 +5,9 @@ record the call. So where many handlers of an informer receive one event, the lo
 callback, which calls each plain handler that has pending events.
 
 Each call still belongs to the task of its handler: it runs in that task's context, and
-``current_task`` returns that task. Whatever is more than a function that returns is left to the
-task, which is woken: an awaitable, an exception that ends the task, a cancellation. The initial
-state, merged events and resyncs are left to the task too.
+``current_task`` returns that task. If the function returns an awaitable, is cancelled, or raises
+an exception that ends the task, the handler's task is woken and continues. The task also handles
+the initial state, merged events and resyncs.
 """
 
 from __future__ import annotations

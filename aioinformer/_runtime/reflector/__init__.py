@@ -1,7 +1,7 @@
 """List and watch requests for one resource, into the DeltaFIFO.
 
 ListerWatcher ──▶ reflector ──▶ watch_reader ──▶ delta_queue
-                      └── watchdog (replaces a watch that is idle)
+                      └── watchdog (cancels an idle watch)
 
 lister_watcher   the protocol of a source of lists and watches
 reflector        carries out what the list/watch state machine decides

@@ -33,8 +33,8 @@ class Problem:
     informer: str
     """The name of the informer."""
     phase: str
-    """During what: ``list``, ``watchlist``, ``watch``, ``probe``, ``lookup``, ``rewind``,
-    ``verify``, ``object``, ``handler``, or ``reconcile`` and ``trigger`` of a controller."""
+    """The work that failed: ``list``, ``watchlist``, ``watch``, ``freshness_check``, ``discovery``,
+    ``rewind``, ``verify``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``."""
     cause: str
     """The kind of failure, in one word: the name of an ``Outcome`` in lower case, such as
     ``access_denied``, ``expired``, ``unreachable`` or ``idle_timeout``; ``rejected`` for an object;

@@ -169,7 +169,7 @@ class InformerReporter:
     def resource_moved(self, error: FetchError) -> None:
         """Report that the resource is read in another API version from now on."""
         log.warning("%s: %s", self._informer, error)
-        self._report("lookup", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
+        self._report("discovery", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
 
     def server_rewound(self, error: FetchError) -> None:
         """Report that the server shows an older state than before."""

@@ -66,10 +66,10 @@ def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
     ("request_", "verb"),
     [
         (ListRequest(), "list"),
-        (ListRequest("", 1, freshness_check=True), "probe"),
+        (ListRequest("", 1, freshness_check=True), "freshness_check"),
         (WatchRequest("10", 300), "watch"),
         (WatchRequest("", 300, initial=True), "watchlist"),
-        (DiscoveryRequest(), "lookup"),
+        (DiscoveryRequest(), "discovery"),
     ],
     ids=str,
 )

@@ -96,7 +96,7 @@ ROWS = [
     Row(Phase.WATCH, Outcome.BAD_REQUEST, ("10", 0, ""), "always"),
     Row(Phase.WATCH, Outcome.ERROR_EVENT, ("10", 0, ""), "always"),
     Row(Phase.WATCH, Outcome.PROTOCOL_ERROR, ("10", 0, ""), "always"),
-    # The probe comes behind a watch from 10 that was silent.
+    # The freshness check follows a watch from 10 that had an idle timeout.
     Row(Phase.FRESHNESS_CHECK, Outcome.COMPLETE, "10", "never"),
     Row(Phase.FRESHNESS_CHECK, Outcome.REWOUND, ("", 500, ""), "never"),
     Row(Phase.FRESHNESS_CHECK, Outcome.EXPIRED, "10", "always"),

@@ -393,7 +393,7 @@ def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> 
             await asyncio.sleep(MINUTE + 74)
             assert watched.asked() == ["list 0", "watch 10"]
             await asyncio.sleep(6)
-            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+            assert watched.asked() == ["list 0", "watch 10", "freshness_check", "watch 11"]
             assert watched.causes == ["watch idle_timeout"]
             assert isinstance(watched.problems[0].error, RequestTimedOut)
             assert watched.source.open_responses == 1
@@ -412,7 +412,7 @@ def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time(
         watched.habits.bookmark_interval = MINUTE
         async with watched.runs():
             await asyncio.sleep(10 * 76)
-            assert watched.asked().count("probe") == 10
+            assert watched.asked().count("freshness_check") == 10
             assert watched.causes == ["watch idle_timeout"] * 10
 
     in_virtual_time(main)
@@ -486,7 +486,7 @@ def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
         )
         async with watched.runs():
             await asyncio.sleep(MINUTE + 85)
-            assert watched.asked() == ["list 0", "watch 10", "probe", "watch 11"]
+            assert watched.asked() == ["list 0", "watch 10", "freshness_check", "watch 11"]
 
     in_virtual_time(main)
 
@@ -510,7 +510,7 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
         watched.habits.bookmark_interval = MINUTE
         async with watched.runs() as reflector:
             await asyncio.sleep(100)
-            assert watched.asked() == ["list 0", "watch 10", "probe", "list", "watch 7"]
+            assert watched.asked() == ["list 0", "watch 10", "freshness_check", "list", "watch 7"]
             assert watched.popped() == ["state 10: a,b", "rewound 7: a"]
             assert watched.causes == ["watch idle_timeout", "rewind rewound"]
             assert isinstance(watched.problems[-1].error, ServerRewound)
@@ -706,7 +706,7 @@ def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one()
             await asyncio.sleep(MINUTE)
             assert [obj.name for obj in informer.lister.list()] == ["b"]
             assert informer.lister.list()[0].api_version == "example.com/v2"
-            assert "lookup api_version_changed" in [
+            assert "discovery api_version_changed" in [
                 f"{each.phase} {each.cause}" for each in problems
             ]
 

@@ -185,7 +185,7 @@ def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
         (ListRequest("", 1, freshness_check=True), "new"),
         (DiscoveryRequest(), "new"),
     ],
-    ids=["list", "watchlist", "watch", "probe", "lookup"],
+    ids=["list", "watchlist", "watch", "freshness_check", "discovery"],
 )
 def test_what_the_informer_does_meanwhile(
     request_: ListRequest | WatchRequest | DiscoveryRequest, state: str

@@ -154,7 +154,9 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
         (
             each.initial_list_complete
             for each in history.of(Request)
-            if each.informer == spec.name and each.initial_list_complete and each.kind != "probe"
+            if each.informer == spec.name
+            and each.initial_list_complete
+            and each.kind != "freshness_check"
         ),
         default=None,
     )
