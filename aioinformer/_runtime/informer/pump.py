@@ -90,6 +90,8 @@ class Pump:
     def _leave(self, listener: Listener) -> None:
         self._joined.pop(listener, None)
         self._listeners_changed = True
+        # Not at the next batch, which may be hours away: a listener that left is freed now.
+        self._listeners, self._blocking = [], []
 
     @property
     def listeners(self) -> list[Listener]:
