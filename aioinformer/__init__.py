@@ -77,8 +77,9 @@ _PAGES = {
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
-        "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer ListRequest"
-        " ListerWatcher Reflector Replaced Resync Shape Source Transform Verification WatchRequest"
+        "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
+        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync Shape Source"
+        " Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (

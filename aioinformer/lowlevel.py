@@ -9,8 +9,8 @@ A ``Reflector`` lists and watches a ``ListerWatcher`` and puts what it decodes i
 queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and adds listeners.
 
 - Requests: ``ListRequest`` and ``WatchRequest``, which a ``ListerWatcher`` sends. A ``Source``,
-such
-  as a ``Client``, makes a ``ListerWatcher`` for each informer of a factory.
+  such as a ``Client``, makes a ``ListerWatcher`` for each informer of a factory.
+- Options: ``ReflectorOptions`` of a reflector, ``InformerOptions`` of an informer.
 - Entries of the queue: ``Delta``, ``Bookmark``, ``Replaced``, ``Resync``.
 - Objects: ``Shape`` and ``Transform`` decide the stored form, an ``IndexFunction`` the values of an
   index. ``BUILT_IN`` is the table of built-in resources.
@@ -26,8 +26,10 @@ from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer._runtime.informer.factory import Source
+from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 
 __all__ = [
@@ -38,9 +40,11 @@ __all__ = [
     "DeltaQueue",
     "IndexFunction",
     "Indexer",
+    "InformerOptions",
     "ListRequest",
     "ListerWatcher",
     "Reflector",
+    "ReflectorOptions",
     "Replaced",
     "Resync",
     "Shape",

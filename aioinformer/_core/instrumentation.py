@@ -129,7 +129,7 @@ class Metrics:
     """
 
     def request_started(self, informer: str, verb: Verb) -> None:
-        """Count a list, watch or freshness check that is requested. The request may have to wait."""
+        """Count a list, watch or freshness check that starts. The request may have to wait."""
 
     def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
         """Count a request that has ended, ``seconds`` after it was requested.
