@@ -383,13 +383,13 @@ class Convergence(RuleBasedStateMachine):
     # -- at last -----------------------------------------------------------------------------------
 
     def teardown(self) -> None:
-        if not hasattr(self, "cursor"):
+        if not hasattr(self, "list_watch_state"):
             return
         for _ in range(200):
             if self._at_rest:
                 break
             self._run_on()
-        assert self._at_rest, f"still busy: {self.cursor} {self.fifo}"
+        assert self._at_rest, f"still busy: {self.list_watch_state} {self.fifo}"
         assert self.fifo.synced
         assert versions(self.indexer.state.objects) == versions(self.server.objects)
         assert self.indexer.state.resource_version == str(self.server.rv)
