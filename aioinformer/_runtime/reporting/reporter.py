@@ -68,6 +68,8 @@ class InformerReporter:
         check_hook(on_error)
         self.status = ReflectorStatus()
         """The reflector's current state, and the last error."""
+        # Read for every chunk of a watch: informers without metrics and traces make no call.
+        self._has_telemetry = metrics is not None or tracing is not None
         self.metrics = wrap_metrics(metrics)
         """The metrics to call; a call never raises."""
         self.label = label or informer
@@ -115,8 +117,9 @@ class InformerReporter:
         """
         if fresh_at is not None:
             self.status.fresh_at = fresh_at
-        self.metrics.received(self.label, self._verb, size, events)
-        self.trace.received(size, events)
+        if self._has_telemetry:
+            self.metrics.received(self.label, self._verb, size, events)
+            self.trace.received(size, events)
 
     def mark_fresh(self, now: float) -> None:
         """Record that the server has just proved that the received state is up to date."""
