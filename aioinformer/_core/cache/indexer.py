@@ -171,6 +171,12 @@ class Indexer:
         self.state.indexes = {**self.state.indexes, **indexes}
 
     def _make_index(self, name: str, function: IndexFunction[Any]) -> Index:
+        given: object = function  # programs without a type checker pass a path by mistake
+        if not callable(given):
+            hint = f"; write field({given!r})" if isinstance(given, str) else ""
+            raise TypeError(
+                f"the index {name!r} needs a function of an object, not {given!r}{hint}"
+            )
         check_not_async(function, f"the function of the index {name!r}")
         seen = (
             None if self.view is None else self.view.adapter_for(function, f"the index {name!r}:")

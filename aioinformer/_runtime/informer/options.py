@@ -78,6 +78,8 @@ class InformerOptions(ReflectorOptions):
     ``aioinformer.adapters.opentelemetry``."""
 
     def __post_init__(self) -> None:
+        # Not super(): a dataclass with slots is made twice, and super() knows the first class.
+        ReflectorOptions.__post_init__(self)
         for name, seconds in (("resync", self.resync), ("verify_every", self.verify_every)):
             if not seconds >= 0:  # written so that a NaN fails, too
                 raise ValueError(f"{name} must be seconds, or 0 for never, not {seconds:g}")

@@ -44,6 +44,24 @@ class ReflectorOptions:
     line_cap: int = LINE_CAP
     """The longest watch event, in bytes, that the reflector accepts."""
 
+    def __post_init__(self) -> None:
+        """Reject numbers that no server accepts.
+
+        Raises:
+            TypeError: ``page_size`` or ``line_cap`` is no int.
+            ValueError: ``page_size`` is negative, or ``line_cap`` is less than 1.
+        """
+        # ``object``, because programs without a type checker pass texts from a configuration.
+        numbers: tuple[tuple[str, object, int], ...] = (
+            ("page_size", self.page_size, 0),
+            ("line_cap", self.line_cap, 1),
+        )
+        for name, number, least in numbers:
+            if not isinstance(number, int):
+                raise TypeError(f"{name} must be a whole number, not {number!r}")
+            if number < least:
+                raise ValueError(f"{name} must be at least {least}, not {number}")
+
     def merge(self, keywords: Mapping[str, Any]) -> Self:
         """Return a copy in which ``keywords`` replace the fields of the same names.
 

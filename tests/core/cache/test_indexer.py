@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -722,3 +723,9 @@ def test_an_index_function_is_not_async() -> None:
 
     with pytest.raises(TypeError, match="function of the index 'node' is async"):
         Indexer({"node": node})  # type: ignore[dict-item]
+
+
+def test_a_path_in_the_place_of_an_index_function_is_rejected() -> None:
+    path: Any = "spec.nodeName"
+    with pytest.raises(TypeError, match=r"'node' needs a function.*write field\('spec.nodeName'\)"):
+        Indexer({"node": path})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer import BackoffPolicy, DeltaQueue, LivenessPolicy, Reflector
+from aioinformer import BackoffPolicy, DeltaQueue, InformerOptions, LivenessPolicy, Reflector
 from aioinformer._runtime.reflector.options import ReflectorOptions
 from tests.runtime.informers import running_in_background
 from tests.runtime.scripted_source import ScriptedListerWatcher, scripted_lister_watcher
@@ -49,3 +49,21 @@ async def test_a_reflector_takes_its_options_whole_or_as_keywords(
         await source.wait_for_request(1)
 
     assert source.requests[0].query()["limit"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"page_size": -1}, ValueError, "page_size must be at least 0, not -1"),
+        ({"page_size": "5"}, TypeError, "page_size must be a whole number, not '5'"),
+        ({"line_cap": 0}, ValueError, "line_cap must be at least 1, not 0"),
+    ],
+    ids=["negative", "text", "no bytes"],
+)
+def test_a_number_that_no_server_accepts_is_rejected(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ReflectorOptions(**options)
+    with pytest.raises(error, match=message):
+        InformerOptions(**options)
