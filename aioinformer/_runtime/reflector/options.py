@@ -51,16 +51,8 @@ class ReflectorOptions:
             TypeError: ``page_size`` or ``line_cap`` is no int.
             ValueError: ``page_size`` is negative, or ``line_cap`` is less than 1.
         """
-        # ``object``, because programs without a type checker pass texts from a configuration.
-        numbers: tuple[tuple[str, object, int], ...] = (
-            ("page_size", self.page_size, 0),
-            ("line_cap", self.line_cap, 1),
-        )
-        for name, number, least in numbers:
-            if not isinstance(number, int):
-                raise TypeError(f"{name} must be a whole number, not {number!r}")
-            if number < least:
-                raise ValueError(f"{name} must be at least {least}, not {number}")
+        _check_number("page_size", self.page_size, 0)
+        _check_number("line_cap", self.line_cap, 1)
 
     def merge(self, keywords: Mapping[str, Any]) -> Self:
         """Return a copy in which ``keywords`` replace the fields of the same names.
@@ -80,3 +72,11 @@ class ReflectorOptions:
                 raise TypeError(f"there is no option {name!r}{hint}")
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
+
+
+def _check_number(name: str, number: object, least: int) -> None:
+    # ``object``, because a program without a type checker may pass a text from its configuration.
+    if not isinstance(number, int):
+        raise TypeError(f"{name} must be a whole number, not {number!r}")
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, not {number}")
