@@ -14,12 +14,15 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.partitions import PartitionedIndexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
@@ -29,6 +32,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
 from aioinformer._runtime.delivery.handlers import (
     Handler,
     OnAdd,
@@ -48,12 +52,15 @@ from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
-from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
+from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
+from aioinformer._runtime.scopes.scope_set import ScopeSet
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import UsageError
+from aioinformer.errors import NotRunning, NotSynced, UsageError
 
 __all__ = ["SharedInformer"]
 
@@ -74,7 +81,7 @@ class SharedInformer(Generic[T]):
 
     def __init__(
         self,
-        source: ListerWatcher,
+        source: ListerWatcher | ScopedSource,
         *,
         name: str = "",
         namespace: str | None = None,
@@ -89,7 +96,7 @@ class SharedInformer(Generic[T]):
         """Make an informer. A factory makes and runs informers; alone, await ``run``.
 
         Args:
-            source: lists and watches the resource.
+            source: lists and watches the resource, in one scope or in several namespaces.
             name: for logs and errors; the resource's name by default.
             namespace: the only namespace that ``source`` serves; ``None`` if there may be several.
             shape: how objects are stored and converted, for example ``Shape.of(model=Pod)``;
@@ -110,32 +117,32 @@ class SharedInformer(Generic[T]):
         shape = shape or Shape()
         self.name = name or str(source.resource)
         self.resource = source.resource
-        if shape.metadata_only and isinstance(source, SupportsMetadataOnly):
-            source = source.with_metadata_only()
         self._converter = shape.keep()
         self._managed_fields = managed_fields
         found: Any = indexers
-        self._indexer = Indexer(found, view=shape.view())
+        self._indexer: ObjectCache
+        make_reflectors: Callable[[ReflectorBuilder], Reflectors]
+        if isinstance(source, ScopedSource):
+            self._indexer = partitioned = PartitionedIndexer(found, view=shape.view())
+            make_reflectors = partial(self._make_scopes, source, partitioned)
+        else:
+            self._indexer = indexer = Indexer(found, view=shape.view())
+            make_reflectors = partial(self._make_single, source, indexer)
         self._view: ObjectView[T] | None = self._indexer.view
+        # Without known keys: while a list is being staged, the queue can't know which objects will
+        # be cached. The indexer ignores deletions of objects that it doesn't hold.
         self._queue = DeltaQueue()
         self._pump = Pump(self.name, self._queue, self._indexer)
         self.lister: LiveLister[T] = LiveLister(self._indexer, self.resource, namespace=namespace)
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
-        self._reporter = InformerReporter(
-            self.name,
-            label=label,
-            resource=str(self.resource),
-            metrics=options.metrics,
-            tracing=options.tracing,
-            on_error=options.on_error,
-        )
+        self._reporter = self._make_reporter(self.name, label, options)
         self._pump.on_rejected = self._reporter.object_rejected
         self._status = InformerStatus(
             self._reporter,
             self._queue,
             self._indexer,
             self._pump,
-            lambda: self._reflector.strategy,
+            lambda: self._reflectors,
         )
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
@@ -146,7 +153,20 @@ class SharedInformer(Generic[T]):
             lambda: self._compare(contents=False),
             self._reporter.verification_failed,
         )
-        self._reflector = self._make_reflector(source, options, habits)
+        builder = ReflectorBuilder(
+            options=options,
+            fail_fast=options.fail_fast,
+            make_reporter=lambda scope: self._make_reporter(
+                f"{self.name} ({scope})", self._reporter.label, options
+            ),
+            deduplicate=self._indexer.deduplicate,
+            converter=self._converter,
+            metadata_only=shape.metadata_only,
+            managed_fields=managed_fields,
+            profile=habits,
+        )
+        self._reflectors = make_reflectors(builder)
+        self._scopes = self._reflectors if isinstance(self._reflectors, ScopeSet) else None
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
         return ListenerRegistry(
@@ -170,21 +190,32 @@ class SharedInformer(Generic[T]):
             describe=self._status.describe,
         )
 
-    def _make_reflector(
-        self, source: ListerWatcher, options: InformerOptions, habits: ServerProfile | None
-    ) -> Reflector:
-        # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
-        # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
-        return Reflector(
+    def _make_reporter(self, name: str, label: str, options: InformerOptions) -> InformerReporter:
+        return InformerReporter(
+            name,
+            label=label,
+            resource=str(self.resource),
+            metrics=options.metrics,
+            tracing=options.tracing,
+            on_error=options.on_error,
+        )
+
+    def _make_single(
+        self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
+    ) -> SingleReflector:
+        reflector = builder.make(source, self._queue, self._reporter)
+        return SingleReflector(self.name, reflector, indexer)
+
+    def _make_scopes(
+        self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
+    ) -> ScopeSet:
+        return ScopeSet(
+            self.name,
             source,
             self._queue,
-            options=options,
-            habits=habits,
-            managed_fields=self._managed_fields,
-            keep=self._converter,
-            known=self._indexer.deduplicate,
-            fail_fast=options.fail_fast,
-            reports=self._reporter,
+            indexer,
+            make_reflector=partial(builder.make_scoped, source),
+            update_synced=self._pump.update_synced,
         )
 
     # -- listeners -------------------------------------------------------------------------------
@@ -330,7 +361,7 @@ class SharedInformer(Generic[T]):
         async with self._listeners.make_stream(self, options, replay=False) as events:
             # The stream has just joined, and entering it doesn't wait: so no event is missing
             # between this copy and the stream's first event.
-            objects: Any = MappingProxyType(self._indexer.state.objects.copy())
+            objects: Any = MappingProxyType(self._indexer.state.copy_objects())
             yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
 
     @property
@@ -483,16 +514,73 @@ class SharedInformer(Generic[T]):
         )
 
     async def _compare(self, contents: bool) -> Verification:
-        result = await verify(
-            self._reflector.source,
-            self._indexer,
-            self._pump.waiters,
-            contents=contents,
-            managed_fields=self._managed_fields,
-            converter=self._converter,
-        )
+        if not self.synced:
+            raise NotSynced("there is nothing to verify before the initial list is complete")
+        results = [
+            await verify(
+                source,
+                indexer,
+                self._pump.waiters,
+                contents=contents,
+                managed_fields=self._managed_fields,
+                converter=self._converter,
+            )
+            for source, indexer in self._reflectors.parts()
+        ]
+        result = Verification.merge(results)
         self._reporter.status.record_comparison(len(result.differences))
         return result
+
+    # -- namespaces ------------------------------------------------------------------------------
+
+    @property
+    def namespaces(self) -> tuple[str, ...] | None:
+        """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
+        return None if self._scopes is None else self._scopes.namespaces
+
+    def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
+        """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
+
+        An informer that is synced stays so. Everything that shares the informer sees the namespace.
+
+        Args:
+            namespace: the name. The namespace need not exist yet.
+            scope: the selectors, and whether the namespace is optional; those that the informer
+                was made with by default.
+
+        Raises:
+            NotRunning: the informer has ended.
+            UsageError: the namespace is read already, the informer was made without
+                ``namespaces=``, or it follows namespaces.
+            ValueError: ``namespace`` can't be the name of one.
+        """
+        scopes = self._changeable_scopes()
+        scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
+
+    def remove_namespace(self, namespace: str) -> None:
+        """Stop to read a namespace. Its objects are delivered as ``Deleted("scope_removed")``.
+
+        Args:
+            namespace: the name.
+
+        Raises:
+            NotRunning: the informer has ended.
+            UsageError: the namespace isn't read, the informer was made without ``namespaces=``, or
+                it follows namespaces.
+        """
+        self._changeable_scopes().remove(namespace)
+
+    def _changeable_scopes(self) -> ScopeSet:
+        if self._task_group.is_ending():
+            raise NotRunning(f"the informer of {self.name} has ended")
+        self._listeners.check_loop()
+        if self._scopes is None:
+            raise UsageError(
+                f"the informer of {self.name} was made without namespaces=, and can't change what "
+                "it reads; request one with namespaces=[...]"
+            )
+        self._scopes.check_changeable()
+        return self._scopes
 
     # -- status ----------------------------------------------------------------------------------
 
@@ -535,7 +623,6 @@ class SharedInformer(Generic[T]):
 
     async def _run_tasks(self) -> None:
         parts = {
-            "reflector": self._reflector.run,
             "pump": self._pump.run,
             "resync": self._listeners.resync_timer.run,
         }
@@ -543,6 +630,9 @@ class SharedInformer(Generic[T]):
             parts["verification"] = self._verifier.run
         async with self._task_group as tasks:
             self._listeners.start_all()
+            if self._scopes is not None:  # their reflectors have a status of their own
+                self._reporter.start(asyncio.get_running_loop().time)
+            self._reflectors.start(tasks)
             for part, run in parts.items():
                 tasks.start(run(), name=f"{part} of {self.name}")
 
@@ -557,8 +647,8 @@ class SharedInformer(Generic[T]):
                 self._on_fatal(error)
 
     def __repr__(self) -> str:
-        status, state = self._reporter.status, self._indexer.state
+        state = self._indexer.state
         return (
-            f"<SharedInformer {self.name} {status.state} synced={state.synced} "
+            f"<SharedInformer {self.name} {self.health.state} synced={state.synced} "
             f"objects={len(state.objects)} listeners={len(self._pump.listeners)}>"
         )

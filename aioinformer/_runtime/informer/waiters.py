@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from msgspec import Struct
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache, ReadableState
 from aioinformer._core.objects.identity import as_int, has_reached, is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer.errors import NotRunning, UsageError
@@ -62,18 +62,22 @@ class _Waiter(Struct, frozen=True, eq=False):
     version: int | None
     future: asyncio.Future[None]
 
-    def is_affected(self, changed_keys: Iterable[ObjectKey], applied_version: int) -> bool:
-        if self.key is None:
+    def is_affected(self, changed_keys: Iterable[ObjectKey], state: ReadableState) -> bool:
+        if self.key is None or self.key in changed_keys:
             return True
-        return self.key in changed_keys or (
-            self.version is not None and applied_version >= self.version
-        )
+        if self.version is None:
+            return False
+        part = state.part_of(self.key)
+        if part is None:  # its namespace was removed from the informer
+            return True
+        applied = part.resource_version
+        return is_numeric(applied) and int(applied) >= self.version
 
 
 class CacheWaiters:
     """The waiters of one cache."""
 
-    def __init__(self, indexer: Indexer, name: str) -> None:
+    def __init__(self, indexer: ObjectCache, name: str) -> None:
         """Start without waiters.
 
         Args:
@@ -93,11 +97,10 @@ class CacheWaiters:
 
     def notify(self, events: Iterable[Event]) -> None:
         """Wake the waiters that these events, or the applied version, may fulfil."""
-        version = self._indexer.state.resource_version
-        applied = int(version) if is_numeric(version) else 0
+        state = self._indexer.state
         changed_keys = {event.obj.key for event in events}
         for waiter in self.waiting:
-            if waiter.is_affected(changed_keys, applied):
+            if waiter.is_affected(changed_keys, state):
                 _wake(waiter)
 
     def notify_all(self) -> None:
@@ -151,7 +154,9 @@ class CacheWaiters:
         return cached if cached is not None and cached.uid == target.uid else None
 
     def _has_reached(self, target: ObjectVersion) -> bool:
-        state, version = self._indexer.state, target.resource_version
+        state, version = self._indexer.state.part_of(target.key), target.resource_version
+        if state is None:  # the namespace was removed from the informer
+            return True
         if not state.synced:
             return False
         cached = state.objects.get(target.key)

@@ -76,6 +76,8 @@ class InformerReporter:
         """The informer's name in metrics and spans."""
         self.trace: InformerTrace = make_informer_trace(tracing, self.label, resource)
         """The spans of the requests; a call never raises."""
+        self.on_request_failed: Callable[[FetchError, float], None] | None = None
+        """Called with the error of a request, and the seconds to the next one."""
         self.rewinds = 0
         """The number of times that the server has gone back in time."""
         self._informer = informer
@@ -143,6 +145,8 @@ class InformerReporter:
             self._log_end(error, transition)
             self.status.record_error(error)
             self._report(self._verb, cause, error, delay)
+            if self.on_request_failed is not None:
+                self.on_request_failed(error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
         if Learn.SERVED in transition.learn:
