@@ -24,7 +24,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What an informer reads in one of its namespaces.
+    """The selection of an informer in one of its namespaces.
 
     ::
 

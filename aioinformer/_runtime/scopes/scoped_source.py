@@ -41,7 +41,7 @@ class FollowedNamespaces:
     informer: NamespaceInformer
     predicate: ObjectPredicate
     scope: Scope
-    """What is read in each of them."""
+    """The selection in each of them."""
 
 
 @dataclass(frozen=True, slots=True)
