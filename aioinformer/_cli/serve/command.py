@@ -70,12 +70,14 @@ def make_features(given: tuple[tuple[str, int | bool], ...]) -> Features:
         UsageError: no feature has that name, or the value has the wrong type.
     """
     defaults = Features()
-    known = {each.name: type(getattr(defaults, each.name)) for each in fields(Features)}
+    known: dict[str, object] = {
+        each.name: getattr(defaults, each.name) for each in fields(defaults)
+    }
     for name, value in given:
         if name not in known:
             raise UsageError(f"--features: unknown feature {name!r}; known: {', '.join(known)}")
-        if type(value) is not known[name]:
-            wanted = "true or false" if known[name] is bool else "a number"
+        if isinstance(value, bool) is not isinstance(known[name], bool):
+            wanted = "true or false" if isinstance(known[name], bool) else "a number"
             raise UsageError(f"--features: {name} must be {wanted}, not {str(value).lower()}")
     return replace(defaults, **dict[str, Any](given))
 
