@@ -8,7 +8,6 @@ from msgspec import Struct
 from aioinformer._core.cache.indexer import (
     append_change,
     is_same_content,
-    is_same_version,
     removal_reason,
     without_traceback,
 )
@@ -30,13 +29,6 @@ def held(node: str) -> ModelObject:
     return ModelObject(key("a"), "uid-a", "1", b"", PODS, model=model)
 
 
-def test_equal_versions_are_equal_objects() -> None:
-    assert is_same_version(pod("a"), pod("a", node="node-2"))
-    assert not is_same_version(pod("a"), pod("a", rv="2"))
-    assert not is_same_version(pod("a"), pod("a", uid="another"))
-    assert not is_same_version(pod("a", rv=""), pod("a", rv=""))
-
-
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
@@ -44,12 +36,11 @@ def test_equal_versions_are_equal_objects() -> None:
         (make_object(pod_body("a") | {"kind": "Pod", "apiVersion": "v1"}), True),
         (pod("a", node="node-2"), False),
         (pod("a", rv="2"), False),
+        (pod("a", uid="another"), False),
         (ExcludedObject.of(pod("a")), False),
     ],
 )
-def test_where_versions_prove_nothing_contents_are_compared(
-    new: KubeObject, expected: bool
-) -> None:
+def test_objects_are_the_same_in_version_and_content(new: KubeObject, expected: bool) -> None:
     assert is_same_content(pod("a"), new) is expected
 
 
