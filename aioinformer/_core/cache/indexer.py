@@ -21,6 +21,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
+from msgspec.json import encode
+
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
@@ -68,13 +70,17 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
 
     Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
     another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
-    that only one of the objects has don't count. Models are compared by their own ``==``. If that
-    raises, the objects count as different: a redundant update is better than a lost one.
+    that only one of the objects has don't count. Models are compared by their own ``==``, or by
+    their JSON if their class compares identities. If that raises, the objects count as different: a
+    redundant update is better than a lost one.
     """
     if old.raw and old.raw == new.raw:
         return True
     try:
-        return bool(_content(old) == _content(new))
+        before, after = _content(old), _content(new)
+        return bool(before == after) or (
+            type(old) is ModelObject and encode(before) == encode(after)
+        )
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001 - a program's model may raise anything

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from msgspec import Struct
 
@@ -47,6 +49,23 @@ def test_objects_are_the_same_in_version_and_content(new: KubeObject, expected: 
 def test_models_are_compared_with_each_other() -> None:
     assert is_same_content(held("node-1"), held("node-1"))
     assert not is_same_content(held("node-1"), held("node-2"))
+
+
+@dataclass(eq=False)
+class ByIdentity:
+    """A model whose instances are never equal."""
+
+    node: str
+
+
+def test_models_without_a_comparison_are_compared_by_their_json() -> None:
+    one, same, other = (
+        ModelObject(key("a"), "uid-a", "1", b"", PODS, model=ByIdentity(node))
+        for node in ("node-1", "node-1", "node-2")
+    )
+
+    assert is_same_content(one, same)
+    assert not is_same_content(one, other)
 
 
 class Touchy(Struct):

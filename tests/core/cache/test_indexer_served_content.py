@@ -58,7 +58,7 @@ class Reader:
         self.view: dict[str, KubeObject] = {}
         self._decoder = EventDecoder(PODS)
 
-    def list(self, server: Server) -> int:
+    def read_list(self, server: Server) -> int:
         decoder = ListDecoder(PODS)
         body = encode(pod_list(server.bodies.values(), rv=str(server.version)))
         objects = decoder.feed(body)
@@ -130,7 +130,7 @@ def test_the_cache_shows_what_is_served_after_every_whole_state(steps: list[str]
             case ["default"]:
                 server.default += 1
             case ["list" | "watch_list" as read]:
-                count = (reader.list if read == "list" else reader.watch_list)(server)
+                count = (reader.read_list if read == "list" else reader.watch_list)(server)
                 after = {name: obj.raw for name, obj in reader.view.items()}
                 changed = [name for name in after if before.get(name) != after[name]]
                 assert count == len(changed), "an unchanged object is not delivered"
@@ -142,7 +142,7 @@ def test_the_cache_shows_what_is_served_after_every_whole_state(steps: list[str]
 def test_a_repeated_event_with_other_content_is_an_update() -> None:
     server, reader = Server(), Reader()
     server.write("a")
-    reader.list(server)
+    reader.read_list(server)
     assert reader.watch("ADDED", server.bodies["a"]) == 0
 
     server.default += 1
@@ -154,7 +154,7 @@ def test_a_repeated_event_with_other_content_is_an_update() -> None:
 def test_an_unchanged_object_has_the_same_bytes_however_it_arrives() -> None:
     server, listed, watched = Server(), Reader(), Reader()
     server.write("a")
-    listed.list(server)
+    listed.read_list(server)
     watched.watch_list(server)
 
     assert listed.view["a"].raw == watched.view["a"].raw
