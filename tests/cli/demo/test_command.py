@@ -61,7 +61,7 @@ async def test_a_signal_leaves_the_summary_in_a_file(tmp_path: Path) -> None:
                 if log.stat().st_size:
                     break
                 await asyncio.sleep(0.01)
-            run.process.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
             code, _, _ = await run.wait()
 
     events, interruptions, verdict = log.read_text().splitlines()[-3:]
