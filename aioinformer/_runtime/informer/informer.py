@@ -49,7 +49,7 @@ from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
@@ -111,6 +111,8 @@ class SharedInformer(Generic[T]):
         shape = shape or Shape()
         self.name = name or str(source.resource)
         self.resource = source.resource
+        if shape.metadata_only and isinstance(source, SupportsMetadataOnly):
+            source = source.with_metadata_only()
         self._converter = shape.keep()
         self._managed_fields = managed_fields
         found: Any = indexers
