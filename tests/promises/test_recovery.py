@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import pytest
@@ -82,7 +83,7 @@ def test_fifteen_informers_are_fresh_seconds_after_their_server_is_back(
     """
     medians, worst = list[float](), list[float]()
     for seed in range(5):
-        found = run_simulated(lambda: measure(outage, compacted=compacted, seed=seed), seed=seed)
+        found = run_simulated(partial(measure, outage, compacted=compacted, seed=seed), seed=seed)
         medians.append(median(found.stale))
         worst.append(found.stale[-1])
         assert found.answered <= 4 * INFORMERS  # the check, the watch, the state, a watch's end

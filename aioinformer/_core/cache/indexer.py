@@ -324,6 +324,9 @@ class StagedReplacement:
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
+        self._repeated: dict[ObjectKey, int] = {}
+        """For each key that the list names again: the number of changes before its last item. The
+        key's changes among them are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
@@ -360,6 +363,8 @@ class StagedReplacement:
                 yield from self._new.resize_dicts()
             self._stage_object(obj)
             yield
+        if self._repeated:
+            yield from self._discard_repeated()
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
                 reason = self._removal_reasons.get(key, self._replaced.reason)
@@ -415,8 +420,20 @@ class StagedReplacement:
         """Discard an earlier item of the same key: a list should contain a key once; the last
         counts.
         """
-        self._changes = [event for event in self._changes if event.obj.key != key]
+        self._repeated[key] = len(self._changes)
         self._rejected.pop(key, None)
+
+    def _discard_repeated(self) -> Iterator[None]:
+        """Discard the changes of earlier items, all in one pass at the end.
+
+        A pass for each of them would take quadratic time if a list names every object twice.
+        """
+        kept: list[Event] = []
+        for number, event in enumerate(self._changes):
+            if number >= self._repeated.get(event.obj.key, 0):
+                kept.append(event)
+            yield
+        self._changes = kept
 
     def _free(self) -> Iterator[None]:
         """Free the old state in steps.

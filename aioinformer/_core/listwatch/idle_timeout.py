@@ -5,8 +5,8 @@ the rest there are bookmarks. A server that sends bookmarks does so about once a
 bookmarks were seen, a time without data that is longer than their interval means a dead connection.
 The end mark of a WatchList is a bookmark: behind the end mark, an interval of a minute is assumed
 until one was measured. If no bookmark was ever seen, a time without data proves nothing: there is
-no idle timeout then, and the watch ends at its deadline. After an idle timeout a freshness check asks the server for its
-version, and the next watch follows.
+no idle timeout then, and the watch ends at its deadline. After an idle timeout a freshness check
+asks the server for its version, and the next watch follows.
 
 Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
 ``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``

@@ -276,4 +276,5 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
 """The rows by phase and outcome. client-go differs in these points: it lists after any failed start
 of a watch (here the watch is tried again, because its resourceVersion stays valid until the server
 answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429,
-it tries a WatchList again in every cycle, it compares no version after an outage, and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
+it tries a WatchList again in every cycle, it compares no version after an outage, and it has no
+``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""

@@ -13,7 +13,13 @@ from typing import Protocol, Self, runtime_checkable
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ListerWatcher", "SharesAnswers", "SharesListSlots", "SupportsDiscovery"]
+__all__ = [
+    "ListerWatcher",
+    "SharesAnswers",
+    "SharesListSlots",
+    "SupportsDiscovery",
+    "SupportsMetadataOnly",
+]
 
 
 class ListerWatcher(Protocol):
@@ -74,6 +80,19 @@ class SharesAnswers(Protocol):
         Returns:
             True if the server answered; False if the time passed.
         """
+        ...
+
+
+@runtime_checkable
+class SupportsMetadataOnly(Protocol):
+    """A ``ListerWatcher`` that can ask the server for the metadata of objects only.
+
+    Without this ability, and from a server that sends whole objects all the same, the metadata is
+    cut out of whole objects.
+    """
+
+    def with_metadata_only(self) -> Self:
+        """Return a copy that asks for ``PartialObjectMetadata``."""
         ...
 
 

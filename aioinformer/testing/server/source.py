@@ -34,6 +34,7 @@ from aioinformer.testing.server.clock import Clock, LoopClock
 from aioinformer.testing.server.objects import WRITE_VERBS, ObjectRequest, handle_request
 from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
 from aioinformer.testing.wire import discovery
+from aioinformer.testing.wire.tables import ObjectForm
 from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
@@ -145,6 +146,8 @@ class ClusterListerWatcher:
     """The lane in which the requests wait for their turn; by default no other request is there."""
     watch_lists: bool = True
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
+    form: ObjectForm = "whole"
+    """The form of the objects in the responses."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -157,7 +160,8 @@ class ClusterListerWatcher:
         query = request.query() | self._selector_params()
         async with self._drive_request("list", request) as driver:
             await self._start_response(driver, query)
-            body = queries.list_page(self.source.cluster, self.resource, self.namespace, query)
+            cluster, form = self.source.cluster, self.form
+            body = queries.list_page(cluster, self.resource, self.namespace, query, form=form)
             async with aclosing(driver.transfer(split_chunks(body))) as chunks:
                 self.lane.record_response()
                 yield chunks
@@ -179,6 +183,7 @@ class ClusterListerWatcher:
                 self.namespace,
                 query,
                 now=self.source.clock.now,
+                form=self.form,
             )
             try:
                 async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:
@@ -220,6 +225,10 @@ class ClusterListerWatcher:
     def with_resource(self, resource: Resource) -> ClusterListerWatcher:
         """Return the same selection of the resource in another version."""
         return replace(self, resource=resource)
+
+    def with_metadata_only(self) -> ClusterListerWatcher:
+        """Return a copy whose responses have the metadata of objects only."""
+        return replace(self, form="metadata")
 
     @asynccontextmanager
     async def _drive_request(
