@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aioinformer.testing import ApiServer
+from tests.processes import send_signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class RunningScript:
         """End the script by one Ctrl-C; a second one would end a script that ignores the first."""
         if not self._signalled:
             self._signalled = True
-            self._process.send_signal(number)
+            send_signal(self._process, number)
 
 
 @asynccontextmanager

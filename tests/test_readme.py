@@ -24,7 +24,8 @@ from aioinformer import (
     labelled,
     merge,
 )
-from aioinformer._cli.arguments import DemoCommandOptions, parse_arguments
+from aioinformer._cli.arguments import parse_arguments
+from aioinformer._cli.options import DemoCommandOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource

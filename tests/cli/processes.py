@@ -7,17 +7,19 @@ import codecs
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import sys
 import termios
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aioinformer
+from tests.processes import send_signal
 
 ROOT = Path(aioinformer.__file__).parents[1]
 COMMAND = (sys.executable, "-m", "aioinformer")
@@ -55,6 +57,10 @@ class CliProcess:
         async with asyncio.timeout(WAIT_TIMEOUT):
             return (await self.process.stderr.readline()).decode()
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended."""
+        send_signal(self.process, number)
+
     async def wait(self) -> tuple[int, str, str]:
         """Wait for the end; return the exit code and the rest of stdout and stderr."""
         async with asyncio.timeout(WAIT_TIMEOUT):
@@ -74,8 +80,7 @@ async def started_cli(
     try:
         yield CliProcess(process)
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
+        send_signal(process, signal.SIGKILL)
         await process.communicate()
 
 
@@ -143,8 +148,7 @@ async def started_in_terminal(
     try:
         yield TerminalProcess(process, master, received)
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
+        send_signal(process, signal.SIGKILL)
         await process.wait()
         loop.remove_reader(master)
         os.close(master)

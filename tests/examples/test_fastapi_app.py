@@ -27,6 +27,7 @@ from tests.examples.fastapi_service import (
     running_service,
     stalled_client,
 )
+from tests.processes import send_signal
 from tests.promises.conftest import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -334,14 +335,13 @@ async def test_one_command_serves_an_embedded_cluster_until_it_is_interrupted() 
                 http.stream("GET", "/events") as news,
             ):
                 assert news.status_code == 200
-                process.send_signal(signal.SIGINT)
+                send_signal(process, signal.SIGINT)
                 async for _ in news.aiter_bytes():
                     pass  # until the server ends the stream
             said = await process.stderr.read()
             assert await process.wait() == 0
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        send_signal(process, signal.SIGKILL)
+        await process.wait()
     assert b"Traceback" not in said
     assert b"exceeded" not in said, "it waits for no page"

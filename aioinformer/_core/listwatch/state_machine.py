@@ -39,7 +39,6 @@ from aioinformer._core.listwatch.transitions import (
     Transition,
     Wait,
 )
-from aioinformer._core.objects.deltas import Compare
 from aioinformer._core.objects.identity import is_older
 from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
 
@@ -103,10 +102,6 @@ class ListWatchState:
         is complete."""
         self.version_went_back = False
         """True if the state that was read last is older than an earlier one."""
-        self.compare = Compare.BY_VERSION
-        """The comparison of the objects of the next state with the cached ones. During a
-        consistent read, the reflector doesn't know yet if the server was restored from a backup,
-        so contents are compared. Once the list is complete, the versions in it tell."""
         self.used_watchlist = False
         """True if the whole state is, or was last, read by a WatchList."""
         self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
@@ -122,7 +117,6 @@ class ListWatchState:
         self._watch_cache_disabled = False
         self._continue_token = ""
         self._first_page_version = ""
-        self._compare_next_by_content = False
         self._consecutive_failures = 0
         self._watchlist_pause = 0.0
         """Seconds for which to list instead of using WatchLists, once a list has worked; 0 if no
@@ -141,7 +135,7 @@ class ListWatchState:
     def begin(self, *, now: float, jitter: float) -> AnyRequest:
         """Return the first request. Arguments as for ``advance``."""
         self._requested_at = now
-        self._set_request(self._build_request(NextRequest.FULL_STATE, now, jitter))
+        self.request = self._build_request(NextRequest.FULL_STATE, now, jitter)
         return self.request
 
     @property
@@ -212,9 +206,6 @@ class ListWatchState:
     def _accept_state(self, resource_version: str) -> None:
         """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
-        by_content = self.version_went_back or self._compare_next_by_content
-        self.compare = Compare.BY_CONTENT if by_content else Compare.BY_VERSION
-        self._compare_next_by_content = False
         self.resource_version = resource_version
         self._needs_newest = False
         self._consecutive_failures = 0
@@ -222,10 +213,6 @@ class ListWatchState:
     def _goes_back(self, resource_version: str) -> bool:
         # The first list proves nothing: its "any version" may be any old one.
         return is_older(resource_version, self.resource_version)
-
-    def compare_by_content(self) -> None:
-        """Compare the next state by content, because it shows objects in another form."""
-        self._compare_next_by_content = True
 
     # -- the watch under way -------------------------------------------------------------------
 
@@ -341,7 +328,7 @@ class ListWatchState:
         self._last_watch_short = row.ending is Ending.SHORT
         self._requested_at = now + delay
         request = self._build_request(next_request, self._requested_at, jitter)
-        self._set_request(replace(request, restart=row.ending is not Ending.CONTINUED))
+        self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
         return ScheduledRequest(self.request, row, delay)
 
     def _fall_back(self, row: Transition) -> NextRequest:
@@ -375,11 +362,6 @@ class ListWatchState:
         if wait is Wait.UNLESS_FIRST and not minimum and self.backoff.is_first(now):
             return self.backoff.skip(now)
         return self.backoff.next(now, jitter, minimum=minimum)
-
-    def _set_request(self, request: AnyRequest) -> None:
-        self.request = request
-        uncertain = self._compare_next_by_content or self._consistent_read
-        self.compare = Compare.BY_CONTENT if uncertain else Compare.BY_VERSION
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
         match next_request:

@@ -13,7 +13,7 @@ from typing import Protocol, Self, runtime_checkable
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ListerWatcher", "SharesListSlots", "SupportsDiscovery"]
+__all__ = ["ListerWatcher", "SharesListSlots", "SupportsDiscovery", "SupportsMetadataOnly"]
 
 
 class ListerWatcher(Protocol):
@@ -58,6 +58,19 @@ class SupportsDiscovery(Protocol):
 
     def with_resource(self, resource: Resource) -> Self:
         """Return a copy for the resource in another version."""
+        ...
+
+
+@runtime_checkable
+class SupportsMetadataOnly(Protocol):
+    """A ``ListerWatcher`` that can ask the server for the metadata of objects only.
+
+    Without this ability, and from a server that sends whole objects all the same, the metadata is
+    cut out of whole objects.
+    """
+
+    def with_metadata_only(self) -> Self:
+        """Return a copy that asks for ``PartialObjectMetadata``."""
         ...
 
 

@@ -35,6 +35,7 @@ from aioinformer.testing.server.clock import Clock, LoopClock
 from aioinformer.testing.server.objects import WRITE_VERBS, ObjectRequest, handle_request
 from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
 from aioinformer.testing.wire import discovery
+from aioinformer.testing.wire.tables import ObjectForm
 from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
@@ -149,6 +150,8 @@ class ClusterListerWatcher:
     """The lane in which the requests wait for their turn; by default no other request is there."""
     watch_lists: bool = True
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
+    form: ObjectForm = "whole"
+    """The form of the objects in the responses."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -168,9 +171,8 @@ class ClusterListerWatcher:
 
     def _page(self, driver: RequestDriver, query: Mapping[str, str]) -> bytes:
         faulted = driver.request
-        page = queries.list_page(
-            self.source.cluster, self.resource, self.namespace, faulted.list_query(query)
-        )
+        understood, cluster = faulted.list_query(query), self.source.cluster
+        page = queries.list_page(cluster, self.resource, self.namespace, understood, form=self.form)
         return faulted.list_body(page)
 
     async def _read_body(self, driver: RequestDriver, body: bytes) -> AsyncGenerator[bytes]:
@@ -200,7 +202,12 @@ class ClusterListerWatcher:
             now = self.source.clock.now
             driver.client_deadline = now + request.timeout + TIMEOUTS.grace
             watch = queries.start_watch(
-                self.source.cluster, self.resource, self.namespace, query, now=now
+                self.source.cluster,
+                self.resource,
+                self.namespace,
+                query,
+                now=now,
+                form=self.form,
             )
             try:
                 async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:
@@ -241,6 +248,10 @@ class ClusterListerWatcher:
     def with_resource(self, resource: Resource) -> ClusterListerWatcher:
         """Return the same selection of the resource in another version."""
         return replace(self, resource=resource)
+
+    def with_metadata_only(self) -> ClusterListerWatcher:
+        """Return a copy whose responses have the metadata of objects only."""
+        return replace(self, form="metadata")
 
     @asynccontextmanager
     async def _drive_request(

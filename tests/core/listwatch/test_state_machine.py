@@ -26,7 +26,6 @@ from aioinformer._core.listwatch.state_machine import (
     ListWatchState,
 )
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
-from aioinformer._core.objects.deltas import Compare
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
 from tests.core.list_watch_states import (
@@ -452,7 +451,6 @@ def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
     state = watching_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
-    assert state.compare is Compare.BY_CONTENT
 
     advance(state, state.finish_page("9", ""))
 
@@ -483,7 +481,6 @@ def test_the_next_state_in_order_ends_the_matter() -> None:
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
     state = listing_state()
-    assert state.compare is Compare.BY_VERSION
     advance(state, state.finish_page("9", ""))
 
     assert not state.version_went_back
@@ -524,21 +521,6 @@ def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None
         step = advance(state, Outcome.NOT_FOUND)
         assert isinstance(step.request, DiscoveryRequest)
         assert step.delay > 0
-
-
-def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
-    state = discovery_state()
-    state.compare_by_content()
-    advance(state, Outcome.API_VERSION_CHANGED)
-    compared = [state.compare]
-
-    end = state.finish_page("10", "")
-    compared.append(state.compare)
-    advance(state, end)
-    compared.append(state.compare)
-
-    assert compared == [Compare.BY_CONTENT, Compare.BY_CONTENT, Compare.BY_VERSION]
-    assert not state.version_went_back
 
 
 # -- answers that no server should give ------------------------------------------------------------
