@@ -23,7 +23,6 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import ReflectorStatus
-from aioinformer.errors import ServerRewound
 from aioinformer.testing import Cluster
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
@@ -357,27 +356,32 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
     return WithReflector
 
 
-class ComparesByVersion(ObservedReflector):
-    """Takes equal versions for equal objects after a rewind of the server."""
+class ComparesByVersion(ObservedInformer):
+    """Takes equal versions for equal objects."""
 
-    @property
-    def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
-        return self._find_cached
+    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
+        return ObservedReflector(
+            source,
+            self._queue,
+            state,
+            known=self._find_same_version,
+            reports=self._reporter,
+            keep=self._converter,
+        )
 
-    def _publish_state(self, objects: Sequence[KubeObject]) -> None:
-        if self._state.version_went_back:
-            self._queue.replace(objects, self._state.resource_version)
-            said = ServerRewound(str(self._source.resource), self._state.resource_version)
-            self.reports.server_rewound(said)
-        else:
-            super()._publish_state(objects)
+    def _find_same_version(self, obj: KubeObject) -> KubeObject:
+        cached = self._indexer.state.objects.get(obj.key)
+        same = cached is not None and (cached.uid, cached.resource_version) == (
+            *(obj.uid, obj.resource_version),
+        )
+        return cached if cached is not None and same else obj
 
 
 class SkipsTransformOfLists(ObservedReflector):
     """Transforms the events of watches alone."""
 
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
-        return lambda objects: page.extend(map(self._deduplicate, objects))
+        return lambda objects: page.extend(map(self._find_cached, objects))
 
 
 class WithWatchDecoder(ObservedReflector):
@@ -386,7 +390,7 @@ class WithWatchDecoder(ObservedReflector):
     decoder: type[WatchDecoder] = WatchDecoder
 
     def make_initial_list(self, request: WatchRequest) -> InitialList | None:
-        return InitialList(self._deduplicate) if request.initial else None
+        return InitialList(self._find_cached) if request.initial else None
 
     def _make_watch_decoder(self, request: WatchRequest) -> WatchDecoder:
         initial = self.make_initial_list(request)
@@ -401,7 +405,7 @@ class KeepsPartialInitialList(WithWatchDecoder):
     def make_initial_list(self, request: WatchRequest) -> InitialList | None:
         if self._state.phase is not Phase.WATCHLIST:
             return None
-        self._partial = self._partial or InitialList(self._deduplicate)
+        self._partial = self._partial or InitialList(self._find_cached)
         return self._partial
 
 

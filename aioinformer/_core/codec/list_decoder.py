@@ -28,6 +28,7 @@ from aioinformer._core.codec.object_decoder import (
     ObjectMetadata,
     decode_envelope,
     decode_object,
+    encode_type_meta,
 )
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.identity import VersionText
@@ -114,6 +115,7 @@ class ListDecoder:
         self._resource = resource
         self._cap = cap
         self._managed_fields = managed_fields
+        self._type_meta = encode_type_meta(resource)
         self._buffer = b""
         self._offset = 0  # of the current item in the buffer
         self._head = b""
@@ -223,7 +225,12 @@ class ListDecoder:
             if item is None:
                 break
             objects.append(
-                decode_object(self._resource, *item, managed_fields=self._managed_fields)
+                decode_object(
+                    self._resource,
+                    *item,
+                    managed_fields=self._managed_fields,
+                    type_meta=self._type_meta,
+                )
             )
         self.count += len(objects)
         self._buffer = self._buffer[self._offset :]
