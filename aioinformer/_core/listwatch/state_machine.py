@@ -69,6 +69,9 @@ class ScheduledRequest(Struct, frozen=True):
     transition: Transition
     delay: float = 0.0
     """Seconds to wait before the request."""
+    until_answer: bool = False
+    """True if the wait ends early when the server answers another informer: the server could not be
+    reached, and is back then."""
 
 
 class ListWatchState:
@@ -124,6 +127,8 @@ class ListWatchState:
         self._last_watch_short = False
         self._very_short_watches = 0
         self._requested_at = 0.0
+        self._unreachable = False
+        """True if the last request did not reach the server."""
         # The watch under way; meaningful from ``open_watch`` on.
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
@@ -200,6 +205,7 @@ class ListWatchState:
         if not self._consistent_read and self._goes_back(resource_version):
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
+        self.backoff.record_state(now)
         self.initial_list_complete = True
         self._idle_timeout.complete_initial_list(now)
 
@@ -324,12 +330,25 @@ class ListWatchState:
                 WATCHLIST_UNSUPPORTED_PAUSE if unsupported else WATCHLIST_FAILED_PAUSE
             )
         self._learn(row.learn, now)
+        self._record_reachability(outcome)
         delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0)
         self._last_watch_short = row.ending is Ending.SHORT
         self._requested_at = now + delay
         request = self._build_request(next_request, self._requested_at, jitter)
         self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
-        return ScheduledRequest(self.request, row, delay)
+        until_answer = self._unreachable and self.backoff.can_wake
+        return ScheduledRequest(self.request, row, delay, until_answer)
+
+    def end_wait(self, now: float) -> None:
+        """Record that the wait has ended early, since the server has answered another informer."""
+        self.backoff.wake(now)
+        self._requested_at = now
+
+    def _record_reachability(self, outcome: Outcome) -> None:
+        """Record if the server answered. After an outage, any answer shortens the next waits."""
+        was_unreachable, self._unreachable = self._unreachable, outcome is Outcome.UNREACHABLE
+        if was_unreachable and not self._unreachable:
+            self.backoff.record_answer()
 
     def _fall_back(self, row: Transition) -> NextRequest:
         """Return the row's fallback if the outcome came several times in a row."""
@@ -347,10 +366,12 @@ class ListWatchState:
         """Record the facts of a row in the server profile."""
         if Learn.WATCH_IDLE in learn:
             self.profile.record_idle_timeout()
-        if Learn.LIST_WORKS in learn and self._watchlist_pause:
-            # Not before: an error that a list gets too says nothing about WatchLists.
-            self.profile.record_watchlist_failure(now, self._watchlist_pause)
-            self._watchlist_pause = 0.0
+        if Learn.LIST_WORKS in learn:
+            self.backoff.record_state(now)
+            if self._watchlist_pause:
+                # Not before: an error that a list gets too says nothing about WatchLists.
+                self.profile.record_watchlist_failure(now, self._watchlist_pause)
+                self._watchlist_pause = 0.0
 
     def _compute_delay(self, wait: Wait, now: float, jitter: float, minimum: float) -> float:
         if wait is Wait.NONE:
@@ -359,8 +380,10 @@ class ListWatchState:
             if not self._last_watch_short:
                 return 0.0
             return max(0.0, self._requested_at + SHORT_WATCH_SPACING - now)
-        if wait is Wait.UNLESS_FIRST and not minimum and self.backoff.is_first(now):
+        if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now):
             return self.backoff.skip(now)
+        if wait is Wait.AS_REQUESTED and minimum:
+            return self.backoff.pause(now, jitter, minimum)
         return self.backoff.next(now, jitter, minimum=minimum)
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:

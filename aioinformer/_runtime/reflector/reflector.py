@@ -22,12 +22,13 @@ from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
-from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
+    SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
 )
@@ -141,8 +142,16 @@ class Reflector:
             if isinstance(end.error, self._fail_fast):
                 raise end.error
             if step.delay:
-                await asyncio.sleep(step.delay)
+                await self._wait(step)
             request = step.request
+
+    async def _wait(self, step: ScheduledRequest) -> None:
+        """Wait before the next request. An answer to another informer may end the wait."""
+        if step.until_answer and isinstance(self._source, SharesAnswers):
+            if await self._source.wait_for_answer(step.delay):
+                self._state.end_wait(asyncio.get_running_loop().time())
+        else:
+            await asyncio.sleep(step.delay)
 
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
         """Make one request."""

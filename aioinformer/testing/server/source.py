@@ -196,6 +196,10 @@ class ClusterListerWatcher:
         """Let another informer begin: the initial list of the open WatchList is complete."""
         self.lane.release_list_slot()
 
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the cluster answers any informer of the source, or ``timeout`` seconds."""
+        return await self.lane.wait_for_answer(timeout)
+
     async def discover(self) -> Resource | None:
         """Return the resource as the cluster serves it now, in another version if need be.
 

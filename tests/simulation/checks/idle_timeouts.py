@@ -86,8 +86,7 @@ class _Regularity:
 
     def stop(self) -> None:
         """Start again after a watch was replaced for its silence."""
-        if self._owed is not None:
-            self._owed = STEADY
+        self._owed = STEADY
 
     @property
     def is_regular(self) -> bool:
