@@ -91,6 +91,10 @@ class ClientListerWatcher:
         """Let another informer begin: the initial list of the open WatchList is complete."""
         self.lane.release_list_slot()
 
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the server answers any informer of the client, or ``timeout`` seconds."""
+        return await self.lane.wait_for_answer(timeout)
+
     async def discover(self) -> Resource | None:
         """Return the resource as the server serves it now. See ``Client.served``.
 

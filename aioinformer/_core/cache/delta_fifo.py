@@ -100,7 +100,6 @@ class DeltaFIFO:
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
     ) -> None:
@@ -110,12 +109,10 @@ class DeltaFIFO:
         Args:
             objects: all objects that exist.
             resource_version: the version of this state.
-            rewound: True if the server has gone back in time, so that equal resourceVersions
-                don't prove equal objects.
             reason: the reason for the deletion of objects that are not in ``objects``.
             scope: the namespace whose state this is, in a cache of several scopes.
         """
-        self._entries.append(Replaced(objects, resource_version, rewound, reason, scope))
+        self._entries.append(Replaced(objects, resource_version, reason, scope))
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1

@@ -1,28 +1,20 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── LiveLister
-                                  └─────▶ ListenerRegistry ──▶ handlers, streams
-
-``SharedInformer`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, the resync timer, the periodic verification, and one task for each handler.
-Its public methods pass the work to a part.
+``SharedInformer`` is the public side of an informer: it documents and checks what programs pass,
+and hands the work to the parts that ``InformerPipeline`` makes, connects and runs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
-from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.partitions import PartitionedIndexer
-from aioinformer._core.cache.protocols import ObjectCache
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
@@ -44,27 +36,16 @@ from aioinformer._runtime.delivery.handlers import (
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer._runtime.informer.cache_reader import CacheReader
-from aioinformer._runtime.informer.listener_registry import ListenerRegistry
-from aioinformer._runtime.informer.live_lister import LiveLister
+from aioinformer._runtime.informer.cache_reader import ObjectTest
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
-from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.status import InformerStatus
-from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
-from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
-from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import NotRunning, NotSynced, UsageError
+from aioinformer._runtime.tasks.scan import Scan
 
 __all__ = ["SharedInformer"]
-
-log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
@@ -117,106 +98,31 @@ class SharedInformer(Generic[T]):
         shape = shape or Shape()
         self.name = name or str(source.resource)
         self.resource = source.resource
-        self._converter = shape.keep()
-        self._managed_fields = managed_fields
-        found: Any = indexers
-        self._indexer: ObjectCache
-        make_reflectors: Callable[[ReflectorBuilder], Reflectors]
-        if isinstance(source, ScopedSource):
-            self._indexer = partitioned = PartitionedIndexer(found, view=shape.view())
-            make_reflectors = partial(self._make_scopes, source, partitioned)
-        else:
-            self._indexer = indexer = Indexer(found, view=shape.view())
-            make_reflectors = partial(self._make_single, source, indexer)
-        self._view: ObjectView[T] | None = self._indexer.view
-        # Without known keys: while a list is being staged, the queue can't know which objects will
-        # be cached. The indexer ignores deletions of objects that it doesn't hold.
-        self._queue = DeltaQueue()
-        self._pump = Pump(self.name, self._queue, self._indexer)
-        self.lister: LiveLister[T] = LiveLister(self._indexer, self.resource, namespace=namespace)
-        """Reads the cache; all of it but ``scan`` can be used from any thread."""
-        self._reporter = self._make_reporter(self.name, label, options)
-        self._pump.on_rejected = self._reporter.object_rejected
-        self._status = InformerStatus(
-            self._reporter,
-            self._queue,
-            self._indexer,
-            self._pump,
-            lambda: self._reflectors,
-        )
-        self._on_fatal: Callable[[Exception], None] | None = None
-        self._task_group = StrictTaskGroup("informer", self._record_fatal)
-        self._listeners: ListenerRegistry[T] = self._make_registry(options)
-        self._reader: CacheReader[T] = self._make_reader(namespace)
-        self._verifier = PeriodicVerifier(
-            options.verify_every,
-            lambda: self._compare(contents=False),
-            self._reporter.verification_failed,
-        )
-        builder = ReflectorBuilder(
-            options=options,
-            fail_fast=options.fail_fast,
-            make_reporter=lambda scope: self._make_reporter(
-                f"{self.name} ({scope})", self._reporter.label, options
-            ),
-            deduplicate=self._indexer.deduplicate,
-            converter=self._converter,
-            metadata_only=shape.metadata_only,
-            managed_fields=managed_fields,
-            profile=habits,
-        )
-        self._reflectors = make_reflectors(builder)
-        self._scopes = self._reflectors if isinstance(self._reflectors, ScopeSet) else None
-
-    def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
-        return ListenerRegistry(
+        reporter = InformerReporter(
             self.name,
-            self._pump,
-            self._indexer,
-            self._reporter,
-            self._task_group,
-            resync=options.resync,
-            describe=self._status.describe,
-        )
-
-    def _make_reader(self, namespace: str | None) -> CacheReader[T]:
-        return CacheReader(
-            self.name,
-            self.resource,
-            self._indexer,
-            self._pump,
-            self._listeners,
-            namespace=namespace,
-            describe=self._status.describe,
-        )
-
-    def _make_reporter(self, name: str, label: str, options: InformerOptions) -> InformerReporter:
-        return InformerReporter(
-            name,
             label=label,
             resource=str(self.resource),
             metrics=options.metrics,
             tracing=options.tracing,
             on_error=options.on_error,
         )
-
-    def _make_single(
-        self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
-    ) -> SingleReflector:
-        reflector = builder.make(source, self._queue, self._reporter)
-        return SingleReflector(self.name, reflector, indexer)
-
-    def _make_scopes(
-        self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
-    ) -> ScopeSet:
-        return ScopeSet(
-            self.name,
+        self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
-            self._queue,
-            indexer,
-            make_reflector=partial(builder.make_scoped, source),
-            update_synced=self._pump.update_synced,
+            shape,
+            reporter,
+            options,
+            namespace=namespace,
+            indexers=indexers,
+            managed_fields=managed_fields,
+            profile=habits,
         )
+        self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
+        self._indexer = self._pipeline.indexer
+        self._view: ObjectView[T] | None = self._indexer.view
+        self.lister: Lister[T] = Lister(
+            self._indexer, self.resource, namespace=namespace, start_scan=Scan
+        )
+        """Reads the cache; all of it but ``scan`` can be used from any thread."""
 
     # -- listeners -------------------------------------------------------------------------------
 
@@ -461,31 +367,77 @@ class SharedInformer(Generic[T]):
     async def wait_until(
         self,
         key: ObjectKey | str,
-        predicate: Callable[[T | None], object],
+        predicate: ObjectTest[T],
         *,
         timeout: float | None = None,
     ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
+
+        For example ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``, with a
+        condition of ``aioinformer.conditions``.
 
         The predicate is called at once, and again after changes of the object, in the caller's
         task: a state that lasts for less than a turn of the event loop can be missed.
 
         Args:
             key: as for ``lister.get``.
-            predicate: a function of the cached object, or of ``None`` if there is none. What it
-                raises is raised.
+            predicate: a condition of ``aioinformer.conditions``; a predicate such as
+                ``where(...)``, which an absent object doesn't pass; or a function of the cached
+                object, or of ``None`` if there is none. What the function raises is raised.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            The object that passed.
+            The object that passed; ``None`` if absence has passed.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             NotRunning: the informer ended before.
-            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
+            TypeError: the predicate is async, or no function.
+            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler; or the
+                predicate reads JSON, which ``model=`` doesn't keep.
         """
         return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
+
+    async def wait_until_all(
+        self,
+        predicate: ObjectTest[T],
+        *,
+        namespace: str | None = None,
+        labels: LabelChoice = None,
+        fields: FieldChoice = None,
+        at_least: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Wait until all cached objects, or all selected ones, pass ``predicate`` at one moment.
+
+        For example ``await pods.wait_until_all(condition_true("Ready"), labels="app=shop",
+        at_least=3, timeout=60)``, or ``wait_until_all(deleted, ...)`` until none is left.
+
+        Args:
+            predicate: as for ``wait_until``; called once for each object, and after each change of
+                the object.
+            namespace: as for ``lister.list``.
+            labels: as for ``lister.list``.
+            fields: as for ``lister.list``.
+            at_least: the number of objects that must exist. With 0, an empty cache is enough.
+            timeout: seconds; ``None`` for no limit.
+
+        Returns:
+            The number of objects.
+
+        Raises:
+            CacheWaitTimeout: not within that time; the error names objects that did not pass.
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
+            NotRunning: the informer ended before.
+            TypeError: the predicate is async, or no function.
+            UsageError: as for ``wait_until``.
+        """
+        query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._indexer.view)
+        return await self._reader.wait_until_all(
+            predicate, query, at_least=at_least, timeout=timeout
+        )
 
     async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
         """Compare the cache with the server.
@@ -510,84 +462,63 @@ class SharedInformer(Generic[T]):
             UsageError: as for ``wait_for`` in a handler.
         """
         return await self._reader.run_with_timeout(
-            timeout, "a state that the server has confirmed", lambda: self._compare(contents)
+            timeout,
+            lambda: "a state that the server has confirmed",
+            lambda: self._pipeline.compare(contents),
         )
-
-    async def _compare(self, contents: bool) -> Verification:
-        if not self.synced:
-            raise NotSynced("there is nothing to verify before the initial list is complete")
-        results = [
-            await verify(
-                source,
-                indexer,
-                self._pump.waiters,
-                contents=contents,
-                managed_fields=self._managed_fields,
-                converter=self._converter,
-            )
-            for source, indexer in self._reflectors.parts()
-        ]
-        result = Verification.merge(results)
-        self._reporter.status.record_comparison(len(result.differences))
-        return result
 
     # -- namespaces ------------------------------------------------------------------------------
 
     @property
     def namespaces(self) -> tuple[str, ...] | None:
         """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
-        return None if self._scopes is None else self._scopes.namespaces
+        scopes = self._pipeline.scopes
+        return None if scopes is None else scopes.namespaces
 
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
 
-        An informer that is synced stays so. Everything that shares the informer sees the namespace.
+        An informer that is synced stays so. All users of a shared informer see the namespace. ::
+
+            pods = informers.informer("pods", namespaces=["shop"])
+            pods.add_namespace("cart", Scope(labels="app=cart"))
 
         Args:
             namespace: the name. The namespace need not exist yet.
-            scope: the selectors, and whether the namespace is optional; those that the informer
-                was made with by default.
+            scope: the selectors, and whether the namespace is optional; by default the ``labels=``
+                and ``fields=`` of the informer.
 
         Raises:
             NotRunning: the informer has ended.
-            UsageError: the namespace is read already, the informer was made without
-                ``namespaces=``, or it follows namespaces.
+            TypeError: an argument has the wrong type.
+            UsageError: the namespace is read already; or the informer was made without
+                ``namespaces=``, or follows namespaces.
             ValueError: ``namespace`` can't be the name of one.
         """
-        scopes = self._changeable_scopes()
+        scopes = self._pipeline.changeable_scopes()
         scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
 
     def remove_namespace(self, namespace: str) -> None:
-        """Stop to read a namespace. Its objects are delivered as ``Deleted("scope_removed")``.
+        """Stop reading a namespace.
+
+        Its objects leave the cache, and are delivered as ``Deleted(reason="scope_removed")``.
 
         Args:
             namespace: the name.
 
         Raises:
             NotRunning: the informer has ended.
-            UsageError: the namespace isn't read, the informer was made without ``namespaces=``, or
-                it follows namespaces.
+            UsageError: the namespace isn't read; or the informer was made without ``namespaces=``,
+                or follows namespaces.
         """
-        self._changeable_scopes().remove(namespace)
-
-    def _changeable_scopes(self) -> ScopeSet:
-        if self._task_group.is_ending():
-            raise NotRunning(f"the informer of {self.name} has ended")
-        self._listeners.check_loop()
-        if self._scopes is None:
-            raise UsageError(
-                f"the informer of {self.name} was made without namespaces=, and can't change what "
-                "it reads; request one with namespaces=[...]"
-            )
-        self._scopes.check_changeable()
-        return self._scopes
+        self._pipeline.changeable_scopes().remove(namespace)
 
     # -- status ----------------------------------------------------------------------------------
 
     @property
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
-        return self._status.health()
+        return self._pipeline.status.health()
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -604,51 +535,11 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: the informer was started before.
         """
-        if self._task_group.entered:
-            raise UsageError(f"the informer of {self.name} was started before; make another one")
-        self._on_fatal = on_fatal
-        reporter = self._reporter
-        reporter.metrics.informer_started(reporter.label, self._status.levels)
-        try:
-            await self._run_tasks()
-        except (asyncio.CancelledError, BaseExceptionGroup):
-            if (error := self._task_group.failure) is not None:
-                raise error from error.__cause__
-            reporter.status.set_state("stopped")
-            raise
-        finally:
-            self._pump.end()
-            reporter.trace.closed()
-            reporter.metrics.informer_ended(reporter.label, self._status.levels)
-
-    async def _run_tasks(self) -> None:
-        parts = {
-            "pump": self._pump.run,
-            "resync": self._listeners.resync_timer.run,
-        }
-        if self._verifier.period:
-            parts["verification"] = self._verifier.run
-        async with self._task_group as tasks:
-            self._listeners.start_all()
-            if self._scopes is not None:  # their reflectors have a status of their own
-                self._reporter.start(asyncio.get_running_loop().time)
-            self._reflectors.start(tasks)
-            for part, run in parts.items():
-                tasks.start(run(), name=f"{part} of {self.name}")
-
-    def _record_fatal(self, error: BaseException) -> None:
-        """Report the error that ends the informer; called by the task group at once."""
-        status = self._reporter.status
-        status.set_state("failed")
-        log.critical("the informer of %s failed", self.name, exc_info=error)
-        if isinstance(error, Exception):
-            status.record_error(error)
-            if self._on_fatal is not None:
-                self._on_fatal(error)
+        await self._pipeline.run(on_fatal)
 
     def __repr__(self) -> str:
-        state = self._indexer.state
+        pipeline, state = self._pipeline, self._indexer.state
         return (
             f"<SharedInformer {self.name} {self.health.state} synced={state.synced} "
-            f"objects={len(state.objects)} listeners={len(self._pump.listeners)}>"
+            f"objects={len(state.objects)} listeners={len(pipeline.pump.listeners)}>"
         )

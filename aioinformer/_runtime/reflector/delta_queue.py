@@ -34,7 +34,6 @@ class EntryQueue(Protocol):
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
         """Queue a whole new state."""
@@ -69,12 +68,11 @@ class DeltaQueue:
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason, scope=scope)
+        self.fifo.replace(objects, resource_version, reason=reason, scope=scope)
         self._filled.set()
 
     def pop(self) -> QueueEntry | None:
@@ -144,14 +142,11 @@ class ScopeQueue:
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
         """Queue a whole new state of the namespace."""
         if not self.closed:
-            self._queue.replace(
-                objects, resource_version, rewound=rewound, reason=reason, scope=self._namespace
-            )
+            self._queue.replace(objects, resource_version, reason=reason, scope=self._namespace)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

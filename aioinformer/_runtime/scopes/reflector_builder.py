@@ -26,8 +26,8 @@ class ReflectorBuilder:
 
     options: ReflectorOptions
     fail_fast: tuple[type[FetchError], ...]
-    make_reporter: Callable[[str], InformerReporter]
-    """Returns the reporter of a part of the informer with this name."""
+    reporter: InformerReporter
+    """The informer's."""
     deduplicate: Callable[[KubeObject], KubeObject]
     """Returns the cached object if it equals the given one."""
     converter: Converter | None
@@ -39,8 +39,8 @@ class ReflectorBuilder:
         self,
         source: ListerWatcher,
         queue: EntryQueue,
-        reporter: InformerReporter,
         *,
+        reporter: InformerReporter | None = None,
         optional: bool = False,
     ) -> Reflector:
         """Return a reflector of ``source`` that feeds ``queue``.
@@ -48,7 +48,7 @@ class ReflectorBuilder:
         Args:
             source: lists and watches one scope.
             queue: the queue to feed.
-            reporter: receives the reflector's state.
+            reporter: receives the reflector's state; the informer's by default.
             optional: True to try again after every error, also one of ``fail_fast``.
         """
         if self.metadata_only and isinstance(source, SupportsMetadataOnly):
@@ -62,7 +62,7 @@ class ReflectorBuilder:
             keep=self.converter,
             known=self.deduplicate,
             fail_fast=() if optional else self.fail_fast,
-            reports=reporter,
+            reports=reporter or self.reporter,
         )
 
     def make_scoped(
@@ -76,5 +76,5 @@ class ReflectorBuilder:
             scope: what is read in the namespace.
             queue: the queue to feed.
         """
-        reporter = self.make_reporter(name)
-        return self.make(source.open(name, scope), queue, reporter, optional=scope.optional)
+        opened, part = source.open(name, scope), self.reporter.make_part(name)
+        return self.make(opened, queue, reporter=part, optional=scope.optional)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 
@@ -18,7 +19,8 @@ async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_pa
 
     lines = out.splitlines()
     assert code == 0
-    assert [line[:8] for line in lines[:3]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
+    assert re.fullmatch(r"server: http://127\.0\.0\.1:\d+", lines[0]), "for another terminal"
+    assert [line[:8] for line in lines[1:4]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
     assert " events delivered: " in lines[-3]
     assert lines[-2] == "1 interruption, 1 recovered from"
     assert lines[-1].startswith("cache equals the server: ")
