@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces
 from aioinformer._runtime.tasks.event_loop import TimeSlice
+from aioinformer.errors import NotRunning
 
 __all__ = ["NamespaceFollower"]
 
@@ -53,6 +55,13 @@ class NamespaceFollower:
 
     async def run(self) -> NoReturn:
         """Follow until cancelled."""
+        # At the end of the factory, the informer of namespaces may end before this task.
+        with suppress(NotRunning):
+            await self._follow()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("the future is never done")
+
+    async def _follow(self) -> None:
         async with self._followed.informer.snapshot_and_events() as (snapshot, events):
             time_slice = TimeSlice()
             for namespace in snapshot.values():
@@ -62,9 +71,6 @@ class NamespaceFollower:
             async for event in events:
                 self._apply(event)
                 await time_slice.maybe_yield()
-        # The informer of namespaces has ended, and so the factory ends this task as well.
-        await asyncio.get_running_loop().create_future()
-        raise AssertionError("the future is never done")
 
     def _apply(self, event: Event) -> None:
         if isinstance(event, Deleted):

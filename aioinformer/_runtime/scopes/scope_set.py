@@ -73,6 +73,7 @@ class ScopeSet:
             update_synced: is called when the cache may be synced without another list.
         """
         self._name = name
+        self._resource = source.resource
         self._queue = queue
         self._indexer = indexer
         self._make_reflector = make_reflector
@@ -112,6 +113,7 @@ class ScopeSet:
                 f"the informer of {self._name} reads the namespace {namespace!r} already; "
                 "remove the namespace before you add it with another Scope"
             )
+        self._resource.path(namespace)  # raises the ValueError of the docstring
         queue = ScopeQueue(self._queue, namespace)
         reflector = self._make_reflector(namespace, scope, queue)
         if scope.optional:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Updated
-from aioinformer._core.cache.indexer import is_same_version
+from aioinformer._core.cache.indexer import is_same_content
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
@@ -300,13 +300,13 @@ class Histories(RuleBasedStateMachine):
         events = relist(self.cache, namespace, *objects)
         assert all(event.initial == first for event in events if isinstance(event, Added))
         held = self.model.get(namespace, {})
-        # A version that is cached already stays, whatever its content.
+        # An object that is cached in this version with equal content stays.
         self.model[namespace] = {obj.name: self.kept(held.get(obj.name), obj) for obj in objects}
         self.deliver(events)
 
     @staticmethod
     def kept(old: KubeObject | None, new: KubeObject) -> KubeObject:
-        return old if old is not None and is_same_version(old, new) else new
+        return old if old is not None and is_same_content(old, new) else new
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), kind=st.sampled_from(["Added", "Updated", "Deleted"]))
