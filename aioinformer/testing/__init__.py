@@ -5,6 +5,7 @@
     ApiServer        a Cluster behind HTTP on a loopback port, for everything that speaks HTTP
     Faults           what goes wrong with either: switches
     ManualClock      time that passes when a test says so
+    Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
 
@@ -20,6 +21,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from aioinformer.testing.access.access import Access as Access
+from aioinformer.testing.access.users import PolicyRule as PolicyRule
+from aioinformer.testing.access.users import User as User
 from aioinformer.testing.cluster.cluster import Cluster as Cluster
 from aioinformer.testing.cluster.features import Features as Features
 from aioinformer.testing.cluster.storage import Snapshot as Snapshot
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.server.server import ApiServer as ApiServer
 
 __all__ = [
+    "Access",
     "ApiServer",
     "Clock",
     "Cluster",
@@ -43,7 +48,9 @@ __all__ = [
     "Features",
     "LoopClock",
     "ManualClock",
+    "PolicyRule",
     "Snapshot",
+    "User",
 ]
 
 

@@ -38,13 +38,15 @@ from aioinformer.testing.faults.effects import (
 __all__ = ["Fault", "Faults", "RequestFilter", "RequestVerb", "WatchFilter"]
 
 RequestVerb: TypeAlias = Literal[
-    "any", "list", "watch", "get", "create", "update", "patch", "delete"
+    "any", "list", "watch", "get", "create", "update", "patch", "delete", "deletecollection"
 ]
 """The verb of a request. Documents that aren't objects (discovery, health) are ``get``."""
 
+FORBIDDEN = 403
 _DEFAULT_STATUSES = {
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "Unauthorized"),
+    403: ("Forbidden", "forbidden"),
     404: ("NotFound", "the server could not find the requested resource"),
     409: ("Conflict", "the server reported a conflict"),
     410: ("Expired", "The resourceVersion for the provided list is too old."),
@@ -215,6 +217,8 @@ class Faults:
     ) -> Fault:
         """Answer with an error.
 
+        A 403 without ``reason`` and ``message`` has the text of RBAC, as by ``forbid``.
+
         Args:
             code: the HTTP status.
             retry_after: seconds for ``Retry-After``; no such header by default.
@@ -224,6 +228,8 @@ class Faults:
         """
         if not 400 <= code <= 599:
             raise ValueError(f"code must be the status of an error, 400 to 599, not {code}")
+        if code == FORBIDDEN and not (reason or message or retry_after):
+            return self.forbid(**requests)
         return self._add(ErrorStatus(_make_status(code, retry_after, reason, message)), **requests)
 
     def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:
