@@ -12,7 +12,7 @@ The packages, from the top down; an import points downward only:
     __main__, _cli     the command line
     testing            an embedded Kubernetes API server, fault injection, simulation
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
-    controllers, leaderelection, lowlevel, metrics, selectors, tracing
+    conditions, controllers, leaderelection, lowlevel, metrics, selectors, tracing
                        public names that few programs need, one page for each topic
     _client            HTTP: credentials, discovery, requests
     _runtime           asyncio: reflector, pump, handlers, streams, factory, controllers
@@ -36,14 +36,13 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
-    "_runtime.informer.live_lister": "LiveLister",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",
     "_runtime.delivery.listener": "Statistics",
     "_runtime.reporting.health": "Health",
     "_runtime.reporting.error_hook": "Problem",
-    "_core.cache.lister": "Lister",
+    "_core.cache.lister": "Lister LiveLister",
     "_core.listwatch.backoff": "BackoffPolicy",
     "_core.listwatch.idle_timeout": "LivenessPolicy",
     # objects and events
@@ -70,6 +69,10 @@ _MODULES = {
 checkers, which do not run code; a test compares both."""
 
 _PAGES = {
+    "conditions": (
+        "Condition ConditionLike all_of any_of condition_true crd_established deleted exists"
+        " job_complete negate rollout_complete"
+    ),
     "controllers": (
         "ControllerHealth EventStatistics FailingKey FastSlow ItemExponential MaxOf Patch Priority"
         " Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket controller_reference"

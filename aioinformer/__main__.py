@@ -1,4 +1,4 @@
-"""The entry point of the command line: ``aioinformer demo``, ``watch``, ``health``, ``completion``.
+"""The entry point of the command line: ``demo``, ``serve``, ``watch``, ``health``, ``completion``.
 
 ``main`` parses the arguments and runs the command. A command is imported when the command runs, so
 that ``--help`` loads no HTTP library.
@@ -11,13 +11,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from aioinformer._cli.arguments import (
+from aioinformer._cli.arguments import help_text, parse_arguments
+from aioinformer._cli.options import (
     CommandOptions,
     CompletionCommandOptions,
     DemoCommandOptions,
     HealthCommandOptions,
-    help_text,
-    parse_arguments,
+    ServeCommandOptions,
 )
 
 __all__ = ["main"]
@@ -61,6 +61,13 @@ def _run(options: CommandOptions) -> int:
 
         return process.run_command(
             lambda terminal: run_demo(options, terminal), verbose=options.verbose
+        )
+    if isinstance(options, ServeCommandOptions):
+        from aioinformer._cli.serve.command import run_serve
+
+        serve = options
+        return process.run_command(
+            lambda terminal: run_serve(serve, terminal), verbose=options.verbose
         )
     if isinstance(options, HealthCommandOptions):
         from aioinformer._cli.health.command import run_health

@@ -109,6 +109,39 @@ async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> Non
     assert json.loads(server.cluster.list("configmaps"))["items"] == []
 
 
+async def test_07_reports_the_configmaps_that_no_pod_mentions(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    script, kubeconfig = EXAMPLES / "07_unused_configmaps.py", server.kubeconfig(tmp_path / "c")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "1"}
+    for name in ("mounted", "projected", "environment", "variable", "owned", "left-over"):
+        metadata = {"name": name, "ownerReferences": [owner] if name == "owned" else []}
+        server.cluster.create("configmaps", {"metadata": metadata, "data": {"size": "x" * 1000}})
+    container = {
+        "name": "app",
+        "envFrom": [{"configMapRef": {"name": "environment"}}, {"secretRef": {"name": "s"}}],
+        "env": [
+            {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "variable", "key": "a"}}},
+            {"name": "B", "value": "b"},
+        ],
+    }
+    projected = {"sources": [{"configMap": {"name": "projected"}}, {"secret": {"name": "s"}}]}
+    volumes = [
+        {"name": "a", "configMap": {"name": "mounted"}},
+        {"name": "b", "projected": projected},
+        {"name": "c", "emptyDir": {}},
+    ]
+    spec = {"containers": [container], "volumes": volumes}
+    server.cluster.create("pods", {"metadata": {"name": "uses"}, "spec": spec})
+
+    run = await run_to_completion(script, kubeconfig)
+
+    report, total = run.output.splitlines()
+    assert report.startswith("default/left-over, created 20")
+    assert total == "1 of 6 ConfigMaps are mentioned by no pod"
+    assert (run.status, run.stderr) == (0, "")
+
+
 async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
     runs = await asyncio.gather(
         *[run_to_completion(script, tmp_path / "none") for script in NUMBERED]

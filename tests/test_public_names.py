@@ -13,7 +13,15 @@ import pytest
 import aioinformer
 from tests.typing import public_names, star_import
 
-PAGES = ["controllers", "leaderelection", "lowlevel", "metrics", "selectors", "tracing"]
+PAGES = [
+    "conditions",
+    "controllers",
+    "leaderelection",
+    "lowlevel",
+    "metrics",
+    "selectors",
+    "tracing",
+]
 STUB = Path(aioinformer.__file__).with_suffix(".pyi")
 
 
@@ -23,7 +31,7 @@ def page_names(page: str) -> list[str]:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert len(set(public_names.__all__)) == 101
+    assert len(set(public_names.__all__)) == 112
     for name in public_names.__all__:
         assert getattr(aioinformer, name) is getattr(public_names, name)
 

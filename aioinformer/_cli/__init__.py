@@ -1,12 +1,15 @@
-"""The command line: ``aioinformer watch``, ``demo`` and ``health``.
+"""The command line: ``aioinformer demo``, ``serve``, ``watch`` and ``health``.
 
-arguments ──▶ watch | demo | health ──▶ terminal
+arguments ──▶ demo | serve | watch | health ──▶ terminal
 
-arguments         the parser, and the option groups of all commands
+arguments         the parser
+argument_types    the values of arguments
+options           the options of each command
 completion        completion of names from the cluster
-cluster_options   kubeconfig, context and namespace options
+cluster_options   the client, and the kubeconfig, context and namespace options
 terminal          output, styles, signals
 watch             ``aioinformer watch``: kubectl get --watch, from a cache
 demo              ``aioinformer demo``: an informer under load and faults
+serve             ``aioinformer serve``: an API server to try programs on
 health            ``aioinformer health``: checks of a cluster
 """

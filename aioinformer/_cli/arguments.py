@@ -1,8 +1,8 @@
 """The parser of the command line: ``argv`` in, one frozen options object per command out.
 
-The module has three parts: the options of each command, the texts of ``--help`` in lines of at most
-eighty columns, and the argparse parsers. No command is imported here, so that ``--help`` and errors
-in the arguments answer at once.
+The module has three parts: the texts of ``--help`` in lines of at most eighty columns, the
+functions that make the options objects, and the argparse parsers. No command is imported here, so
+that ``--help`` and errors in the arguments answer at once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,32 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
+from aioinformer._cli.argument_types import (
+    feature_values,
+    nonempty_text,
+    nonnegative_count,
+    nonnegative_seconds,
+    output_format,
+    port_number,
+    positive_count,
+    positive_seconds,
+    resource_argument,
+)
+from aioinformer._cli.options import (
+    DEFAULT_OBJECTS,
+    DEFAULT_PORT,
+    DEFAULT_RATE,
+    CommandOptions,
+    CompletionCommandOptions,
+    DemoCommandOptions,
+    HealthCommandOptions,
+    ServeCommandOptions,
+    Shell,
+    WatchCommandOptions,
+)
 from aioinformer._cli.terminal.output import Colour
 
 __all__ = [
@@ -23,92 +45,19 @@ __all__ = [
     "HEALTH_EXAMPLES",
     "HEALTH_HELP",
     "HELP_EPILOG",
-    "OUTPUT_FORMATS",
+    "SERVE_EXAMPLES",
+    "SERVE_HELP",
     "WATCH_EXAMPLES",
     "WATCH_HELP",
-    "CommandOptions",
-    "CompletionCommandOptions",
-    "DemoCommandOptions",
-    "HealthCommandOptions",
-    "Shell",
-    "WatchCommandOptions",
     "help_text",
     "parse_arguments",
 ]
 
 
-Shell: TypeAlias = Literal["bash", "zsh", "fish"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoCommandOptions:
-    """``aioinformer demo``."""
-
-    seconds: float
-    """The length of the demo; 0 for until it is interrupted."""
-    objects: int
-    """The approximate number of pods."""
-    seed: int
-    """The seed of the random changes."""
-    verbose: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterOptions:
-    """The cluster and the namespace of a command, and the form of its output."""
-
-    namespace: str = ""
-    """Empty for the namespace of the kubeconfig's context, else ``default``."""
-    everywhere: bool = False
-    """True for all namespaces."""
-    kubeconfig: Path | None = None
-    context: str | None = None
-    colour: Colour = "auto"
-    verbose: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchCommandOptions(ClusterOptions):
-    """``aioinformer watch``."""
-
-    resource: str
-    name: str = ""
-    """The name of one object to watch; empty for all objects."""
-    labels: str = ""
-    fields: str = ""
-    output: str = "table"
-    """``table``, ``wide``, ``json``, ``yaml``, ``name`` or ``fields=PATH,...``."""
-    events: bool = False
-    """True to show the Kubernetes Events of the watched objects as well."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthCommandOptions(ClusterOptions):
-    """``aioinformer health``."""
-
-    resources: tuple[str, ...] = ()
-    """The resources to check; empty for the default selection."""
-    timeout: float = 10.0
-    """Seconds for the requests, and again for the initial list of each resource."""
-    output: Literal["table", "json"] = "table"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionCommandOptions:
-    """``aioinformer completion``."""
-
-    shell: Shell
-    verbose: bool = False
-
-
-CommandOptions: TypeAlias = (
-    DemoCommandOptions | WatchCommandOptions | HealthCommandOptions | CompletionCommandOptions
-)
-
-
 HELP_EPILOG = """\
 start with:
   aioinformer demo            needs no cluster
+  aioinformer serve           runs an API server for your own programs to try
   aioinformer health          checks what you can list and watch in a cluster
   aioinformer watch pods -A   shows the pods of a cluster as they change
 
@@ -116,15 +65,29 @@ exit codes:
   0             done; health: every check has passed
   1             the server could not be reached; demo: the cache differs from
                 the server; health: a check has failed
-  2             wrong arguments, cluster, selector or resource
+  2             wrong arguments, cluster, selector or resource; serve: the port
+                is taken, or a manifest can't be created
   130, 143      interrupted (SIGINT), terminated (SIGTERM)
   141           the reader of the output has closed the pipe
 """
 
 DEMO_HELP = "show an informer at work against an API server in this process; needs no cluster"
+SERVE_HELP = "run an API server on a loopback port, with pods that change; needs no cluster"
 WATCH_HELP = "print the objects of a resource in a cluster, then each change"
 HEALTH_HELP = "check a cluster: credentials, latency, and the resources to list and watch"
 COMPLETION_HELP = "print the code with which a shell completes the arguments of this command"
+
+SERVE_EXAMPLES = """\
+examples:
+  aioinformer serve
+  aioinformer serve --port 0 --objects 5000 --rate 200
+  aioinformer serve --load manifests/ --kubeconfig ./kubeconfig
+  aioinformer serve --features minor=37,watch_list=false
+
+The server prints its kubeconfig. With it run kubectl, aioinformer watch, the
+examples or your program. Everything is in memory and ends with the server.
+There is no authentication; the server listens on 127.0.0.1 alone.
+"""
 
 WATCH_EXAMPLES = """\
 examples:
@@ -133,6 +96,7 @@ examples:
   aioinformer watch deploy -A -o wide
   aioinformer watch certificates.cert-manager.io
   aioinformer watch pods -o fields=metadata.name,NODE:spec.nodeName
+  aioinformer watch pods -A --server http://127.0.0.1:8001
   aioinformer watch pods -o fields="metadata.labels['app.kubernetes.io/name']"
   aioinformer watch cm -o json | jq -r '"\\(.type) \\(.object.metadata.name)"'
 
@@ -153,10 +117,6 @@ to complete in every new shell, add a line to the shell's start-up file:
   zsh   ~/.zshrc, below compinit    eval "$(aioinformer completion zsh)"
   fish  ~/.config/fish/config.fish  aioinformer completion fish | source
 """
-
-
-OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")
-"""The values of ``watch -o``; paths follow the last one."""
 
 
 def parse_arguments(
@@ -196,6 +156,22 @@ def _demo_options(parsed: argparse.Namespace) -> DemoCommandOptions:
     )
 
 
+def _serve_options(parsed: argparse.Namespace) -> ServeCommandOptions:
+    objects = parsed.objects
+    if objects is None:
+        objects = 0 if parsed.load else DEFAULT_OBJECTS
+    return ServeCommandOptions(
+        port=parsed.port,
+        objects=objects,
+        rate=parsed.rate,
+        seed=parsed.seed,
+        kubeconfig=parsed.kubeconfig,
+        load=tuple(parsed.load),
+        features=parsed.features,
+        verbose=parsed.verbose,
+    )
+
+
 def _watch_options(parsed: argparse.Namespace) -> WatchCommandOptions:
     resource, _, name = parsed.resource.partition("/")
     if name and parsed.name:
@@ -225,11 +201,14 @@ def _completion_options(parsed: argparse.Namespace) -> CompletionCommandOptions:
 
 
 def _cluster_options(parsed: argparse.Namespace) -> dict[str, Any]:
+    if parsed.server and (parsed.kubeconfig or parsed.context):
+        parsed.report_error("--server takes the place of --kubeconfig and --context")
     return {
         "namespace": parsed.namespace or "",
         "everywhere": parsed.all_namespaces,
         "kubeconfig": parsed.kubeconfig,
         "context": parsed.context,
+        "server": parsed.server,
         "colour": parsed.color,
         "verbose": parsed.verbose,
     }
@@ -237,6 +216,7 @@ def _cluster_options(parsed: argparse.Namespace) -> dict[str, Any]:
 
 _OPTION_BUILDERS: dict[str, Callable[[argparse.Namespace], CommandOptions]] = {
     "demo": _demo_options,
+    "serve": _serve_options,
     "watch": _watch_options,
     "health": _health_options,
     "completion": _completion_options,
@@ -259,6 +239,7 @@ def _build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary, examples, add in (
         ("demo", DEMO_HELP, "", _add_demo),
+        ("serve", SERVE_HELP, SERVE_EXAMPLES, _add_serve),
         ("watch", WATCH_HELP, WATCH_EXAMPLES, _add_watch),
         ("health", HEALTH_HELP, HEALTH_EXAMPLES, _add_health),
         ("completion", COMPLETION_HELP, COMPLETION_EXAMPLES, _add_completion),
@@ -285,14 +266,14 @@ def _add_verbose(parser: argparse.ArgumentParser, *, default: bool | str) -> Non
 def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.add_argument(
         "--seconds",
-        type=_nonnegative_seconds,
+        type=nonnegative_seconds,
         default=30.0,
         metavar="N",
         help="seconds to run; 0 for until interrupted (default: 30)",
     )
     demo.add_argument(
         "--objects",
-        type=_positive_count,
+        type=positive_count,
         default=400,
         metavar="N",
         help="approximate number of pods (default: 400)",
@@ -302,17 +283,63 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_serve(serve: argparse.ArgumentParser) -> None:
+    serve.add_argument(
+        "--port",
+        type=port_number,
+        default=DEFAULT_PORT,
+        metavar="N",
+        help=f"port on 127.0.0.1; 0 for a free one (default: {DEFAULT_PORT})",
+    )
+    serve.add_argument(
+        "--objects",
+        type=nonnegative_count,
+        metavar="N",
+        help=f"approximate number of pods that change (default: {DEFAULT_OBJECTS}; 0 with --load)",
+    )
+    serve.add_argument(
+        "--rate",
+        type=nonnegative_seconds,
+        default=DEFAULT_RATE,
+        metavar="R",
+        help=f"changes of these pods a second (default: {DEFAULT_RATE:g})",
+    )
+    serve.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the random changes (default: 0)"
+    )
+    serve.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="kubeconfig file to write (default: a temporary file)",
+    )
+    serve.add_argument(
+        "--load",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="YAML or JSON manifests to create, or a folder of them; can be repeated",
+    )
+    serve.add_argument(
+        "--features",
+        type=feature_values,
+        default=(),
+        metavar="NAME=VALUE,...",
+        help="the imitated server: minor=36, watch_list=true, sharding=false",
+    )
+
+
 def _add_watch(watch: argparse.ArgumentParser) -> None:
-    watch.set_defaults(report_error=watch.error)
     watch.add_argument(
         "resource",
-        type=_resource_argument,
+        type=resource_argument,
         metavar="RESOURCE",
         help="plural, singular, short name or kind, alone or with .group or .version.group",
     )
     watch.add_argument(
         "name",
-        type=_nonempty_text,
+        type=nonempty_text,
         nargs="?",
         metavar="NAME",
         help="one object, existing or not yet; RESOURCE/NAME is the same (default: all)",
@@ -326,7 +353,7 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
     watch.add_argument(
         "-o",
         "--output",
-        type=_output_format,
+        type=output_format,
         default="table",
         metavar="FORM",
         help="table (as kubectl get prints it), wide, json, yaml, name or fields=PATH,... "
@@ -349,7 +376,7 @@ def _add_health(health: argparse.ArgumentParser) -> None:
     )
     health.add_argument(
         "--timeout",
-        type=_positive_seconds,
+        type=positive_seconds,
         default=10.0,
         metavar="N",
         help="seconds for the requests, and for the initial list of each (default: 10)",
@@ -365,11 +392,12 @@ def _add_completion(completion: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(report_error=command.error)
     scope = command.add_mutually_exclusive_group()
     scope.add_argument(
         "-n",
         "--namespace",
-        type=_nonempty_text,
+        type=nonempty_text,
         metavar="NS",
         help="the namespace (default: the context's, else `default`)",
     )
@@ -382,9 +410,16 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--context",
-        type=_nonempty_text,
+        type=nonempty_text,
         metavar="C",
         help="a context of the kubeconfig (default: the current one)",
+    )
+    command.add_argument(
+        "-s",
+        "--server",
+        type=nonempty_text,
+        metavar="URL",
+        help="a server without credentials, such as that of aioinformer serve",
     )
     command.add_argument(
         "--color",
@@ -392,60 +427,6 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         default="auto",
         help="auto: in a terminal, unless $NO_COLOR is set (default: auto)",
     )
-
-
-# -- values of options -------------------------------------------------------------------------
-
-
-def _nonnegative_seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds, or 0, not {text}")
-    return seconds
-
-
-def _positive_seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be seconds, not {text}")
-    return seconds
-
-
-def _positive_count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return count
-
-
-def _nonempty_text(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
-def _resource_argument(text: str) -> str:
-    if "," in text:
-        raise argparse.ArgumentTypeError(
-            f"one resource at a time, as kubectl watches: not {text!r}; start one watch for each"
-        )
-    if text.startswith("/") or text.endswith("/") or text.count("/") > 1:
-        raise argparse.ArgumentTypeError(f"must be RESOURCE or RESOURCE/NAME, not {text!r}")
-    return _nonempty_text(text)
-
-
-def _output_format(text: str) -> str:
-    *words, fields = OUTPUT_FORMATS
-    if text not in words and not text.startswith(fields):
-        raise argparse.ArgumentTypeError(
-            f"must be {', '.join(words)} or {fields}PATH,..., not {text!r}"
-        )
-    return text
-
-
-# argparse builds the message "invalid number value: 'x'" from the name of the function.
-for _parse in (_nonnegative_seconds, _positive_seconds, _positive_count):
-    _parse.__name__ = "number"
 
 
 class _VersionAction(argparse.Action):

@@ -1,4 +1,4 @@
-"""Kubeconfig, context and namespace options: their defaults, and names to suggest.
+"""Server, kubeconfig, context and namespace options: the client, defaults, names to suggest.
 
 The namespace is chosen as kubectl chooses it. The functions for kubeconfig files serve shell
 completion and the report of ``aioinformer health``. They turn a credential into a word for its kind
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import yaml
 
 from aioinformer import ALL_NAMESPACES, Client
+from aioinformer._cli.options import ClusterOptions
 from aioinformer._core.objects.resources import find_built_in
-from aioinformer.errors import UsageError
+from aioinformer.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from aioinformer._client.kubeconfig.context import Context
@@ -26,6 +27,7 @@ __all__ = [
     "NamedContext",
     "check_namespace",
     "choose_namespace",
+    "connect",
     "credential_kind",
     "kubeconfig_paths",
     "read_contexts",
@@ -36,6 +38,20 @@ NAMESPACED_RESOURCE = find_built_in("pods")
 """Any namespaced resource; the rule for names of namespaces is the same for all."""
 DEFAULT_NAMESPACE = "default"
 """The namespace if neither the arguments nor the context name a namespace."""
+
+
+def connect(options: ClusterOptions) -> Client:
+    """Return the client of the cluster that the options name. The client is not entered yet.
+
+    Raises:
+        UsageError: no cluster is configured, or ``--server`` is not the URL of an HTTP server.
+    """
+    if options.server is None:
+        return Client.connect(kubeconfig=options.kubeconfig, context=options.context)
+    try:
+        return Client(options.server)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"--server: {error}") from error
 
 
 def choose_namespace(client: Client, asked: str, *, everywhere: bool) -> str:

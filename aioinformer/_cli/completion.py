@@ -14,8 +14,9 @@ import sys
 from collections.abc import Iterable
 
 from aioinformer import BUILT_IN
-from aioinformer._cli.arguments import OUTPUT_FORMATS, CompletionCommandOptions
+from aioinformer._cli.argument_types import OUTPUT_FORMATS
 from aioinformer._cli.cluster_options import kubeconfig_paths, read_contexts
+from aioinformer._cli.options import CompletionCommandOptions
 
 __all__ = ["complete", "run_completion", "suggest_values"]
 

@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from aioinformer import BackoffPolicy
-from aioinformer._cli.demo.pods import APPS, NODES
-from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer.testing import ApiServer, Cluster
+from aioinformer.testing.workload.apps import create_apps
+from aioinformer.testing.workload.pods import APPS
+from aioinformer.testing.workload.workload import PodWorkload
+from aioinformer.testing.workload.write_rate import WriteRate
 
 __all__ = ["SHORT_BACKOFF", "Embedded", "embedded"]
 
@@ -49,7 +51,7 @@ class Embedded:
 
     async def fill(self) -> None:
         """Create the initial objects."""
-        _create_resources(self.server.cluster, self._objects)
+        create_apps(self.server.cluster, self._objects)
         populated = False
         while not populated:
             populated = self._workload.populate(BATCH)
@@ -59,13 +61,10 @@ class Embedded:
     async def live(self) -> None:
         """Write until cancelled."""
         clock = asyncio.get_running_loop().time
-        start, written, updated = clock(), 0, clock()
+        writes, updated = WriteRate(self._workload, self._rate, clock()), clock()
         while True:
             await asyncio.sleep(TICK)
-            due = int((clock() - start) * self._rate)
-            for _ in range(min(due - written, BATCH)):
-                self._workload.step()
-            written = due
+            writes.make_due(clock())
             if clock() - updated >= STATUS_INTERVAL:
                 self._update_deployments()
                 updated = clock()
@@ -118,25 +117,3 @@ async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-
-
-def _create_resources(cluster: Cluster, objects: int) -> None:
-    """Create nodes, deployments and services for about ``objects`` pods."""
-    weights = sum(app.weight for app in APPS)
-    for name in NODES:
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        info = {"kubeletVersion": "v1.36.1", "osImage": "Debian GNU/Linux 12 (bookworm)"}
-        labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"z{name[-1]}"}
-        status = {"conditions": [ready], "nodeInfo": info}
-        cluster.create("nodes", {"metadata": {"name": name, "labels": labels}, "status": status})
-    for number, app in enumerate(APPS):
-        labels = {"app.kubernetes.io/name": app.name, "app.kubernetes.io/part-of": app.namespace}
-        metadata = {"name": app.name, "namespace": app.namespace, "labels": labels}
-        spec: dict[str, Any] = {
-            "replicas": objects * app.weight // weights,
-            "selector": {"matchLabels": labels},
-        }
-        cluster.create("deployments", {"metadata": metadata, "spec": spec})
-        ports = [{"name": "http", "port": app.port, "protocol": "TCP"}]
-        spec = {"type": "ClusterIP", "clusterIP": f"10.96.12.{number + 10}", "ports": ports}
-        cluster.create("services", {"metadata": metadata, "spec": spec | {"selector": labels}})

@@ -23,6 +23,7 @@ from tests.apiserver.admin import (
     wait_until,
 )
 from tests.apiserver.build import BuildFailed, BuildUnavailable, build
+from tests.processes import send_signal, start_process
 
 __all__ = [
     "AGGREGATED",
@@ -89,7 +90,7 @@ class ApiServerProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is None:
             raise RuntimeError("the server is not running")
-        self._process.send_signal(number)
+        send_signal(self._process, number)
 
     async def restart(self) -> None:
         """Kill the server if it runs, and start it with the same data on the same port."""
@@ -101,8 +102,7 @@ class ApiServerProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
+        send_signal(process, signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
                 await process.wait()
@@ -122,7 +122,7 @@ class ApiServerProcess:
         port = self.url.rpartition(":")[2] or "0"
         options = ("--port", port, "--kubeconfig", str(self.kubeconfig), "--exit-with-stdin")
         with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = await start_process(
                 *self._command, *options, stdin=PIPE, stdout=PIPE, stderr=log
             )
         assert self._process.stdout is not None
@@ -138,8 +138,6 @@ class ApiServerProcess:
 
 
 async def _reap(process: Process) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+    send_signal(process, signal.SIGKILL)
     # Unlike wait(), this reads the pipes to their ends, after which asyncio closes the transports.
     await process.communicate()

@@ -43,7 +43,7 @@ async def test_it_prints_what_another_client_does_within_a_second(
         await admin.delete("first")
         async with asyncio.timeout(1):
             third = await run.read_line()
-        run.process.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGINT)
         code, out, err = await run.wait()
 
     assert header.split()[:2] == ["EVENT", "NAME"]

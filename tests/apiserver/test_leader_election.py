@@ -23,6 +23,7 @@ from tests.apiserver.elector_process import (
     make_elector,
 )
 from tests.apiserver.server_process import ApiServerProcess
+from tests.processes import send_signal, start_process
 
 pytestmark = pytest.mark.apiserver
 
@@ -35,14 +36,11 @@ SLACK = 1.0
 async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
     """Run a candidate in a process of its own, which is killed at the end."""
     arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdout=PIPE, cwd=ROOT
-    )
+    process = await start_process(sys.executable, *arguments, stdout=PIPE, cwd=ROOT)
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.kill()
+        send_signal(process, signal.SIGKILL)
         await process.communicate()
 
 
@@ -92,7 +90,7 @@ async def test_who_is_killed_is_followed_within_the_lease_time(
         following = asyncio.create_task(for_ever(follower))
         await asyncio.sleep(2 * RETRY_PERIOD * 2.2)  # it has seen who leads
         assert follower.leader == "a"
-        process.kill()
+        send_signal(process, signal.SIGKILL)
         killed = time.monotonic()
         async with asyncio.timeout(LEASE_DURATION + 2.2 * RETRY_PERIOD + SLACK):
             while not follower.is_leader:  # noqa: ASYNC110 - it is seen from outside only
@@ -115,11 +113,11 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
         for _ in range(3):
             await line(process, "step")
         await asyncio.sleep(0.01)  # while it waits: a step that has begun is not undone
-        process.send_signal(signal.SIGSTOP)
+        send_signal(process, signal.SIGSTOP)
         async with make_elector(client, "b").leading() as fencing:
             assert fencing == Fencing(1, "b")
             woken = time.monotonic()
-            process.send_signal(signal.SIGCONT)
+            send_signal(process, signal.SIGCONT)
             steps = list[float]()
             assert process.stdout is not None
             while (words := (await process.stdout.readline()).decode().split())[0] == "step":

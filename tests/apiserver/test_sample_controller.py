@@ -19,6 +19,7 @@ from examples.sample_controller.kinds import LEASES
 from tests.apiserver.built_in_crds import install_events, install_leases
 from tests.apiserver.server_process import ApiServerProcess, install_crd
 from tests.examples.sample_controller import Foos, check_sample_controller, eventually
+from tests.processes import send_signal, start_process
 
 pytestmark = pytest.mark.apiserver
 
@@ -35,7 +36,7 @@ SLACK = 2.0
 async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
     """Run the program in a process of its own, which is killed at the end."""
     times = ("--lease-duration", LEASE, "--renew-deadline", 2.0, "--retry-period", RETRY)
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         sys.executable,
         *("-m", "examples.sample_controller"),
         *("--kubeconfig", str(server.kubeconfig), "--identity", identity),
@@ -46,8 +47,7 @@ async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Pro
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.kill()
+        send_signal(process, signal.SIGKILL)
         await process.communicate()
 
 
@@ -84,7 +84,7 @@ async def test_two_replicas_keep_workloads_and_one_survives_the_other(
         async with replica(api_server, "b") as second:
             await check_sample_controller(foos)
 
-            first.send_signal(signal.SIGKILL)
+            send_signal(first, signal.SIGKILL)
             killed = time.monotonic()
             await foos.scale("example", 5)
             await leads(second)
@@ -94,7 +94,7 @@ async def test_two_replicas_keep_workloads_and_one_survives_the_other(
             await foos.workloads.delete("web")
             await eventually(lambda: foos.workload("web"))
 
-            second.send_signal(signal.SIGTERM)
+            send_signal(second, signal.SIGTERM)
             async with asyncio.timeout(10):
                 assert await second.wait() == 0
             lease = await client.api(LEASES).get("default/sample-controller")

@@ -20,6 +20,7 @@ from aioinformer import (
     ObjectKey,
     Resource,
     SharedInformer,
+    SharedInformerFactory,
     WatchRequest,
 )
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -261,3 +262,27 @@ async def test_a_server_that_stands_still_is_noticed_by_its_silence(
         await wait_until(lambda: states(widgets.lister) == truth, timeout=15)
         assert sent(noted) == ["stream", "probe", "watch"]
         assert len(widgets.lister) == 3
+
+
+@pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
+async def test_metadata_is_read_either_way(
+    api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
+) -> None:
+    await create(admin, 20)
+    async with (
+        Client.connect(kubeconfig=api_server.kubeconfig) as client,
+        SharedInformerFactory(client, namespace="web", watch_list=watch_list) as informers,
+    ):
+        widgets = informers.informer(WIDGETS, metadata_only=True)
+        await informers.wait_synced(30)
+        assert widgets.health.strategy == ("watchlist" if watch_list else "list")
+        await admin.merge_patch("w-0007", {"metadata": {"labels": {"app": "x"}}}, namespace="web")
+        await admin.create(widget("w-new"), "web")
+        await admin.delete("w-0008", namespace="web")
+        truth = await served(admin)
+        await wait_until(lambda: states(widgets.lister) == truth)
+        for obj in widgets.lister.list():
+            assert obj.raw.startswith(b'{"metadata":{')
+            assert set(obj) == {"apiVersion", "kind", "metadata"}
+            assert obj["kind"] == "Widget"
+        assert await widgets.verify(contents=True)

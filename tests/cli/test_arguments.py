@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer._cli.arguments import (
+from aioinformer._cli.arguments import help_text, parse_arguments
+from aioinformer._cli.options import (
     CompletionCommandOptions,
     DemoCommandOptions,
     HealthCommandOptions,
+    ServeCommandOptions,
     WatchCommandOptions,
-    help_text,
-    parse_arguments,
 )
 
 
@@ -56,6 +56,25 @@ def test_a_watch_takes_every_option() -> None:
     )
 
 
+def test_a_server_takes_the_place_of_a_kubeconfig() -> None:
+    argv = ["watch", "pods", "-s", "http://127.0.0.1:8001"]
+    assert parse_arguments(argv) == WatchCommandOptions(
+        resource="pods", server="http://127.0.0.1:8001"
+    )
+
+
+def test_a_server_to_try_has_a_hundred_pods_or_the_loaded_objects() -> None:
+    assert parse_arguments(["serve"]) == ServeCommandOptions(port=8001, objects=100, rate=10)
+    argv = "serve --load a.yaml --load b --port 0 --kubeconfig k --features minor=37,sharding=true"
+    assert parse_arguments(argv.split()) == ServeCommandOptions(
+        port=0,
+        objects=0,
+        kubeconfig=Path("k"),
+        load=(Path("a.yaml"), Path("b")),
+        features=(("minor", 37), ("sharding", True)),
+    )
+
+
 @pytest.mark.parametrize("argv", ["watch pod web-0", "watch pod/web-0"])
 def test_a_watch_may_be_of_one_object(argv: str) -> None:
     assert parse_arguments(argv.split()) == WatchCommandOptions(resource="pod", name="web-0")
@@ -90,6 +109,16 @@ def test_verbose_may_stand_before_the_command() -> None:
         ("demo --seconds nan", "argument --seconds: must be seconds, or 0, not nan"),
         ("demo --objects 0", "argument --objects: must be at least 1, not 0"),
         ("demo --objects x", "argument --objects: invalid number value: 'x'"),
+        ("serve --port 65536", "argument --port: must be from 0 to 65535, not 65536"),
+        ("serve --objects -1", "argument --objects: must be 0 or more, not -1"),
+        (
+            "serve --features minor",
+            "argument --features: must be NAME=true, NAME=false or NAME=NUMBER, not 'minor'",
+        ),
+        (
+            "watch pods -s http://a --context b",
+            "--server takes the place of --kubeconfig and --context",
+        ),
         ("dance", "invalid choice: 'dance'"),
     ],
 )
@@ -142,7 +171,7 @@ def test_completion_takes_a_shell() -> None:
     assert options.shell == "zsh"
 
 
-@pytest.mark.parametrize("command", ["watch", "health", "completion"])
+@pytest.mark.parametrize("command", ["serve", "watch", "health", "completion"])
 def test_the_help_of_a_command_shows_how_it_is_used(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

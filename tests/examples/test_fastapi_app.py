@@ -27,6 +27,7 @@ from tests.examples.fastapi_service import (
     running_service,
     stalled_client,
 )
+from tests.processes import send_signal, start_process
 from tests.promises.conftest import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -320,7 +321,7 @@ async def test_the_server_ends_at_once_though_pages_listen(tmp_path: Path) -> No
 async def test_one_command_serves_an_embedded_cluster_until_it_is_interrupted() -> None:
     command = (sys.executable, "-m", "examples.fastapi_app", "--port", "0", "--objects", "20")
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *command, "--embedded", cwd=ROOT, env=environment, stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None
@@ -334,14 +335,13 @@ async def test_one_command_serves_an_embedded_cluster_until_it_is_interrupted() 
                 http.stream("GET", "/events") as news,
             ):
                 assert news.status_code == 200
-                process.send_signal(signal.SIGINT)
+                send_signal(process, signal.SIGINT)
                 async for _ in news.aiter_bytes():
                     pass  # until the server ends the stream
             said = await process.stderr.read()
             assert await process.wait() == 0
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        send_signal(process, signal.SIGKILL)
+        await process.wait()
     assert b"Traceback" not in said
     assert b"exceeded" not in said, "it waits for no page"

@@ -160,6 +160,7 @@ class InformerHarness:
         indexers: dict[str, IndexFunction] | None = None,
         liveness: LivenessPolicy | None = None,
         fail_fast: tuple[type[FetchError], ...] = (),
+        watch_list: bool = True,
     ) -> None:
         self.recorder = RecordingListerWatcher(source)
         self.problems: list[tuple[float, Problem]] = []
@@ -168,6 +169,7 @@ class InformerHarness:
             indexers=indexers,
             liveness=liveness,
             fail_fast=fail_fast,
+            watch_list=watch_list,
             on_error=lambda problem: self.problems.append((loop_time(), problem)),
         )
 

@@ -95,7 +95,9 @@ LATER_LIST = Start((STATE, reply(LONG, error_event(500, "InternalError"))), prob
 PAGE = Start((listed(list_response(body("a", 3), token="t")),), cached=())
 FIRST_STREAM = Start((), watch_lists=True, cached=())
 LATER_STREAM = Start(
-    (reply(*STREAMED, LONG, error_event(500, "InternalError")),), watch_lists=True, problems=1
+    (reply(*STREAMED, *(70.0, bookmark(10)) * 3, error_event(500, "InternalError")),),
+    watch_lists=True,
+    problems=1,
 )
 WATCH = Start((STATE,))
 AFTER_MARK = Start((), watch_lists=True)
@@ -189,8 +191,8 @@ ROWS: dict[str, Row] = {
         ONE_STEP,
     ),
     # -- a later list, which follows a failure already
-    "relist, 410: waits, since it is the second failure": Row(
-        LATER_LIST, GONE, "expired", Expired, "list newest", TWO_STEPS
+    "relist, 410: at once, once in an outage": Row(
+        LATER_LIST, GONE, "expired", Expired, "list newest", AT_ONCE
     ),
     "relist, 403": Row(
         LATER_LIST,
@@ -322,10 +324,10 @@ ROWS: dict[str, Row] = {
         "expired",
         Expired,
         "stream newest",
-        TWO_STEPS,
+        AT_ONCE,
     ),
     "WatchList, too large": Row(
-        LATER_STREAM, TOO_LARGE, "version_too_large", ServerFailure, "stream newest", TWO_STEPS
+        LATER_STREAM, TOO_LARGE, "version_too_large", ServerFailure, "stream newest", AT_ONCE
     ),
     "WatchList, broken off: what came is discarded": Row(
         LATER_STREAM,
@@ -371,8 +373,8 @@ ROWS: dict[str, Row] = {
         AT_ONCE,
     ),
     # -- a watch, before its head
-    "watch, refused: no relist": Row(
-        WATCH, REFUSED, "unreachable", ConnectionFailed, "watch 10", ONE_STEP
+    "watch, refused: no relist, but a check of the version": Row(
+        WATCH, REFUSED, "unreachable", ConnectionFailed, "probe", ONE_STEP
     ),
     "watch, 429: no relist": Row(WATCH, BUSY, "throttled", TooManyRequests, "watch 10", ONE_STEP),
     "watch, 503 with Retry-After: no relist": Row(

@@ -99,7 +99,7 @@ def test_failures_of_different_kinds_share_their_waits() -> None:
     async def story() -> list[float]:
         kinds = in_sequence(
             error_response(403, "Forbidden"),
-            ErrorResponse(ConnectionFailed("refused")),
+            error_response(500, "InternalError"),
             reply(b"<html>"),
             STATE,
             reply(error=LOST),
@@ -225,8 +225,8 @@ def test_a_watch_that_ends_in_time_goes_on_at_once_and_is_no_failure() -> None:
         scene = InformerHarness(
             FunctionListerWatcher(
                 in_sequence(
-                    reply(added("a", 3), initial_events_end(10), 300.0),
-                    reply(modified("a", 20), 300.0),
+                    reply(added("a", 3), initial_events_end(10), *(60.0, bookmark(10)) * 5),
+                    reply(modified("a", 20), *(60.0, bookmark(20)) * 5),
                 )
             )
         )
@@ -301,11 +301,15 @@ def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_o
 
 @asynccontextmanager
 async def of_cluster(
-    cluster: Cluster, faults: Faults, *, liveness: LivenessPolicy | None = None
+    cluster: Cluster,
+    faults: Faults,
+    *,
+    liveness: LivenessPolicy | None = None,
+    watch_list: bool = True,
 ) -> AsyncGenerator[InformerHarness]:
     """Run an informer of a cluster until it is synced."""
     source = ClusterSource(cluster, faults)
-    scene = InformerHarness(source.lister_watcher(PODS), liveness=liveness)
+    scene = InformerHarness(source.lister_watcher(PODS), liveness=liveness, watch_list=watch_list)
     async with scene.running():
         await scene.informer.wait_synced(30)
         yield scene
@@ -342,17 +346,35 @@ def test_9_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int)
     run_simulated(story)
 
 
+def test_9_a_peer_that_falls_silent_right_after_the_end_mark_is_replaced_within_80_seconds() -> (
+    None
+):
+    """The first periodic bookmark comes after a minute, and the connection may die before."""
+
+    async def story() -> None:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with of_cluster(cluster, faults) as scene:
+            await asyncio.sleep(5.0)
+            fault = faults.stall(after=0, verb="watch", times=1)
+            went = loop_time()
+            label_pod(cluster, "a", "unheard")
+            await wait_until(lambda: fault.hits == 1)
+            await wait_until(lambda: scene.cached_versions["a"] == str(cluster.resource_version))
+            assert loop_time() - went <= 80.0
+            assert [each.cause for _, each in scene.problems] == ["idle_timeout"]
+
+    run_simulated(story)
+
+
 def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     async def story() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         faults.drop_bookmarks()
-        async with of_cluster(cluster, faults) as scene:
+        async with of_cluster(cluster, faults, watch_list=False) as scene:
             await lived(cluster, 4)
             await asyncio.sleep(1_200.0)
             assert scene.problems == []
-            assert all(
-                request.split()[0] in ("stream", "watch") for request in scene.request_summaries
-            )
+            assert {request.split()[0] for request in scene.request_summaries[1:]} == {"watch"}
 
     run_simulated(story)
 

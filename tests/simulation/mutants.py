@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count, islice
-from random import Random
 from typing import Any
 
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
@@ -23,11 +22,9 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import ReflectorStatus
-from aioinformer.errors import ServerRewound
-from aioinformer.testing import Cluster
+from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
-from tests.simulation.network import Connection, Network
 from tests.simulation.plan import InformerSpec
 from tests.simulation.probes import (
     ObservedInformer,
@@ -37,38 +34,29 @@ from tests.simulation.probes import (
 )
 from tests.simulation.records import History
 
-# -- the network -------------------------------------------------------------------------------
+# -- the server --------------------------------------------------------------------------------
 
 
-class DropsAnEvent(Network):
-    """Drops every fortieth event."""
-
-    _sent = 0
-
-    def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        kept: list[bytes] = []
-        for line in super().lines(connection, lines):
-            self._sent += 1
-            if self._sent % 40 or b"BOOKMARK" in line:
-                kept.append(line)
-        return kept
+def dropping_events(_: str) -> RewriteLine:
+    """Return a function that drops every fortieth event."""
+    numbers = count(1)
+    return lambda line: [] if b"BOOKMARK" not in line and next(numbers) % 40 == 0 else [line]
 
 
-class RepeatsAnEvent(Network):
-    """Sends an old modification again, after newer ones."""
+def repeating_events(_: str) -> RewriteLine:
+    """Return a function that sends an old modification again, after newer ones."""
+    sent: list[bytes] = []
 
-    def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
-        super().__init__(cluster, history, chance)
-        self._sent: dict[str, list[bytes]] = {}
+    def rewrite(line: bytes) -> list[bytes]:
+        if b'"MODIFIED"' in line:
+            sent.append(line)
+        if len(sent) < 30:
+            return [line]
+        again = sent[0]
+        sent.clear()
+        return [line, again]
 
-    def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        sent = self._sent.setdefault(connection.request.informer, [])
-        sent += [line for line in lines if b"MODIFIED" in line]
-        if lines and len(sent) >= 30:
-            again, *_ = sent
-            sent.clear()
-            return [*super().lines(connection, lines), again]
-        return super().lines(connection, lines)
+    return rewrite
 
 
 # -- mailboxes ---------------------------------------------------------------------------------
@@ -357,27 +345,32 @@ def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]
     return WithReflector
 
 
-class ComparesByVersion(ObservedReflector):
-    """Takes equal versions for equal objects after a rewind of the server."""
+class ComparesByVersion(ObservedInformer):
+    """Takes equal versions for equal objects."""
 
-    @property
-    def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
-        return self._find_cached
+    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
+        return ObservedReflector(
+            source,
+            self._queue,
+            state,
+            known=self._find_same_version,
+            reports=self._reporter,
+            keep=self._converter,
+        )
 
-    def _publish_state(self, objects: Sequence[KubeObject]) -> None:
-        if self._state.version_went_back:
-            self._queue.replace(objects, self._state.resource_version)
-            said = ServerRewound(str(self._source.resource), self._state.resource_version)
-            self.reports.server_rewound(said)
-        else:
-            super()._publish_state(objects)
+    def _find_same_version(self, obj: KubeObject) -> KubeObject:
+        cached = self._indexer.state.objects.get(obj.key)
+        same = cached is not None and (cached.uid, cached.resource_version) == (
+            *(obj.uid, obj.resource_version),
+        )
+        return cached if cached is not None and same else obj
 
 
 class SkipsTransformOfLists(ObservedReflector):
     """Transforms the events of watches alone."""
 
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
-        return lambda objects: page.extend(map(self._deduplicate, objects))
+        return lambda objects: page.extend(map(self._find_cached, objects))
 
 
 class WithWatchDecoder(ObservedReflector):
@@ -386,7 +379,7 @@ class WithWatchDecoder(ObservedReflector):
     decoder: type[WatchDecoder] = WatchDecoder
 
     def make_initial_list(self, request: WatchRequest) -> InitialList | None:
-        return InitialList(self._deduplicate) if request.initial else None
+        return InitialList(self._find_cached) if request.initial else None
 
     def _make_watch_decoder(self, request: WatchRequest) -> WatchDecoder:
         initial = self.make_initial_list(request)
@@ -401,7 +394,7 @@ class KeepsPartialInitialList(WithWatchDecoder):
     def make_initial_list(self, request: WatchRequest) -> InitialList | None:
         if self._state.phase is not Phase.WATCHLIST:
             return None
-        self._partial = self._partial or InitialList(self._deduplicate)
+        self._partial = self._partial or InitialList(self._find_cached)
         return self._partial
 
 

@@ -5,10 +5,10 @@ workload ──▶ ApiServer ──▶ informer ──▶ counters ──▶ das
              faults
 
 command      the command
-workload     changes at a given rate
-pods         the pods that change
 faults       interruptions of the server, on a schedule
 counters     counts of events and delays
 dashboard    the display
 comparison   the cache beside the server, at the end
+
+The workload is that of ``aioinformer.testing.workload``.
 """

@@ -22,7 +22,6 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from aioinformer._cli.arguments import DemoCommandOptions
 from aioinformer._cli.demo.comparison import CacheComparison, compare_cache
 from aioinformer._cli.demo.counters import EventCounter, EventRate, RecentEvents
 from aioinformer._cli.demo.dashboard import (
@@ -33,10 +32,12 @@ from aioinformer._cli.demo.dashboard import (
     format_line,
 )
 from aioinformer._cli.demo.faults import DemoFaults
-from aioinformer._cli.demo.workload import PodWorkload
+from aioinformer._cli.options import DemoCommandOptions
 from aioinformer._cli.terminal.process import Terminal
 from aioinformer._cli.terminal.screen import Screen
 from aioinformer.testing import ApiServer, Cluster
+from aioinformer.testing.workload.workload import PodWorkload
+from aioinformer.testing.workload.write_rate import WriteRate
 
 __all__ = ["run_demo"]
 
@@ -119,7 +120,6 @@ class DemoRun:
         self._clock = asyncio.get_running_loop().time
         self._start = self._clock()
         self._rate = EventRate(0.0, 0)
-        self._writes = 0
         self._messages: list[str] = []
         """Messages that came while a ``Screen`` owned the terminal, and are not shown yet."""
 
@@ -154,6 +154,8 @@ class DemoRun:
         self._start = self._clock()
         self._rate = EventRate(0.0, self.counter.total)
         output, messages = self._terminal.output, self._terminal.messages
+        if not output.is_terminal:  # on a terminal, the display names the server
+            await output.write(f"server: {self._server.url}\n")
         try:
             with ExitStack() as stack:
                 screen = stack.enter_context(Screen(output)) if output.is_terminal else None
@@ -166,8 +168,9 @@ class DemoRun:
 
     async def _run_rounds(self, screen: Screen | None) -> None:
         due, end = 0.0, self._options.seconds or float("inf")
+        writes = WriteRate(self._workload, WRITES_PER_SECOND, self._now)
         while (now := self._now) < end:
-            self._make_due_writes(now)
+            writes.make_due(now)
             await self._faults.step(now, self._pods.health)
             self._rate.sample(now, self.counter.total)
             if now >= due:
@@ -175,15 +178,6 @@ class DemoRun:
                 due += FRAME_SECONDS if screen is not None else LINE_SECONDS
             await asyncio.sleep(TICK_SECONDS)
         await self._draw(screen)
-
-    def _make_due_writes(self, now: float) -> None:
-        """Make the writes that are due now, but at most as many as four ticks need."""
-        due = min(
-            int(now * WRITES_PER_SECOND) - self._writes, int(WRITES_PER_SECOND * TICK_SECONDS * 4)
-        )
-        for _ in range(due):
-            self._workload.step()
-        self._writes = int(now * WRITES_PER_SECOND)
 
     async def _draw(self, screen: Screen | None) -> None:
         output, snapshot = self._terminal.output, self._take_snapshot()

@@ -14,11 +14,10 @@ from typing import Any
 
 import msgspec
 
-from aioinformer import Client
-from aioinformer._cli.arguments import HealthCommandOptions
 from aioinformer._cli.cluster_options import (
     check_namespace,
     choose_namespace,
+    connect,
     credential_kind,
     kubeconfig_paths,
 )
@@ -28,6 +27,7 @@ from aioinformer._cli.health.checks import (
     check_resource,
     check_server,
 )
+from aioinformer._cli.options import HealthCommandOptions
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.terminal.style import (
     Line,
@@ -59,7 +59,7 @@ async def run_health(options: HealthCommandOptions, terminal: Terminal) -> int:
     """
     check_namespace(options.namespace, "--namespace")
     resource_reports: list[ResourceReport] = []
-    async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
+    async with connect(options) as client:
         namespace = choose_namespace(client, options.namespace, everywhere=options.everywhere)
         report = ServerReport(
             url=client.server,
@@ -91,6 +91,8 @@ def _describe_credentials(options: HealthCommandOptions) -> str:
     """Describe the credentials in use. Call this in a thread, since it reads the kubeconfig."""
     from aioinformer._client.kubeconfig.files import KubeconfigFiles
 
+    if options.server is not None:
+        return "none (anonymous)"
     paths = kubeconfig_paths(options.kubeconfig, os.environ)
     if not paths:
         return "token of the pod's service account"

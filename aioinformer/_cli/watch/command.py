@@ -23,8 +23,8 @@ from aioinformer import (
     SharedInformerFactory,
     merge,
 )
-from aioinformer._cli.arguments import WatchCommandOptions
-from aioinformer._cli.cluster_options import check_namespace, choose_namespace
+from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
+from aioinformer._cli.options import WatchCommandOptions
 from aioinformer._cli.terminal.messages import Messages
 from aioinformer._cli.terminal.process import EXIT_USAGE, Terminal
 from aioinformer._cli.watch.formats import OutputFormat, create_format
@@ -57,7 +57,7 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
     check_namespace(options.namespace, "--namespace")
     # Reject a wrong --output before any request is sent.
     create_format(options.output, columns=lambda: (), namespaces=False, colour=False)
-    async with Client.connect(kubeconfig=options.kubeconfig, context=options.context) as client:
+    async with connect(options) as client:
         namespace = choose_namespace(client, options.namespace, everywhere=options.everywhere)
         resource = await client.resource(options.resource)
         tables = TableSource(client)

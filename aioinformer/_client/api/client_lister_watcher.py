@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from aioinformer._client.api.request_scheduler import ReflectorLane
+from aioinformer._client.http.request import JSON
 from aioinformer._client.http.transport import ApiRequest, ResponseStream
+from aioinformer._core.codec.metadata_form import METADATA_ACCEPT, METADATA_LIST_ACCEPT
 from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
@@ -46,6 +48,8 @@ class ClientListerWatcher:
     """The place where requests wait for their turn among those of the client's other informers."""
     watch_lists: bool = True
     """True if WatchLists may be requested. A server that has none answers with an error."""
+    metadata_only: bool = False
+    """True to ask for ``PartialObjectMetadata`` instead of whole objects."""
 
     @property
     def path(self) -> str:
@@ -60,7 +64,8 @@ class ClientListerWatcher:
             FetchError: any response but 200, or none (phase ``list``).
             NotRunning: the client is not open.
         """
-        call = ApiRequest("list", self.path, {**request.query(), **self.selectors})
+        accept = METADATA_LIST_ACCEPT if self.metadata_only else JSON
+        call = ApiRequest("list", self.path, {**request.query(), **self.selectors}, accept)
         async with self.lane.acquire(request), self.client.request(call) as body:
             self.lane.record_response()
             yield body
@@ -76,7 +81,8 @@ class ClientListerWatcher:
             NotRunning: the client is not open.
         """
         query = {**request.query(), **self.selectors}
-        call = ApiRequest("watch", self.path, query, watch_timeout=request.timeout)
+        accept = METADATA_ACCEPT if self.metadata_only else JSON
+        call = ApiRequest("watch", self.path, query, accept, watch_timeout=request.timeout)
         async with self.lane.acquire(request), self.client.request(call) as body:
             self.lane.record_response()
             yield body
@@ -84,6 +90,10 @@ class ClientListerWatcher:
     def release_list_slot(self) -> None:
         """Let another informer begin: the initial list of the open WatchList is complete."""
         self.lane.release_list_slot()
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the server answers any informer of the client, or ``timeout`` seconds."""
+        return await self.lane.wait_for_answer(timeout)
 
     async def discover(self) -> Resource | None:
         """Return the resource as the server serves it now. See ``Client.served``.
@@ -98,6 +108,10 @@ class ClientListerWatcher:
     def with_resource(self, resource: Resource) -> ClientListerWatcher:
         """Return a copy for another API version of the resource."""
         return replace(self, resource=resource)
+
+    def with_metadata_only(self) -> ClientListerWatcher:
+        """Return a copy that asks for ``PartialObjectMetadata``."""
+        return replace(self, metadata_only=True)
 
     def __repr__(self) -> str:
         scope = f" in {self.namespace}" if self.namespace else ""

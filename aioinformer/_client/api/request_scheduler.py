@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 
 from aioinformer._core.listwatch.rate_limit import Limits, ServerLimiter
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
-from aioinformer.errors import FetchError
+from aioinformer.errors import FetchError, ServerError
 
 __all__ = ["ReflectorLane", "RequestScheduler"]
 
@@ -49,6 +49,8 @@ class RequestScheduler:
         """The number of initial lists that are being read."""
         self._list_slots = asyncio.Semaphore(self.limits.lists)
         self._token_lock = asyncio.Lock()
+        self._answer = asyncio.Event()
+        """Set at the next answer of the server, and then replaced."""
 
     def create_lane(self) -> ReflectorLane:
         """Return the lane of one reflector, whose requests follow each other."""
@@ -103,8 +105,36 @@ class RequestScheduler:
         troubled = self.limiter.failing or self.limiter.failures != failures
         return troubled and _starts_initial_list(request)
 
+    # -- answers -------------------------------------------------------------------------------
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the server answers a request, for ``timeout`` seconds at most.
+
+        Returns:
+            True if the server answered; False if the time passed.
+        """
+        answer = self._answer
+        try:
+            async with asyncio.timeout(timeout):
+                await answer.wait()
+        except TimeoutError:
+            return answer.is_set()
+        return True
+
+    def record_success(self) -> None:
+        """Record that the server has answered a request with 200."""
+        self.limiter.record_success()
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        """End the waits for an answer, since the server has answered."""
+        answer, self._answer = self._answer, asyncio.Event()
+        answer.set()
+
     def record_failure(self, error: FetchError) -> None:
         """Record that a request, or reading its response, ended with ``error``."""
+        if isinstance(error, ServerError):
+            self._end_waits()
         now = asyncio.get_running_loop().time()
         was_open = self.limiter.blocked_until <= now
         self.limiter.record_failure(error, now)
@@ -157,7 +187,11 @@ class ReflectorLane:
 
     def record_response(self) -> None:
         """Record that the server has answered a request with 200."""
-        self._scheduler.limiter.record_success()
+        self._scheduler.record_success()
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the server answers any informer. See ``RequestScheduler.wait_for_answer``."""
+        return await self._scheduler.wait_for_answer(timeout)
 
     def release_list_slot(self) -> None:
         """Let another informer begin: the initial list of the open WatchList is complete."""

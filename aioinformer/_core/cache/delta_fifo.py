@@ -100,7 +100,6 @@ class DeltaFIFO:
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
         """Queue a whole new state. The indexer finds the vanished objects when it applies the
@@ -109,11 +108,9 @@ class DeltaFIFO:
         Args:
             objects: all objects that exist.
             resource_version: the version of this state.
-            rewound: True if the server has gone back in time, so that equal resourceVersions
-                don't prove equal objects.
             reason: the reason for the deletion of objects that are not in ``objects``.
         """
-        self._entries.append(Replaced(objects, resource_version, rewound, reason))
+        self._entries.append(Replaced(objects, resource_version, reason))
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1

@@ -8,8 +8,11 @@ an update across uids; and a state that is already cached is no event.
 A relist is staged beside the live state in steps of a size that the caller chooses, and installed
 in one step. The old state is freed in steps, too.
 
-An object is unchanged if its resourceVersion is: a server gives every change a new version. After
-the server went back in time, equal versions prove nothing, and the contents are compared.
+An object is unchanged if its version and its content are. Equal resourceVersions prove nothing by
+themselves: a new schema of a custom resource, an upgrade of the API server or another conversion
+webhook changes what is served without a write, and a server that was restored from a backup gives
+versions a second time. Objects are stored in one form, so that the comparison of unchanged objects
+is a comparison of bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
+from msgspec.json import encode
+
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Compare, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -42,25 +47,16 @@ __all__ = [
     "append_change",
     "has_equal_content",
     "is_same_content",
-    "is_same_version",
     "removal_reason",
     "without_traceback",
 ]
 
 
-def is_same_version(old: KubeObject, new: KubeObject) -> bool:
-    """Return True if both are the same version of one object."""
-    version = new.resource_version  # compared first: versions differ in nearly every call
-    return old.resource_version == version and old.uid == new.uid and bool(version)
-
-
 def is_same_content(old: KubeObject, new: KubeObject) -> bool:
-    """Return True if both are the same version of one object with equal content.
-
-    The items of a list lack the kind and apiVersion that the events of a watch have (recordings 10
-    and 30), so these two don't count.
-    """
-    if old.uid != new.uid or old.resource_version != new.resource_version:
+    """Return True if both are the same version of one object with equal content."""
+    if old is new:
+        return True
+    if old.resource_version != new.resource_version or old.uid != new.uid:
         return False
     if old.api_version != new.api_version:  # read in another API version of the resource
         return False
@@ -72,13 +68,19 @@ def is_same_content(old: KubeObject, new: KubeObject) -> bool:
 def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     """Return True if two objects have equal content, whether they were listed or watched.
 
-    Models are compared by their own ``==``. If that raises, the objects count as different: a
+    Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
+    another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
+    that only one of the objects has don't count. Models are compared by their own ``==``, or by
+    their JSON if their class compares identities. If that raises, the objects count as different: a
     redundant update is better than a lost one.
     """
     if old.raw and old.raw == new.raw:
         return True
     try:
-        return bool(_content(old) == _content(new))
+        before, after = _content(old), _content(new)
+        return bool(before == after) or (
+            type(old) is ModelObject and encode(before) == encode(after)
+        )
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001 - a program's model may raise anything
@@ -115,7 +117,7 @@ def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None
     if old.uid == new.uid:
         events.append(Updated(old, new))
     else:
-        events += (Deleted(old), Added(new))
+        events += (Deleted(old, "vanished"), Added(new))
 
 
 class Indexer:
@@ -214,21 +216,12 @@ class Indexer:
         return cached is not None and cached.uid == obj.uid
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """Return the cached object if it is the same version as ``obj``, else ``obj``.
+        """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
 
         So a relist doesn't hold unchanged objects twice.
         """
         cached = self.state.objects.get(obj.key)
-        return cached if cached is not None and self.same(cached, obj) else obj
-
-    def same(self, cached: KubeObject, obj: KubeObject) -> bool:
-        """Return True if ``obj`` equals the cached object.
-
-        If a newer version was rejected, resourceVersions can't be compared, because the server may
-        have been restored to the cached version since; then contents are compared.
-        """
-        by_content = self.rejected and cached.key in self.rejected
-        return (is_same_content if by_content else is_same_version)(cached, obj)
+        return cached if cached is not None and is_same_content(cached, obj) else obj
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append its events.
@@ -244,7 +237,12 @@ class Indexer:
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
-        if old is not None and (self.same if self.rejected else is_same_version)(old, obj):
+        if (
+            old is not None
+            and old.resource_version == obj.resource_version  # rarely: so no call for every event
+            and is_same_content(old, obj)
+        ):
+            self.rejected.pop(obj.key, None)
             return None
         try:
             state.put(obj, old)
@@ -279,11 +277,12 @@ class Indexer:
         if old is None:
             return
         self.state.remove(old)
-        # A listener's view holds ``old``. The event carries the server's last state only if that
-        # is the same object with the same content but for the version: otherwise a filter could
-        # match one and not the other, and the listener would keep the object for ever.
-        is_last_state = obj.uid == old.uid and not was_rejected and type(obj) is not ExcludedObject
-        events.append(Deleted(obj if is_last_state else old))
+        if obj.uid != old.uid:  # the deletion of ``old`` itself was missed
+            events.append(Deleted(old, "vanished"))
+        elif was_rejected or type(obj) is ExcludedObject:  # programs must not see ``obj``
+            events.append(Deleted(old))
+        else:
+            events.append(Deleted(obj, "deleted", old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move the applied version on to the bookmark's, unless that is older."""
@@ -316,7 +315,6 @@ class StagedReplacement:
         """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
         self._indexer = indexer
         self._replaced = replaced
-        self._is_same = is_same_content if replaced.compare is Compare.BY_CONTENT else indexer.same
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version
@@ -324,6 +322,9 @@ class StagedReplacement:
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
+        self._repeated: dict[ObjectKey, int] = {}
+        """For each key that the list names again: the number of changes before its last item. The
+        key's changes among them are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
@@ -360,6 +361,8 @@ class StagedReplacement:
                 yield from self._new.resize_dicts()
             self._stage_object(obj)
             yield
+        if self._repeated:
+            yield from self._discard_repeated()
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
                 reason = self._removal_reasons.get(key, self._replaced.reason)
@@ -374,7 +377,7 @@ class StagedReplacement:
         if type(obj) is ExcludedObject:
             self._exclude(old, obj, staged)
             return
-        unchanged = old is not None and self._is_same(old, obj)
+        unchanged = old is not None and is_same_content(old, obj)
         if old is not None and unchanged:
             obj = old  # the bytes of ``old`` are in memory already
         try:
@@ -415,8 +418,20 @@ class StagedReplacement:
         """Discard an earlier item of the same key: a list should contain a key once; the last
         counts.
         """
-        self._changes = [event for event in self._changes if event.obj.key != key]
+        self._repeated[key] = len(self._changes)
         self._rejected.pop(key, None)
+
+    def _discard_repeated(self) -> Iterator[None]:
+        """Discard the changes of earlier items, all in one pass at the end.
+
+        A pass for each of them would take quadratic time if a list names every object twice.
+        """
+        kept: list[Event] = []
+        for number, event in enumerate(self._changes):
+            if number >= self._repeated.get(event.obj.key, 0):
+                kept.append(event)
+            yield
+        self._changes = kept
 
     def _free(self) -> Iterator[None]:
         """Free the old state in steps.

@@ -19,9 +19,10 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexes import LabelIndex
 from aioinformer._core.cache.store import CacheState, Index, IndexBucket
+from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.objects.view import ObjectView, name_of
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.paths import parse_path
 from aioinformer._core.selectors.projections import Field, Fields, fields
@@ -73,8 +74,11 @@ class Query(Struct, frozen=True):
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             InvalidPath: ``fields`` names something that is no path.
+            TypeError: ``where`` is async: its coroutine would be true for every object.
             UsageError: the query reads JSON that isn't kept.
         """
+        if where is not None:
+            check_not_async(where, f"where={name_of(where)}")
         query = cls(namespace, _label_selector(labels), _field_selector(fields), where, view)
         for each in query.fields.requirements:
             parse_path(each.path)
@@ -90,6 +94,14 @@ class Query(Struct, frozen=True):
             view.require_json(f"the field selector {str(self.fields)!r} reads")
         if self.where is not None:
             view.adapter_for(self.where, "where:")
+
+    def matches(self) -> Callable[[KubeObject], bool]:
+        """Return a function that is true for stored objects that the query selects.
+
+        ``where`` is left out.
+        """
+        tests = tuple(self._object_tests())
+        return lambda obj: all(test(obj) for test in tests)
 
     def search(self, state: CacheState) -> Search[Any]:
         """Return a search of ``state`` as it is now."""

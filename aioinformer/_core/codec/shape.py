@@ -1,6 +1,7 @@
 """``Shape``: the form in which an informer keeps objects, and the form in which programs see them.
 
-There are four forms. The whole object, as its bytes. With ``model=``, an instance of a class, built
+There are five forms. The whole object, as its bytes. With ``metadata_only=True``, the bytes of its
+metadata. With ``model=``, an instance of a class, built
 when the object arrives, and nothing else. With ``convert=``, the bytes are kept, and a program's
 function converts the object when it is read. And before any of these, ``transform=``: a program's
 function that replaces or drops objects before anything else sees them.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeAlias, cast, overload
 
@@ -25,6 +27,7 @@ import msgspec
 from msgspec import inspect
 from typing_extensions import TypeVar
 
+from aioinformer._core.codec.metadata_form import keep_metadata
 from aioinformer._core.codec.object_decoder import decode_envelope
 from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import KubeObject
@@ -128,17 +131,24 @@ class Shape(Generic[T]):
     model: Any = None
     convert: Callable[[KubeObject], T] | None = None
     transform: Transform | None = None
+    metadata_only: bool = False
 
     @overload
     @classmethod
-    def of(cls, *, transform: Transform | None = None) -> Shape: ...
-    @overload
-    @classmethod
-    def of(cls, *, model: type[M], transform: Transform | None = None) -> Shape[M]: ...
+    def of(cls, *, transform: Transform | None = None, metadata_only: bool = False) -> Shape: ...
     @overload
     @classmethod
     def of(
-        cls, *, convert: Callable[[KubeObject], M], transform: Transform | None = None
+        cls, *, model: type[M], transform: Transform | None = None, metadata_only: bool = False
+    ) -> Shape[M]: ...
+    @overload
+    @classmethod
+    def of(
+        cls,
+        *,
+        convert: Callable[[KubeObject], M],
+        transform: Transform | None = None,
+        metadata_only: bool = False,
     ) -> Shape[M]: ...
     @classmethod
     def of(
@@ -147,6 +157,7 @@ class Shape(Generic[T]):
         model: type[Any] | None = None,
         convert: Callable[[KubeObject], Any] | None = None,
         transform: Transform | None = None,
+        metadata_only: bool = False,
     ) -> Shape[Any]:
         """Return the shape for these options.
 
@@ -160,12 +171,15 @@ class Shape(Generic[T]):
             convert: converts a ``KubeObject`` when the object is read. It must be quick, and is
                 called in whatever thread reads. A few results are kept and shared.
             transform: see ``Transform``.
+            metadata_only: True to keep nothing but ``metadata`` of each object. The informer asks
+                the server for ``PartialObjectMetadata``. The other options see an object that has
+                nothing else.
 
         Raises:
             UsageError: both ``model`` and ``convert`` are given, or ``model`` is no such class.
             TypeError: a function isn't callable, is async, or has no hash.
         """
-        return cls.checked(model, convert, transform)
+        return cls.checked(model, convert, transform, metadata_only=metadata_only)
 
     @classmethod
     def checked(
@@ -173,6 +187,8 @@ class Shape(Generic[T]):
         model: type[Any] | None,
         convert: Callable[[KubeObject], Any] | None,
         transform: Transform | None,
+        *,
+        metadata_only: bool = False,
     ) -> Shape[Any]:
         """Return the shape, as ``of`` does, for options any of which may be missing."""
         if model is not None and convert is not None:
@@ -181,7 +197,7 @@ class Shape(Generic[T]):
             _model_fields(model)
         _check_function("convert", convert)
         _check_function("transform", transform)
-        return cls(model, convert, transform)
+        return cls(model, convert, transform, metadata_only)
 
     def view(self) -> ObjectView[T] | None:
         """Return a new view of the objects; ``None`` if programs see the objects themselves."""
@@ -194,26 +210,31 @@ class Shape(Generic[T]):
 
         ``None`` if objects are stored unchanged.
         """
-        transform = None if self.transform is None else Transformer(self.transform)
-        if self.model is None:
-            return transform
-        model = _ModelDecoder(self.model)
-        if transform is None:
-            return model
-
-        def transform_and_decode(obj: KubeObject) -> KubeObject:
-            transformed = transform(obj)
-            excluded = type(transformed) is ExcludedObject
-            return transformed if excluded else model(transformed)
-
-        return transform_and_decode
+        steps: list[Converter] = [keep_metadata] if self.metadata_only else []
+        if self.transform is not None:
+            steps.append(Transformer(self.transform))
+        if self.model is not None:
+            steps.append(_ModelDecoder(self.model))
+        return reduce(_chain, steps) if steps else None
 
     def __str__(self) -> str:
         form = self.model or self.convert
-        parts = [f"as {name_of(form)}"] if form is not None else []
+        parts = ["with metadata only"] if self.metadata_only else []
+        if form is not None:
+            parts.append(f"as {name_of(form)}")
         if self.transform is not None:
             parts.append(f"through {name_of(self.transform)}")
         return " ".join(parts)
+
+
+def _chain(first: Converter, second: Converter) -> Converter:
+    """Return a converter that applies both, unless the first one excludes the object."""
+
+    def convert(obj: KubeObject) -> KubeObject:
+        converted = first(obj)
+        return converted if type(converted) is ExcludedObject else second(converted)
+
+    return convert
 
 
 class _ModelDecoder:

@@ -1,8 +1,14 @@
-"""Exponential backoff with jitter, which starts again after a quiet time.
+"""Exponential backoff with jitter, for the failures of one outage.
 
 Time and randomness are arguments: ``now`` in seconds of any monotonic clock, ``jitter`` in [0, 1).
 A reflector has one ``Backoff`` for everything that it retries, so that two kinds of failure in turn
 don't cause twice as many requests as one kind.
+
+An outage begins with a failure, and ends with a quiet time, or with a whole state after which
+requests keep working for some seconds. Three things shorten the waits of an outage, each of them
+once: a request of another kind follows at once, an answer from a server that was unreachable lowers
+the count of failures, and an answer to another informer ends a wait. Each happens once per outage,
+because two kinds of failure in turn would otherwise never wait long.
 """
 
 from __future__ import annotations
@@ -14,6 +20,18 @@ __all__ = ["Backoff", "BackoffPolicy"]
 MAX_RETRY_AFTER = 300.0
 """The longest wait, in seconds, that a server may ask for. One absurd ``Retry-After`` must not end
 an informer."""
+
+SETTLING_TIME = 20.0
+"""Seconds without a failure after a whole state was read, which end an outage. A server that serves
+each state and breaks each watch is so requested three times a minute at most."""
+
+FIRST_PAUSE = 3.0
+"""The least wait, in seconds, before a request that the server asked to delay. At this distance a
+failing informer sends five requests in ten seconds at most."""
+
+LATER_PAUSE = 20.0
+"""The same for an outage that has lasted for ``BackoffPolicy.reset_after``: three requests a
+minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +66,96 @@ class Backoff:
 
     policy: BackoffPolicy = field(default_factory=BackoffPolicy)
     failures: int = 0
-    """Failures since the last quiet time."""
+    """Failures of this outage, as far as they lengthen the next wait."""
+    _began: float = 0.0
+    """The time of the first failure of this outage."""
     _quiet_since: float = float("-inf")
+    _state_read_at: float | None = None
+    """The time of the last whole state, if no failure has followed."""
+    _skipped: bool = False
+    _answered: bool = False
+    _woken: bool = False
 
     def is_first(self, now: float) -> bool:
-        """Return True if a failure now would be the first since a quiet time."""
-        return self.failures == 0 or now - self._quiet_since >= self.policy.reset_after
+        """Return True if a failure now would be the first of an outage."""
+        if self.failures == 0 or now - self._quiet_since >= self.policy.reset_after:
+            return True
+        return self._state_read_at is not None and now - self._state_read_at >= SETTLING_TIME
+
+    def can_skip(self, now: float) -> bool:
+        """Return True if the next request may follow a failure now without a wait."""
+        return self.is_first(now) or not self._skipped
 
     def skip(self, now: float) -> float:
         """Count a failure without a wait. An outage has one immediate second attempt."""
-        self.failures = 1 if self.is_first(now) else self.failures + 1
+        self._count(now)
+        self._skipped = True
         self._quiet_since = now
         return 0.0
 
     def next(self, now: float, jitter: float, *, minimum: float = 0.0) -> float:
         """Count a failure. Return the seconds to wait, ``minimum`` at least."""
-        if self.is_first(now):
-            self.failures = 0
+        self._count(now)
         policy = self.policy
         # The exponent is limited too: after days of outage, 2.0 ** 1024 is an OverflowError.
-        bare = policy.initial * policy.factor ** min(self.failures, 64)
+        bare = policy.initial * policy.factor ** min(self.failures - 1, 64)
         delay = max(
             min(minimum, MAX_RETRY_AFTER), min(policy.maximum, bare) * (1 + policy.jitter * jitter)
         )
-        self.failures += 1
         self._quiet_since = now + delay
         return delay
+
+    def pause(self, now: float, jitter: float, requested: float) -> float:
+        """Count a failure after which the server asked for a wait. Return the seconds to wait.
+
+        The server knows its load, so the wait doesn't grow with each such failure. Some seconds
+        are waited at least, because most servers ask for one second whatever their load is.
+
+        Args:
+            now: seconds of a monotonic clock.
+            jitter: a random number in [0, 1).
+            requested: the seconds that the server asked for.
+        """
+        before = 0 if self.is_first(now) else self.failures
+        self._count(now)
+        self.failures = max(before, 1)
+        policy = self.policy
+        least = FIRST_PAUSE if now - self._began < policy.reset_after else LATER_PAUSE
+        delay = max(
+            min(requested, MAX_RETRY_AFTER),
+            min(least, policy.maximum) * (1 + policy.jitter * jitter),
+        )
+        self._quiet_since = now + delay
+        return delay
+
+    def record_state(self, now: float) -> None:
+        """Record that a whole state was read. The outage ends if no failure follows soon."""
+        self._state_read_at = now
+
+    def record_answer(self) -> None:
+        """Record an answer, of any kind, from a server that was unreachable before.
+
+        The count of failures falls to one, once per outage: the waits were those of a server that
+        is down, and the server is back.
+        """
+        if not self._answered:
+            self._answered = True
+            self.failures = min(self.failures, 1)
+
+    @property
+    def can_wake(self) -> bool:
+        """True if an answer to another informer may end the wait under way."""
+        return not self._woken
+
+    def wake(self, now: float) -> None:
+        """Record that an answer to another informer has ended the wait under way."""
+        self._woken = True
+        self._quiet_since = now
+
+    def _count(self, now: float) -> None:
+        if self.is_first(now):
+            self.failures = 0
+            self._began = now
+            self._skipped = self._answered = self._woken = False
+        self._state_read_at = None
+        self.failures += 1

@@ -3,9 +3,10 @@
 A connection can die silently: a router forgets it, a peer vanishes. TCP notices some of that; for
 the rest there are bookmarks. A server that sends bookmarks does so about once a minute. So where
 bookmarks were seen, a time without data that is longer than their interval means a dead connection.
-If no bookmark was ever seen, a time without data proves nothing: there is no idle timeout then, and
-the watch ends at its deadline. After an idle timeout a freshness check asks the server for its
-version, and the next watch follows.
+The end mark of a WatchList is a bookmark: behind the end mark, an interval of a minute is assumed
+until one was measured. If no bookmark was ever seen, a time without data proves nothing: there is
+no idle timeout then, and the watch ends at its deadline. After an idle timeout a freshness check
+asks the server for its version, and the next watch follows.
 
 Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
 ``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
@@ -95,8 +96,9 @@ class IdleTimeout:
         self._paused = False
 
     def complete_initial_list(self, now: float) -> None:
-        """Record that the initial list is complete."""
+        """Record that the initial list is complete: its end mark, a bookmark, has arrived."""
         self.initial_list_complete = True
+        self._profile.record_end_mark()
         self._interval_start = now
 
     def record_bookmark(self, now: float) -> None:

@@ -34,7 +34,7 @@ class ServerProfile:
     watchlist_paused_until: float = float("-inf")
     """The time until which no WatchList is requested."""
     bookmark_interval: float | None = None
-    """Seconds between two bookmarks; ``None`` until one was seen."""
+    """Seconds between two bookmarks; ``None`` until one, or an end mark, was seen."""
     _interval_before_timeouts: float | None = None
     """The interval before watches were replaced because of the idle timeout."""
 
@@ -45,6 +45,16 @@ class ServerProfile:
     def record_watchlist_failure(self, now: float, seconds: float) -> None:
         """Record for ``seconds`` that a WatchList did not work while a list did."""
         self.watchlist_paused_until = max(self.watchlist_paused_until, now + seconds)
+
+    def record_end_mark(self) -> None:
+        """Record the end mark of a WatchList.
+
+        The end mark is a bookmark, so this server sends bookmarks. Until their interval is known,
+        kube-apiserver's is assumed: the first bookmark comes a minute after the end mark, and a
+        connection may die before.
+        """
+        if self.bookmark_interval is None:
+            self.bookmark_interval = DEFAULT_BOOKMARK_INTERVAL
 
     def record_bookmark(self, interval: float, *, first: bool) -> None:
         """Record a bookmark.

@@ -39,7 +39,6 @@ from aioinformer._core.listwatch.transitions import (
     Transition,
     Wait,
 )
-from aioinformer._core.objects.deltas import Compare
 from aioinformer._core.objects.identity import is_older
 from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
 
@@ -70,6 +69,9 @@ class ScheduledRequest(Struct, frozen=True):
     transition: Transition
     delay: float = 0.0
     """Seconds to wait before the request."""
+    until_answer: bool = False
+    """True if the wait ends early when the server answers another informer: the server could not be
+    reached, and is back then."""
 
 
 class ListWatchState:
@@ -103,10 +105,6 @@ class ListWatchState:
         is complete."""
         self.version_went_back = False
         """True if the state that was read last is older than an earlier one."""
-        self.compare = Compare.BY_VERSION
-        """The comparison of the objects of the next state with the cached ones. During a
-        consistent read, the reflector doesn't know yet if the server was restored from a backup,
-        so contents are compared. Once the list is complete, the versions in it tell."""
         self.used_watchlist = False
         """True if the whole state is, or was last, read by a WatchList."""
         self.request: AnyRequest = ListRequest(ANY, page_size or PAGE_SIZE)
@@ -122,7 +120,6 @@ class ListWatchState:
         self._watch_cache_disabled = False
         self._continue_token = ""
         self._first_page_version = ""
-        self._compare_next_by_content = False
         self._consecutive_failures = 0
         self._watchlist_pause = 0.0
         """Seconds for which to list instead of using WatchLists, once a list has worked; 0 if no
@@ -130,6 +127,8 @@ class ListWatchState:
         self._last_watch_short = False
         self._very_short_watches = 0
         self._requested_at = 0.0
+        self._unreachable = False
+        """True if the last request did not reach the server."""
         # The watch under way; meaningful from ``open_watch`` on.
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=0.0, timeout=0, initial=False
@@ -141,7 +140,7 @@ class ListWatchState:
     def begin(self, *, now: float, jitter: float) -> AnyRequest:
         """Return the first request. Arguments as for ``advance``."""
         self._requested_at = now
-        self._set_request(self._build_request(NextRequest.FULL_STATE, now, jitter))
+        self.request = self._build_request(NextRequest.FULL_STATE, now, jitter)
         return self.request
 
     @property
@@ -206,15 +205,13 @@ class ListWatchState:
         if not self._consistent_read and self._goes_back(resource_version):
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
+        self.backoff.record_state(now)
         self.initial_list_complete = True
         self._idle_timeout.complete_initial_list(now)
 
     def _accept_state(self, resource_version: str) -> None:
         """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
-        by_content = self.version_went_back or self._compare_next_by_content
-        self.compare = Compare.BY_CONTENT if by_content else Compare.BY_VERSION
-        self._compare_next_by_content = False
         self.resource_version = resource_version
         self._needs_newest = False
         self._consecutive_failures = 0
@@ -222,10 +219,6 @@ class ListWatchState:
     def _goes_back(self, resource_version: str) -> bool:
         # The first list proves nothing: its "any version" may be any old one.
         return is_older(resource_version, self.resource_version)
-
-    def compare_by_content(self) -> None:
-        """Compare the next state by content, because it shows objects in another form."""
-        self._compare_next_by_content = True
 
     # -- the watch under way -------------------------------------------------------------------
 
@@ -337,12 +330,25 @@ class ListWatchState:
                 WATCHLIST_UNSUPPORTED_PAUSE if unsupported else WATCHLIST_FAILED_PAUSE
             )
         self._learn(row.learn, now)
+        self._record_reachability(outcome)
         delay = self._compute_delay(row.wait, now, jitter, retry_after or 0.0)
         self._last_watch_short = row.ending is Ending.SHORT
         self._requested_at = now + delay
         request = self._build_request(next_request, self._requested_at, jitter)
-        self._set_request(replace(request, restart=row.ending is not Ending.CONTINUED))
-        return ScheduledRequest(self.request, row, delay)
+        self.request = replace(request, restart=row.ending is not Ending.CONTINUED)
+        until_answer = self._unreachable and self.backoff.can_wake
+        return ScheduledRequest(self.request, row, delay, until_answer)
+
+    def end_wait(self, now: float) -> None:
+        """Record that the wait has ended early, since the server has answered another informer."""
+        self.backoff.wake(now)
+        self._requested_at = now
+
+    def _record_reachability(self, outcome: Outcome) -> None:
+        """Record if the server answered. After an outage, any answer shortens the next waits."""
+        was_unreachable, self._unreachable = self._unreachable, outcome is Outcome.UNREACHABLE
+        if was_unreachable and not self._unreachable:
+            self.backoff.record_answer()
 
     def _fall_back(self, row: Transition) -> NextRequest:
         """Return the row's fallback if the outcome came several times in a row."""
@@ -360,10 +366,12 @@ class ListWatchState:
         """Record the facts of a row in the server profile."""
         if Learn.WATCH_IDLE in learn:
             self.profile.record_idle_timeout()
-        if Learn.LIST_WORKS in learn and self._watchlist_pause:
-            # Not before: an error that a list gets too says nothing about WatchLists.
-            self.profile.record_watchlist_failure(now, self._watchlist_pause)
-            self._watchlist_pause = 0.0
+        if Learn.LIST_WORKS in learn:
+            self.backoff.record_state(now)
+            if self._watchlist_pause:
+                # Not before: an error that a list gets too says nothing about WatchLists.
+                self.profile.record_watchlist_failure(now, self._watchlist_pause)
+                self._watchlist_pause = 0.0
 
     def _compute_delay(self, wait: Wait, now: float, jitter: float, minimum: float) -> float:
         if wait is Wait.NONE:
@@ -372,14 +380,11 @@ class ListWatchState:
             if not self._last_watch_short:
                 return 0.0
             return max(0.0, self._requested_at + SHORT_WATCH_SPACING - now)
-        if wait is Wait.UNLESS_FIRST and not minimum and self.backoff.is_first(now):
+        if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now):
             return self.backoff.skip(now)
+        if wait is Wait.AS_REQUESTED and minimum:
+            return self.backoff.pause(now, jitter, minimum)
         return self.backoff.next(now, jitter, minimum=minimum)
-
-    def _set_request(self, request: AnyRequest) -> None:
-        self.request = request
-        uncertain = self._compare_next_by_content or self._consistent_read
-        self.compare = Compare.BY_CONTENT if uncertain else Compare.BY_VERSION
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
         match next_request:

@@ -75,9 +75,11 @@ class Wait(Enum):
 
     NONE = auto()
     """No wait."""
-    UNLESS_FIRST = auto()
-    """A backoff, but none after the first failure that follows a time without failures: the next
-    request is of another kind, and one more request doesn't overload a server."""
+    SKIP_ONCE = auto()
+    """A backoff, but no wait the first time in an outage: the next request is of another kind, and
+    one more request doesn't overload a server."""
+    AS_REQUESTED = auto()
+    """The wait that the server asked for; a backoff if the server asked for none."""
     SPACED = auto()
     """No wait after the first short watch. After the next ones, a wait that makes watches begin
     twenty seconds apart."""
@@ -142,13 +144,21 @@ class Transition(Struct, frozen=True):
 _RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
 _RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
 _RETRY_PAGE = Transition(NextRequest.PAGE, Wait.ALWAYS)
+_DELAY_STATE = Transition(NextRequest.FULL_STATE, Wait.AS_REQUESTED)
+_DELAY_WATCH = Transition(NextRequest.WATCH, Wait.AS_REQUESTED)
+_DELAY_PAGE = Transition(NextRequest.PAGE, Wait.AS_REQUESTED)
 _ASK_DISCOVERY = Transition(NextRequest.DISCOVERY, Wait.ALWAYS)
 
-_READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.UNLESS_FIRST)
+# A server that could not be reached may have been restored from a backup meanwhile. Such a server
+# accepts a watch from a version that it hasn't reached, and is silent. So a check of its version
+# precedes the watch, which follows the check at once.
+_CHECK_THEN_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.ALWAYS)
+
+_READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.SKIP_ONCE)
 
 # The server has no WatchList: an older one, or one whose storage can't do it (recording 43). That
 # costs one attempt. If the request itself is wrong, the list that follows fails as well.
-_LIST_INSTEAD = Transition(NextRequest.LIST, Wait.UNLESS_FIRST, log="info")
+_LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
 _RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.LIST)
 _RETRY_CUT_WATCHLIST = Transition(
     NextRequest.FULL_STATE, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.LIST
@@ -158,7 +168,7 @@ _RETRY_CUT_WATCHLIST = Transition(
 _STATE_READS = {
     Outcome.EXPIRED: _READ_NEWEST,
     Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
-    Outcome.THROTTLED: _RETRY_STATE,
+    Outcome.THROTTLED: _DELAY_STATE,
     Outcome.UNREACHABLE: _RETRY_STATE,
     Outcome.CONNECTION_LOST: _RETRY_STATE,
     Outcome.ACCESS_DENIED: _RETRY_STATE,
@@ -194,9 +204,9 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
     Phase.LIST: _LIST_READS,
     Phase.PAGE: _LIST_READS
     | {
-        Outcome.EXPIRED: Transition(NextRequest.UNPAGED_LIST, Wait.UNLESS_FIRST),
+        Outcome.EXPIRED: Transition(NextRequest.UNPAGED_LIST, Wait.SKIP_ONCE),
         # The pages that were read stay valid while the token lives.
-        Outcome.THROTTLED: _RETRY_PAGE,
+        Outcome.THROTTLED: _DELAY_PAGE,
         Outcome.UNREACHABLE: _RETRY_PAGE,
         Outcome.CONNECTION_LOST: _RETRY_PAGE,
         Outcome.SERVER_ERROR: _RETRY_PAGE,
@@ -210,10 +220,10 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.IDLE_TIMEOUT: Transition(
             NextRequest.FRESHNESS_CHECK, Wait.NONE, learn=Learn.WATCH_IDLE
         ),
-        Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.UNLESS_FIRST),
+        Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.SKIP_ONCE),
         Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
-        Outcome.THROTTLED: _RETRY_WATCH,
-        Outcome.UNREACHABLE: _RETRY_WATCH,
+        Outcome.THROTTLED: _DELAY_WATCH,
+        Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
         Outcome.ACCESS_DENIED: _RETRY_WATCH,
         Outcome.SERVER_ERROR: Transition(
@@ -224,8 +234,8 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.ERROR_EVENT: _RETRY_STATE,
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
-    # Unless the check shows an older state, the watch continues where it was. A failed check is
-    # not repeated.
+    # Unless the check shows an older state, the watch continues where it was. A check that the
+    # server has rejected is not repeated: the role may allow watches only.
     Phase.FRESHNESS_CHECK: {
         Outcome.COMPLETE: Transition(
             NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED
@@ -233,8 +243,8 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
         Outcome.EXPIRED: _RETRY_WATCH,
         Outcome.VERSION_TOO_LARGE: _RETRY_WATCH,
-        Outcome.THROTTLED: _RETRY_WATCH,
-        Outcome.UNREACHABLE: _RETRY_WATCH,
+        Outcome.THROTTLED: _DELAY_WATCH,
+        Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
         Outcome.ACCESS_DENIED: _RETRY_WATCH,
         Outcome.NOT_FOUND: _RETRY_WATCH,
@@ -254,7 +264,7 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         # Discovery failed, so the resource itself is requested again.
         Outcome.EXPIRED: _RETRY_STATE,
         Outcome.VERSION_TOO_LARGE: _RETRY_STATE,
-        Outcome.THROTTLED: _RETRY_STATE,
+        Outcome.THROTTLED: _DELAY_STATE,
         Outcome.UNREACHABLE: _RETRY_STATE,
         Outcome.ACCESS_DENIED: _RETRY_STATE,
         Outcome.NOT_FOUND: _RETRY_STATE,
@@ -265,5 +275,6 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
 }
 """The rows by phase and outcome. client-go differs in these points: it lists after any failed start
 of a watch (here the watch is tried again, because its resourceVersion stays valid until the server
-answers 410), it waits before the first list after a 410, it tries a WatchList again in every cycle,
-and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
+answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429,
+it tries a WatchList again in every cycle, it compares no version after an outage, and it has no
+``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""

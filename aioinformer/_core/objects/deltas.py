@@ -6,14 +6,13 @@ The vocabulary is that of client-go's atomic FIFO.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum, auto
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
 
-__all__ = ["Bookmark", "Compare", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
+__all__ = ["Bookmark", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """The server's name of the change. Listeners get an add or an update depending on what the cache
@@ -27,30 +26,13 @@ class Delta(Struct, frozen=True, gc=False):
     obj: KubeObject
 
 
-class Compare(Enum):
-    """The proof that two objects with the same key and uid are equal."""
-
-    BY_VERSION = auto()
-    """Equal resourceVersions: a server gives every change a new one."""
-    BY_CONTENT = auto()
-    """Equal content. Equal resourceVersions prove nothing after a server was restored from a
-    backup, or when a resource is read in another API version."""
-
-
 class Replaced(Struct, frozen=True):
     """The whole state as of ``resource_version``, as a list has shown it."""
 
     objects: Sequence[KubeObject]
     resource_version: str
-    rewound: bool = False
-    """True if equal resourceVersions don't prove equal objects (``Compare.BY_CONTENT``)."""
     reason: DeleteReason = "vanished"
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
-
-    @property
-    def compare(self) -> Compare:
-        """The comparison of these objects with the cached ones."""
-        return Compare.BY_CONTENT if self.rewound else Compare.BY_VERSION
 
 
 class Resync(Struct, frozen=True, gc=False):

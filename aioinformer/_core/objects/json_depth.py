@@ -24,14 +24,14 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
-def decode_nested(decode: Callable[[bytes], T], data: bytes | memoryview) -> T:
+def decode_nested(decode: Callable[[bytes | memoryview], T], data: bytes | memoryview) -> T:
     """Decode ``data``, without its deep parts if they are nested too deeply.
 
     Cutting takes a second for 5 MB, in one step. Only objects that are made for the purpose are so
     large and so deep.
     """
     try:
-        return decode(bytes(data))
+        return decode(data)
     except RecursionError:
         return decode(truncate_depth(bytes(data)))
 

@@ -7,17 +7,21 @@ arguments and the caller, limits the time, and converts the cached object for a 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic
+from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.query import Query
 from aioinformer._core.cache.store import IndexFunction
+from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.objects.view import ObjectView, name_of
+from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.waiters import ObjectVersion
@@ -25,10 +29,17 @@ from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
 
-__all__ = ["CacheReader"]
+__all__ = ["CacheReader", "ObjectTest"]
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
+
+ObjectTest: TypeAlias = Callable[[T | None], object] | NeedsJson
+"""A function of an object as programs see it, or of ``None`` if there is none; or a condition or
+predicate, which reads the stored object."""
+
+MAX_NAMED = 5
+"""Objects that an error names. More would hide the reason that stands behind them."""
 
 
 class CacheReader(Generic[T]):
@@ -97,16 +108,57 @@ class CacheReader(Generic[T]):
         )
 
     async def wait_until(
-        self, key: ObjectKey, predicate: Callable[[T | None], object], timeout: float | None
+        self, key: ObjectKey, predicate: ObjectTest[T], timeout: float | None
     ) -> T | None:
         """Wait until the object of that key passes ``predicate``."""
+        test = self._test_of(predicate, "wait_until")
         return await self._wait_for_object(
             timeout,
-            f"what was waited for of {key}",
-            lambda: self._pump.waiters.wait_for_predicate(
-                key, lambda obj: predicate(self._convert(obj))
+            f"{key} in a state that passes {_text_of(predicate)}",
+            lambda: self._pump.waiters.wait_for_predicate(key, test),
+        )
+
+    async def wait_until_all(
+        self, predicate: ObjectTest[T], query: Query, *, at_least: int, timeout: float | None
+    ) -> int:
+        """Wait until all objects that ``query`` selects pass ``predicate``."""
+        test = self._test_of(predicate, "wait_until_all")
+        failing: set[ObjectKey] = set()
+
+        def description() -> str:
+            shown = [*map(str, itertools.islice(failing, MAX_NAMED)), "..."][: len(failing)]
+            reason = f"not yet: {', '.join(shown)}" if failing else f"fewer than {at_least} objects"
+            return f"all objects in states that pass {_text_of(predicate)} ({reason})"
+
+        return await self.run_with_timeout(
+            timeout,
+            description,
+            lambda: self._pump.waiters.wait_for_all(
+                query.matches(), lambda obj: bool(test(obj)), failing, at_least=at_least
             ),
         )
+
+    def _test_of(
+        self, predicate: ObjectTest[T], role: str
+    ) -> Callable[[KubeObject | None], object]:
+        """Return the test of a stored object, or of ``None``.
+
+        Raises:
+            TypeError: the predicate can't be called, or is async.
+            UsageError: it reads JSON that isn't kept.
+        """
+        check_not_async(predicate, f"{role}: {_text_of(predicate)}")
+        if isinstance(predicate, NeedsJson):
+            if self._view is not None:
+                self._view.adapter_for(predicate, f"{role}:")
+            # Only a condition has a result for an object that doesn't exist.
+            if isinstance(predicate, Condition):
+                return predicate
+            test: Callable[[KubeObject], object] = predicate
+            return lambda obj: obj is not None and test(obj)
+        if not callable(predicate):
+            raise TypeError(f"{role} needs a function or a condition, not {predicate!r}")
+        return lambda obj: predicate(self._convert(obj))
 
     async def _wait_for_object(
         self,
@@ -114,10 +166,13 @@ class CacheReader(Generic[T]):
         description: str,
         wait: Callable[[], Awaitable[KubeObject | None]],
     ) -> T | None:
-        return self._convert(await self.run_with_timeout(timeout, description, wait))
+        return self._convert(await self.run_with_timeout(timeout, lambda: description, wait))
 
     async def run_with_timeout(
-        self, timeout: float | None, description: str, work: Callable[[], Awaitable[R]]
+        self,
+        timeout: float | None,
+        description: Callable[[], str],
+        work: Callable[[], Awaitable[R]],
     ) -> R:
         """Return the result of ``work``; raise ``CacheWaitTimeout`` when the time is over."""
         self._listeners.check_can_wait()
@@ -128,7 +183,7 @@ class CacheReader(Generic[T]):
         except TimeoutError as error:
             if timeout is None or not limit.expired():
                 raise  # a TimeoutError of ``work``: of a predicate, for example
-            raise self._stale_error(timeout, description) from error
+            raise self._stale_error(timeout, description()) from error
 
     def _convert(self, obj: KubeObject | None) -> T | None:
         found: Any = obj
@@ -153,3 +208,7 @@ class CacheReader(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<CacheReader of {self._name}>"
+
+
+def _text_of(predicate: object) -> str:
+    return repr(predicate) if isinstance(predicate, NeedsJson) else name_of(predicate)

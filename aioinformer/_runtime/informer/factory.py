@@ -220,8 +220,9 @@ class SharedInformerFactory:
                 see ``Shape.of``. Another model makes another informer.
             convert: a function that makes what programs see of an object, at each access; see
                 ``Shape.of``.
-            **request: ``namespace``, ``labels``, ``fields``, ``managed_fields`` and ``transform``
-                select the objects, and so the informer; see ``InformerScope``. Options such as
+            **request: ``namespace``, ``labels``, ``fields``, ``managed_fields``, ``metadata_only``
+                and ``transform`` select the objects, and so the informer; see ``InformerScope``
+                and ``Shape.of``. Options such as
                 ``page_size`` or ``resync`` take the place of the factory's for this informer; see
                 ``InformerOptions``.
 
@@ -309,7 +310,12 @@ class SharedInformerFactory:
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),
             managed_fields=request.get("managed_fields", False),
-            shape=Shape.checked(model, convert, request.get("transform")),
+            shape=Shape.checked(
+                model,
+                convert,
+                request.get("transform"),
+                metadata_only=request.get("metadata_only", False),
+            ),
         )
         return key, chosen_options(request)
 

@@ -1,6 +1,6 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── LiveLister
+    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister
                                   └─────▶ ListenerRegistry ──▶ handlers, streams
 
 ``SharedInformer`` makes these parts, connects them and runs their tasks in one task group: the
@@ -20,6 +20,8 @@ from typing import Any, Generic
 from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
@@ -40,18 +42,18 @@ from aioinformer._runtime.delivery.handlers import (
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer._runtime.informer.cache_reader import CacheReader
+from aioinformer._runtime.informer.cache_reader import CacheReader, ObjectTest
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
-from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.scan import Scan
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import UsageError
 
@@ -110,6 +112,8 @@ class SharedInformer(Generic[T]):
         shape = shape or Shape()
         self.name = name or str(source.resource)
         self.resource = source.resource
+        if shape.metadata_only and isinstance(source, SupportsMetadataOnly):
+            source = source.with_metadata_only()
         self._converter = shape.keep()
         self._managed_fields = managed_fields
         found: Any = indexers
@@ -117,7 +121,9 @@ class SharedInformer(Generic[T]):
         self._view: ObjectView[T] | None = self._indexer.view
         self._queue = DeltaQueue()
         self._pump = Pump(self.name, self._queue, self._indexer)
-        self.lister: LiveLister[T] = LiveLister(self._indexer, self.resource, namespace=namespace)
+        self.lister: Lister[T] = Lister(
+            self._indexer, self.resource, namespace=namespace, start_scan=Scan
+        )
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
         self._reporter = InformerReporter(
             self.name,
@@ -428,31 +434,77 @@ class SharedInformer(Generic[T]):
     async def wait_until(
         self,
         key: ObjectKey | str,
-        predicate: Callable[[T | None], object],
+        predicate: ObjectTest[T],
         *,
         timeout: float | None = None,
     ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
+
+        For example ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``, with a
+        condition of ``aioinformer.conditions``.
 
         The predicate is called at once, and again after changes of the object, in the caller's
         task: a state that lasts for less than a turn of the event loop can be missed.
 
         Args:
             key: as for ``lister.get``.
-            predicate: a function of the cached object, or of ``None`` if there is none. What it
-                raises is raised.
+            predicate: a condition of ``aioinformer.conditions``; a predicate such as
+                ``where(...)``, which an absent object doesn't pass; or a function of the cached
+                object, or of ``None`` if there is none. What the function raises is raised.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            The object that passed.
+            The object that passed; ``None`` if absence has passed.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             NotRunning: the informer ended before.
-            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler.
+            TypeError: the predicate is async, or no function.
+            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler; or the
+                predicate reads JSON, which ``model=`` doesn't keep.
         """
         return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
+
+    async def wait_until_all(
+        self,
+        predicate: ObjectTest[T],
+        *,
+        namespace: str | None = None,
+        labels: LabelChoice = None,
+        fields: FieldChoice = None,
+        at_least: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Wait until all cached objects, or all selected ones, pass ``predicate`` at one moment.
+
+        For example ``await pods.wait_until_all(condition_true("Ready"), labels="app=shop",
+        at_least=3, timeout=60)``, or ``wait_until_all(deleted, ...)`` until none is left.
+
+        Args:
+            predicate: as for ``wait_until``; called once for each object, and after each change of
+                the object.
+            namespace: as for ``lister.list``.
+            labels: as for ``lister.list``.
+            fields: as for ``lister.list``.
+            at_least: the number of objects that must exist. With 0, an empty cache is enough.
+            timeout: seconds; ``None`` for no limit.
+
+        Returns:
+            The number of objects.
+
+        Raises:
+            CacheWaitTimeout: not within that time; the error names objects that did not pass.
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
+            NotRunning: the informer ended before.
+            TypeError: the predicate is async, or no function.
+            UsageError: as for ``wait_until``.
+        """
+        query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._indexer.view)
+        return await self._reader.wait_until_all(
+            predicate, query, at_least=at_least, timeout=timeout
+        )
 
     async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
         """Compare the cache with the server.
@@ -477,7 +529,9 @@ class SharedInformer(Generic[T]):
             UsageError: as for ``wait_for`` in a handler.
         """
         return await self._reader.run_with_timeout(
-            timeout, "a state that the server has confirmed", lambda: self._compare(contents)
+            timeout,
+            lambda: "a state that the server has confirmed",
+            lambda: self._compare(contents),
         )
 
     async def _compare(self, contents: bool) -> Verification:

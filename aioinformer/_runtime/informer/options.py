@@ -46,6 +46,7 @@ class InformerScope(TypedDict, total=False):
     labels: str | LabelMapping
     fields: str | Mapping[str, str]
     managed_fields: bool
+    metadata_only: bool
     transform: Transform | None
 
 

@@ -14,9 +14,10 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.identity import as_int, has_reached, is_numeric
+from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
-from aioinformer.errors import NotRunning, UsageError
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+from aioinformer.errors import NotComparable, NotRunning, UsageError
 
 __all__ = ["CacheWaiters", "ObjectVersion"]
 
@@ -59,15 +60,72 @@ class _Waiter(Struct, frozen=True, eq=False):
     """One waiting task, and the changes that may fulfil its condition."""
 
     key: ObjectKey | None
-    version: int | None
+    version: str | None
     future: asyncio.Future[None]
 
-    def is_affected(self, changed_keys: Iterable[ObjectKey], applied_version: int) -> bool:
-        if self.key is None:
-            return True
-        return self.key in changed_keys or (
-            self.version is not None and applied_version >= self.version
-        )
+    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
+        if (
+            self.key is None
+            or self.key in changed_keys
+            or (self.version is not None and not is_older(applied_version, self.version))
+        ):
+            self.notify_all()
+
+    def notify_all(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
+class _ChangedKeys:
+    """The keys that have changed since one waiting task looked last."""
+
+    __slots__ = ("_all", "_future", "_keys")
+
+    def __init__(self) -> None:
+        self._all = True
+        self._keys: set[ObjectKey] = set()
+        self._future: asyncio.Future[None] | None = None
+
+    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
+        self._keys |= changed_keys
+        self._wake()
+
+    def notify_all(self) -> None:
+        self._all = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+    @property
+    def pending(self) -> bool:
+        return self._all or bool(self._keys)
+
+    def take(self) -> set[ObjectKey] | None:
+        """Return the changed keys; ``None`` if every object may have changed."""
+        keys = None if self._all else self._keys
+        self._all, self._keys = False, set()
+        return keys
+
+    async def wait(self) -> None:
+        """Wait for the next notification."""
+        self._future = asyncio.get_running_loop().create_future()
+        try:
+            await self._future
+        finally:
+            self._future = None
+
+
+class _Tally(Struct, eq=False):
+    """The keys of the selected objects, and of those of them that don't pass yet."""
+
+    selected: set[ObjectKey]
+    failing: set[ObjectKey]
+
+    def update(self, key: ObjectKey, *, selected: bool, passes: bool) -> None:
+        (self.selected.add if selected else self.selected.discard)(key)
+        (self.failing.add if selected and not passes else self.failing.discard)(key)
 
 
 class CacheWaiters:
@@ -82,7 +140,7 @@ class CacheWaiters:
         """
         self._indexer = indexer
         self._name = name
-        self.waiting: dict[_Waiter, None] = {}
+        self.waiting: dict[_Waiter | _ChangedKeys, None] = {}
         """The waits that have not ended. The pump looks at them after every batch."""
         self._ended = False
 
@@ -93,17 +151,15 @@ class CacheWaiters:
 
     def notify(self, events: Iterable[Event]) -> None:
         """Wake the waiters that these events, or the applied version, may fulfil."""
-        version = self._indexer.state.resource_version
-        applied = int(version) if is_numeric(version) else 0
+        applied = self._indexer.state.resource_version
         changed_keys = {event.obj.key for event in events}
         for waiter in self.waiting:
-            if waiter.is_affected(changed_keys, applied):
-                _wake(waiter)
+            waiter.notify(changed_keys, applied)
 
     def notify_all(self) -> None:
         """Wake all waiters, since everything may have changed."""
         for waiter in self.waiting:
-            _wake(waiter)
+            waiter.notify_all()
 
     def end(self) -> None:
         """Wake all waiters, since nothing will change any more; they raise ``NotRunning``."""
@@ -113,7 +169,7 @@ class CacheWaiters:
     # -- called by waiting tasks -----------------------------------------------------------------
 
     async def wait_until(
-        self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: int | None = None
+        self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: str | None = None
     ) -> None:
         """Wait until ``ready()`` is true. It is called at once, and always in this task.
 
@@ -143,7 +199,9 @@ class CacheWaiters:
             NotRunning: the informer ended before.
         """
         if not self._has_reached(target):
-            version = as_int(target.resource_version)
+            version = target.resource_version
+            if not is_numeric(version):
+                raise NotComparable(version)
             await self.wait_until(
                 lambda: self._has_reached(target), key=target.key, version=version
             )
@@ -182,10 +240,65 @@ class CacheWaiters:
         await self.wait_until(passes, key=key)
         return self._indexer.state.objects.get(key)
 
+    async def wait_for_all(
+        self,
+        selects: Callable[[KubeObject], bool],
+        passes: Callable[[KubeObject], bool],
+        failing: set[ObjectKey],
+        *,
+        at_least: int,
+    ) -> int:
+        """Wait until every selected object passes, and return the number of selected objects.
+
+        Every object is tested once, in steps, and again after it has changed. The result is true
+        of one state of the cache.
+
+        Args:
+            selects: returns True for an object that must pass.
+            passes: returns True for an object that passes.
+            failing: receives the keys of selected objects that don't pass, for an error.
+            at_least: the number of objects that must be selected.
+
+        Raises:
+            NotRunning: the informer ended before.
+        """
+        changes, selected = _ChangedKeys(), set[ObjectKey]()
+        tally = _Tally(selected, failing)
+        self.waiting[changes] = None
+        try:
+            while True:
+                await self._test_changed(changes, tally, selects, passes)
+                # No ``await`` since the last test: the tally is that of the cache now.
+                if self._indexer.state.synced and not failing and len(selected) >= at_least:
+                    return len(selected)
+                if self._ended:
+                    raise NotRunning(f"the informer of {self._name} has ended")
+                await changes.wait()
+        finally:
+            del self.waiting[changes]
+
+    async def _test_changed(
+        self,
+        changes: _ChangedKeys,
+        tally: _Tally,
+        selects: Callable[[KubeObject], bool],
+        passes: Callable[[KubeObject], bool],
+    ) -> None:
+        """Test objects in steps, until none has changed since its test."""
+        time_slice = TimeSlice()
+        while changes.pending:
+            keys = changes.take()
+            # A replaced state may lack keys that the tally has, so those are tested too.
+            if keys is None:
+                keys = {*self._indexer.state.objects, *tally.selected}
+            for number, key in enumerate(keys, 1):
+                obj = self._indexer.state.objects.get(key)
+                selected = obj is not None and selects(obj)
+                tally.update(
+                    key, selected=selected, passes=obj is not None and selected and passes(obj)
+                )
+                if not number % ITEMS_PER_STEP:
+                    await time_slice.maybe_yield()
+
     def __repr__(self) -> str:
         return f"<CacheWaiters {self._name} waiting={len(self)}>"
-
-
-def _wake(waiter: _Waiter) -> None:
-    if not waiter.future.done():
-        waiter.future.set_result(None)

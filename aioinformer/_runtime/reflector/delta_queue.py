@@ -40,11 +40,10 @@ class DeltaQueue:
         objects: Sequence[KubeObject],
         resource_version: str,
         *,
-        rewound: bool = False,
         reason: DeleteReason = "vanished",
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, rewound=rewound, reason=reason)
+        self.fifo.replace(objects, resource_version, reason=reason)
         self._filled.set()
 
     def pop(self) -> QueueEntry | None:

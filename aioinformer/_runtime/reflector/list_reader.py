@@ -41,15 +41,20 @@ async def read_page(
     """
     pace = TimeSlice()
     async for chunk in chunks:
-        objects = decoder.feed(chunk)
-        if singly:
-            for obj in objects:
-                take((obj,))
-                await pace.maybe_yield()
-        else:
-            take(objects)
-        received(len(chunk), len(objects))
-        await pace.maybe_yield()
+        start, count = 0, 0
+        while start < len(chunk):
+            # No copy of the chunk, unless the decoder has to count braces.
+            end = start + decoder.slice_bytes
+            objects = decoder.feed(chunk[start:end])
+            start, count = end, count + len(objects)
+            if singly:
+                for obj in objects:
+                    take((obj,))
+                    await pace.maybe_yield()
+            else:
+                take(objects)
+            await pace.maybe_yield()
+        received(len(chunk), count)
     rest, envelope = decoder.close()
     take(rest)
     received(0, len(rest))

@@ -13,7 +13,13 @@ from typing import Protocol, Self, runtime_checkable
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
-__all__ = ["ListerWatcher", "SharesListSlots", "SupportsDiscovery"]
+__all__ = [
+    "ListerWatcher",
+    "SharesAnswers",
+    "SharesListSlots",
+    "SupportsDiscovery",
+    "SupportsMetadataOnly",
+]
 
 
 class ListerWatcher(Protocol):
@@ -58,6 +64,35 @@ class SupportsDiscovery(Protocol):
 
     def with_resource(self, resource: Resource) -> Self:
         """Return a copy for the resource in another version."""
+        ...
+
+
+@runtime_checkable
+class SharesAnswers(Protocol):
+    """A ``ListerWatcher`` that learns when the server answers another informer.
+
+    After an outage, the first informer that reaches the server so ends the waits of all others.
+    """
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the server answers any informer, for ``timeout`` seconds at most.
+
+        Returns:
+            True if the server answered; False if the time passed.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsMetadataOnly(Protocol):
+    """A ``ListerWatcher`` that can ask the server for the metadata of objects only.
+
+    Without this ability, and from a server that sends whole objects all the same, the metadata is
+    cut out of whole objects.
+    """
+
+    def with_metadata_only(self) -> Self:
+        """Return a copy that asks for ``PartialObjectMetadata``."""
         ...
 
 

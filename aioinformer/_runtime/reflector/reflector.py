@@ -20,15 +20,16 @@ from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
-from aioinformer._core.listwatch.state_machine import ListWatchState
-from aioinformer._core.objects.deltas import Compare
+from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
+    SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
 )
@@ -77,8 +78,8 @@ class Reflector:
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
             keep: converts an object that was read to its stored form (``Shape.keep``); ``None``
                 stores objects unchanged.
-            known: returns the cached object if it is the same version as the one that was read,
-                so that a relist doesn't hold it twice (``Indexer.deduplicate``).
+            known: returns the cached object if it equals the object that was read, so that a
+                relist doesn't hold it twice (``Indexer.deduplicate``).
             fail_fast: errors that ``run`` raises instead of trying again.
             reports: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
@@ -100,6 +101,7 @@ class Reflector:
         self._find_cached = known
         self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
+        self._pages = PageSequence()
         self._opened = False
         self.reports = reports or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
@@ -142,8 +144,16 @@ class Reflector:
             if isinstance(end.error, self._fail_fast):
                 raise end.error
             if step.delay:
-                await asyncio.sleep(step.delay)
+                await self._wait(step)
             request = step.request
+
+    async def _wait(self, step: ScheduledRequest) -> None:
+        """Wait before the next request. An answer to another informer may end the wait."""
+        if step.until_answer and isinstance(self._source, SharesAnswers):
+            if await self._source.wait_for_answer(step.delay):
+                self._state.end_wait(asyncio.get_running_loop().time())
+        else:
+            await asyncio.sleep(step.delay)
 
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
         """Make one request."""
@@ -161,22 +171,18 @@ class Reflector:
             self.reports.request_cancelled()
             raise
 
-    @property
-    def _deduplicate(self) -> Callable[[KubeObject], KubeObject]:
-        # Deduplication compares versions, and a restored server gives versions a second time.
-        by_version = self._state.compare is Compare.BY_VERSION
-        return self._find_cached if by_version else _unchanged
-
     # -- lists ---------------------------------------------------------------------------------
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed = []
+            self._listed, self._pages = [], PageSequence()
         page: list[KubeObject] = []
         async with self._source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
             envelope = await self._read_page(chunks, take)
+            if not request.freshness_check:
+                self._pages.add(len(page), envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
             return end
@@ -190,7 +196,7 @@ class Reflector:
 
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
         """Return a function that appends the stored or cached form of objects to ``page``."""
-        convert, deduplicate = self._converter, self._deduplicate
+        convert, deduplicate = self._converter, self._find_cached
 
         def collect(objects: Iterable[KubeObject]) -> None:
             page.extend(map(deduplicate, objects if convert is None else map(convert, objects)))
@@ -218,8 +224,7 @@ class Reflector:
         """Queue a whole state, whose version the state machine knows."""
         self._availability.reset()
         version = self._state.resource_version
-        by_content = self._state.compare is Compare.BY_CONTENT
-        self._queue.replace(objects, version, rewound=by_content)
+        self._queue.replace(objects, version)
         if self._state.version_went_back:
             self.reports.server_rewound(ServerRewound(str(self._source.resource), version))
 
@@ -228,7 +233,7 @@ class Reflector:
     def _make_watch_decoder(self, request: WatchRequest) -> WatchDecoder:
         return WatchDecoder(
             self._source.resource,
-            initial=InitialList(self._deduplicate) if request.initial else None,
+            initial=InitialList(self._find_cached) if request.initial else None,
             managed_fields=self._managed_fields,
             line_cap=self._options.line_cap,
             converter=self._converter,
@@ -281,7 +286,6 @@ class Reflector:
                 self._queue.replace([], self._state.resource_version, reason="resource_gone")
         elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
             self._source = source.with_resource(found)
-            self._state.compare_by_content()
             self.reports.resource_moved(
                 ResourceMoved(f"{requested} ({requested.api_version})", found.api_version)
             )

@@ -22,7 +22,7 @@ _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 _DISCOVERY_PATHS = (*_PUBLIC_PATHS, "/api", "/apis", "/openapi")
 """The documents that are shown to every user with credentials (``system:discovery``)."""
 _SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectreviews", "selfsubjectrulesreviews")
-"""What each user with credentials may create (``system:basic-user``)."""
+"""The reviews that each user with credentials may create (``system:basic-user``)."""
 _SERVICE_ACCOUNT = "system:serviceaccount"
 
 

@@ -21,7 +21,7 @@ from aioinformer.testing.wire.encoding import Encoding, StoredObject
 from aioinformer.testing.wire.served_resources import (
     BUILT_IN_SERVED,
     STATUS,
-    ServedResource,
+    ApiResource,
     ServedResources,
 )
 
@@ -158,7 +158,7 @@ class Storage:
         """The resources whose objects are stored."""
         return tuple(collection.encoding.resource for collection in self.collections.values())
 
-    def add(self, added: ServedResource) -> None:
+    def add(self, added: ApiResource) -> None:
         """Serve a resource, or serve a resource in another way."""
         resource = added.resource
         self.collections.setdefault(_resource_key(resource), Collection(Encoding(resource)))
@@ -169,11 +169,11 @@ class Storage:
         served = self.served.find(resource)
         return served is not None and served.subresource(STATUS.name) is not None
 
-    def _others(self, resource: Resource) -> list[ServedResource]:
+    def _others(self, resource: Resource) -> list[ApiResource]:
         key = _resource_key(resource)
         return [each for each in self.served if _resource_key(each.resource) != key]
 
-    def _set_served(self, served: Iterable[ServedResource]) -> None:
+    def _set_served(self, served: Iterable[ApiResource]) -> None:
         self.served = ServedResources(served)
         self._index_names()
 

@@ -92,7 +92,10 @@ class _RequestRouter:
         return FaultedRequest(self._faults, verb, path.resource, path.namespace, name=path.name)
 
     async def _respond(self, request: web.Request, driver: RequestDriver) -> web.StreamResponse:
-        await driver.start_response()
+        foreign = await driver.start_response()
+        if foreign is not None:
+            content = Response(foreign.body, content_type=foreign.content_type)
+            return await send_response(request, content, driver)
         user = self._authorize(request)
         document = self._non_resource_urls.find_response(request)
         if document is not None:
@@ -101,11 +104,12 @@ class _RequestRouter:
         path = _parse_path(request, self._cluster)
         verb = _request_verb(request, path)
         _check_method(request, verb, path, self._cluster)
-        if verb == "list":
+        if verb in ("list", "watch", "watch_list"):
             await driver.wait_for_version(self._cluster, queries.required_version(request.query))
-            return await send_response(request, self._list_response(request, path), driver)
-        if verb == "watch":
-            await driver.wait_for_version(self._cluster, queries.required_version(request.query))
+            if verb == "list":
+                return await send_response(
+                    request, self._list_response(request, path, driver), driver
+                )
             return await self._stream_watch(request, path, driver)
         response = await self._object_response(request, path, user)
         return await send_response(request, response, driver)
@@ -125,12 +129,13 @@ class _RequestRouter:
             self._access.check(self._cluster, user, attributes)
         return user
 
-    def _list_response(self, request: web.Request, path: ResourcePath) -> Response:
+    def _list_response(
+        self, request: web.Request, path: ResourcePath, driver: RequestDriver
+    ) -> Response:
         form = negotiate_list_form(request.headers.get("Accept", ""), path.resource)
-        page = queries.list_page(
-            self._cluster, path.resource, path.namespace, request.query, form=form
-        )
-        return Response(page)
+        query = driver.request.list_query(request.query)
+        page = queries.list_page(self._cluster, path.resource, path.namespace, query, form=form)
+        return Response(driver.request.list_body(page))
 
     async def _stream_watch(
         self, request: web.Request, path: ResourcePath, driver: RequestDriver
@@ -199,13 +204,16 @@ def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVer
         return "watch"
     if path.name:
         return "get"
-    return "watch" if queries.is_watch(request.query) else "list"
+    if not queries.is_watch(request.query):
+        return "list"
+    return "watch_list" if queries.is_watch_list(request.query) else "watch"
 
 
 def _request_attributes(request: web.Request, path: ResourcePath | None) -> RequestAttributes:
     if path is None:
         return RequestAttributes(verb=request.method.lower(), path=request.path)
-    attributes = request_attributes(_request_verb(request, path), path)
+    verb = _request_verb(request, path)
+    attributes = request_attributes("watch" if verb == "watch_list" else verb, path)
     # A list or watch of one name is allowed by a rule for this name (apiserver's RequestInfo).
     selected = "" if path.name else queries.selected_name(request.query)
     return replace(attributes, name=selected) if selected else attributes
@@ -221,7 +229,7 @@ def _check_method(
             resources, whose routes in the real server have no HEAD.
     """
     served = cluster.served.find(path.resource)
-    if verb in ("list", "watch") and served is not None and verb not in served.verbs:
+    if verb in ("list", "watch", "watch_list") and served and "list" not in served.verbs:
         raise statuses.method_not_allowed()
     if request.method == "HEAD" and not Encoding(path.resource).custom:
         raise statuses.method_not_allowed()

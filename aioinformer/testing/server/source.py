@@ -25,10 +25,11 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer.errors import FetchError, RequestTimedOut
+from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut
 from aioinformer.testing.access.rights import forbidden_error, is_allowed
 from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.faults.effects import RespondWithBody
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server import queries
@@ -37,11 +38,14 @@ from aioinformer.testing.server.object_requests import ObjectRequest
 from aioinformer.testing.server.objects import handle_request, object_verb, request_attributes
 from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
 from aioinformer.testing.wire import discovery
+from aioinformer.testing.wire.tables import ObjectForm
 from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 
-REQUEST_TIMEOUT = Timeouts().silence
+TIMEOUTS = Timeouts()
+"""The time limits of lists and watches: those of a client by default."""
+REQUEST_TIMEOUT = TIMEOUTS.silence
 """Seconds that a write can take, by the event loop's time: the time in which a client expects the
 first byte of an answer."""
 
@@ -140,7 +144,8 @@ class ClusterSender:
             source.faults, verb, path.resource, path.namespace, name=path.name
         ) as faulted:
             driver = RequestDriver(faulted, source.clock)
-            await driver.start_response()
+            if (foreign := await driver.start_response()) is not None:
+                return foreign.body
             source.check_access(request_attributes(verb, path))
             object_request = ObjectRequest(
                 request.method, path, request.query, request.content_type, request.body, source.user
@@ -162,6 +167,8 @@ class ClusterListerWatcher:
     """The lane in which the requests wait for their turn; by default no other request is there."""
     watch_lists: bool = True
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
+    form: ObjectForm = "whole"
+    """The form of the objects in the responses."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -173,11 +180,26 @@ class ClusterListerWatcher:
         """
         query = request.query() | self._selector_params()
         async with self._drive_request("list", request) as driver:
-            await self._start_response(driver, "list", query)
-            body = queries.list_page(self.source.cluster, self.resource, self.namespace, query)
-            async with aclosing(driver.transfer(split_chunks(body))) as chunks:
+            foreign = await self._start_response(driver, query)
+            body = self._page(driver, query) if foreign is None else foreign.body
+            async with aclosing(self._read_body(driver, body)) as chunks:
                 self.lane.record_response()
                 yield chunks
+
+    def _page(self, driver: RequestDriver, query: Mapping[str, str]) -> bytes:
+        faulted = driver.request
+        understood, cluster = faulted.list_query(query), self.source.cluster
+        page = queries.list_page(cluster, self.resource, self.namespace, understood, form=self.form)
+        return faulted.list_body(page)
+
+    async def _read_body(self, driver: RequestDriver, body: bytes) -> AsyncGenerator[bytes]:
+        """Yield a whole body; the client gives up if no byte comes for some time."""
+        clock = self.source.clock
+        driver.client_deadline = clock.now + TIMEOUTS.silence
+        async with aclosing(driver.transfer(split_chunks(body))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                driver.client_deadline = clock.now + TIMEOUTS.silence
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -189,13 +211,20 @@ class ClusterListerWatcher:
         """
         query = request.query() | self._selector_params()
         async with self._drive_request("watch", request) as driver:
-            await self._start_response(driver, "watch", query)
+            foreign = await self._start_response(driver, query)
+            if foreign is not None:
+                async with aclosing(self._read_body(driver, foreign.body)) as chunks:
+                    yield chunks
+                return
+            now = self.source.clock.now
+            driver.client_deadline = now + request.timeout + TIMEOUTS.grace
             watch = queries.start_watch(
                 self.source.cluster,
                 self.resource,
                 self.namespace,
                 query,
-                now=self.source.clock.now,
+                now=now,
+                form=self.form,
             )
             try:
                 async with aclosing(driver.transfer(driver.watch_lines(watch))) as lines:
@@ -207,6 +236,10 @@ class ClusterListerWatcher:
     def release_list_slot(self) -> None:
         """Let another informer begin: the initial list of the open WatchList is complete."""
         self.lane.release_list_slot()
+
+    async def wait_for_answer(self, timeout: float) -> bool:
+        """Wait until the cluster answers any informer of the source, or ``timeout`` seconds."""
+        return await self.lane.wait_for_answer(timeout)
 
     async def discover(self) -> Resource | None:
         """Return the resource as the cluster serves it now, in another version if need be.
@@ -223,8 +256,11 @@ class ClusterListerWatcher:
         """
         async with self.lane.acquire(DiscoveryRequest()):
             with FaultedRequest(self.source.faults, "get", None) as faulted:
+                driver = RequestDriver(faulted, self.source.clock)
+                driver.client_deadline = self.source.clock.now + TIMEOUTS.silence
                 try:
-                    await RequestDriver(faulted, self.source.clock).start_response()
+                    if await driver.start_response() is not None:
+                        raise ProtocolError("the answer is no discovery document")
                 except FetchError as error:
                     error.phase = "discovery"
                     raise
@@ -234,13 +270,18 @@ class ClusterListerWatcher:
         """Return the same selection of the resource in another version."""
         return replace(self, resource=resource)
 
+    def with_metadata_only(self) -> ClusterListerWatcher:
+        """Return a copy whose responses have the metadata of objects only."""
+        return replace(self, form="metadata")
+
     @asynccontextmanager
     async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
     ) -> AsyncGenerator[RequestDriver]:
         source = self.source
+        concerned = "watch_list" if isinstance(request, WatchRequest) and request.initial else verb
         async with self.lane.acquire(request):
-            with FaultedRequest(source.faults, verb, self.resource, self.namespace) as faulted:
+            with FaultedRequest(source.faults, concerned, self.resource, self.namespace) as faulted:
                 try:
                     yield RequestDriver(faulted, source.clock)
                 except FetchError as error:
@@ -248,17 +289,23 @@ class ClusterListerWatcher:
                     raise
 
     async def _start_response(
-        self, driver: RequestDriver, verb: Literal["list", "watch"], query: Mapping[str, str]
-    ) -> None:
-        await driver.start_response()
-        attributes = RequestAttributes(
-            verb=verb,
-            resource=self.resource,
-            namespace=self.namespace or "",
-            name=queries.selected_name(query),
-        )
-        self.source.check_access(attributes)
-        await driver.wait_for_version(self.source.cluster, queries.required_version(query))
+        self, driver: RequestDriver, query: Mapping[str, str]
+    ) -> RespondWithBody | None:
+        """Wait until the answer can begin; return it if it is not the server's own."""
+        is_watch = queries.is_watch(query)
+        limit = TIMEOUTS.watch_start if is_watch else TIMEOUTS.silence
+        driver.client_deadline = self.source.clock.now + limit
+        foreign = await driver.start_response()
+        if foreign is None:
+            attributes = RequestAttributes(
+                verb="watch" if is_watch else "list",
+                resource=self.resource,
+                namespace=self.namespace or "",
+                name=queries.selected_name(query),
+            )
+            self.source.check_access(attributes)
+            await driver.wait_for_version(self.source.cluster, queries.required_version(query))
+        return foreign
 
     def _selector_params(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}

@@ -14,13 +14,13 @@ from itertools import groupby
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire.encoding import JsonObject
-from aioinformer.testing.wire.served_resources import ServedResource
+from aioinformer.testing.wire.served_resources import ApiResource
 
 AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
 
 
-def api_group_discovery_list(served: Iterable[ServedResource], *, core: bool) -> JsonObject:
+def api_group_discovery_list(served: Iterable[ApiResource], *, core: bool) -> JsonObject:
     """Return the aggregated form of the core group (``/api``) or of all others (``/apis``)."""
     wanted = [each for each in served if (each.resource.group == "") is core]
     items = [_group_discovery(group, members) for group, members in _by_group(wanted)]
@@ -35,14 +35,14 @@ def api_versions(address: str) -> JsonObject:
     return head | {"serverAddressByClientCIDRs": reachable}
 
 
-def api_group_list(served: Iterable[ServedResource]) -> JsonObject:
+def api_group_list(served: Iterable[ApiResource]) -> JsonObject:
     """Return the legacy form of ``/apis``."""
     named = [each for each in served if each.resource.group]
     listed = [_group_entry(name, members) for name, members in _by_group(named)]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
-def api_group(served: Iterable[ServedResource], name: str) -> JsonObject | None:
+def api_group(served: Iterable[ApiResource], name: str) -> JsonObject | None:
     """Return ``/apis/GROUP``, or ``None`` if no resource of the group is served."""
     members = [each for each in served if each.resource.group == name]
     if not members or not name:
@@ -50,7 +50,7 @@ def api_group(served: Iterable[ServedResource], name: str) -> JsonObject | None:
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group_entry(name, members)
 
 
-def api_resource_list(served: Iterable[ServedResource], api_version: str) -> JsonObject | None:
+def api_resource_list(served: Iterable[ApiResource], api_version: str) -> JsonObject | None:
     """Return ``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if it has no served resource."""
     members = [each for each in served if each.resource.api_version == api_version]
     if not members:
@@ -93,15 +93,15 @@ def version_info(minor: int) -> JsonObject:
     }
 
 
-def _by_group(served: Iterable[ServedResource]) -> Iterator[tuple[str, list[ServedResource]]]:
+def _by_group(served: Iterable[ApiResource]) -> Iterator[tuple[str, list[ApiResource]]]:
     ordered = sorted(served, key=lambda each: each.resource.group)
     for name, members in groupby(ordered, key=lambda each: each.resource.group):
         yield name, list(members)
 
 
-def _by_version(served: Iterable[ServedResource]) -> Iterator[tuple[str, list[ServedResource]]]:
+def _by_version(served: Iterable[ApiResource]) -> Iterator[tuple[str, list[ApiResource]]]:
     """Group resources by version, the preferred version first."""
-    versions: dict[str, list[ServedResource]] = {}
+    versions: dict[str, list[ApiResource]] = {}
     for each in sorted(served, key=lambda each: _version_priority(each.resource)):
         versions.setdefault(each.resource.version, []).append(each)
     yield from versions.items()
@@ -124,7 +124,7 @@ def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
     return _STABILITY[stability], -int(major), -int(minor or 0), ""
 
 
-def _group_discovery(name: str, members: list[ServedResource]) -> JsonObject:
+def _group_discovery(name: str, members: list[ApiResource]) -> JsonObject:
     versions: list[JsonObject] = []
     for version, served in _by_version(members):
         found = [_resource_discovery(each) for each in served]
@@ -132,7 +132,7 @@ def _group_discovery(name: str, members: list[ServedResource]) -> JsonObject:
     return {"metadata": {"name": name} if name else _empty_metadata(), "versions": versions}
 
 
-def _resource_discovery(served: ServedResource) -> JsonObject:
+def _resource_discovery(served: ApiResource) -> JsonObject:
     resource = served.resource
     # Built-in types leave out the group and version, which stand above; custom ones repeat them.
     own = ("", "") if served.built_in else (resource.group, resource.version)
@@ -156,7 +156,7 @@ def _kind_entry(group: str, version: str, kind: str) -> JsonObject:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _group_entry(name: str, members: list[ServedResource]) -> JsonObject:
+def _group_entry(name: str, members: list[ApiResource]) -> JsonObject:
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
         for version, _ in _by_version(members)
@@ -164,7 +164,7 @@ def _group_entry(name: str, members: list[ServedResource]) -> JsonObject:
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resource_entries(served: ServedResource) -> Iterator[JsonObject]:
+def _resource_entries(served: ApiResource) -> Iterator[JsonObject]:
     """Yield the entry of a resource, then those of its subresources."""
     resource = served.resource
     entry: JsonObject = {"name": resource.plural, "singularName": resource.singular}
@@ -181,14 +181,14 @@ def _resource_entries(served: ServedResource) -> Iterator[JsonObject]:
         yield entry | named | kind | {"verbs": list(part.verbs)}
 
 
-def _hash_storage_version(served: ServedResource) -> str:
+def _hash_storage_version(served: ApiResource) -> str:
     """Return the hash of the stored version (apiserver's ``StorageVersionHash``)."""
     resource = served.resource
     text = f"{resource.group}/{served.storage_version or resource.version}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
-def _names(served: ServedResource) -> JsonObject:
+def _names(served: ApiResource) -> JsonObject:
     lists = {"shortNames": served.resource.short_names, "categories": served.categories}
     return {name: list(values) for name, values in lists.items() if values}
 

@@ -17,7 +17,7 @@ __all__ = [
     "REVIEWS",
     "SCALE",
     "STATUS",
-    "ServedResource",
+    "ApiResource",
     "ServedResources",
     "Subresource",
     "make_served",
@@ -87,7 +87,7 @@ _WITHOUT_DELETE_COLLECTION = frozenset({"namespaces"})
 
 
 @dataclass(frozen=True, slots=True)
-class ServedResource:
+class ApiResource:
     """A resource, and the ways in which a server serves it."""
 
     resource: Resource
@@ -111,13 +111,13 @@ def make_served(
     *,
     subresources: Iterable[Subresource] = (),
     categories: tuple[str, ...] = (),
-) -> ServedResource:
+) -> ApiResource:
     """Return a custom resource as it is served."""
     parts = tuple(sorted(subresources, key=lambda part: part.name))
-    return ServedResource(resource, parts, categories, CUSTOM_VERBS, built_in=False)
+    return ApiResource(resource, parts, categories, CUSTOM_VERBS, built_in=False)
 
 
-def _make_built_in(resource: Resource) -> ServedResource:
+def _make_built_in(resource: Resource) -> ApiResource:
     name = str(resource)
     parts = [_SUBRESOURCES[name]] if name in _SUBRESOURCES else []
     parts += [STATUS] if name in _WITH_STATUS else []
@@ -126,12 +126,12 @@ def _make_built_in(resource: Resource) -> ServedResource:
         categories = ("api-extensions",)
     left_out = ("deletecollection",) if name in _WITHOUT_DELETE_COLLECTION else ()
     verbs = tuple(verb for verb in VERBS if verb not in left_out)
-    return ServedResource(resource, tuple(parts), categories, verbs)
+    return ApiResource(resource, tuple(parts), categories, verbs)
 
 
-def _make_review(group: str, kind: str, *, namespaced: bool = False) -> ServedResource:
+def _make_review(group: str, kind: str, *, namespaced: bool = False) -> ApiResource:
     resource = Resource(group, "v1", f"{kind.lower()}s", kind, namespaced=namespaced)
-    return ServedResource(resource, verbs=("create",))
+    return ApiResource(resource, verbs=("create",))
 
 
 REVIEWS = (
@@ -151,22 +151,22 @@ BUILT_IN_SERVED = (*(_make_built_in(resource) for resource in BUILT_IN), *REVIEW
 class ServedResources:
     """The resources of a server, by group version and plural name. It doesn't change."""
 
-    def __init__(self, served: Iterable[ServedResource]) -> None:
+    def __init__(self, served: Iterable[ApiResource]) -> None:
         self._served = tuple(served)
-        self._by_version: dict[str, dict[str, ServedResource]] = {}
+        self._by_version: dict[str, dict[str, ApiResource]] = {}
         for each in self._served:
             resource = each.resource
             self._by_version.setdefault(resource.api_version, {})[resource.plural] = each
 
-    def of_version(self, api_version: str) -> Mapping[str, ServedResource]:
+    def of_version(self, api_version: str) -> Mapping[str, ApiResource]:
         """Return the resources of a group version by plural name; empty if there are none."""
         return self._by_version.get(api_version, {})
 
-    def find(self, resource: Resource) -> ServedResource | None:
+    def find(self, resource: Resource) -> ApiResource | None:
         """Return a resource by its group, version and plural name, or ``None``."""
         return self.of_version(resource.api_version).get(resource.plural)
 
-    def __iter__(self) -> Iterator[ServedResource]:
+    def __iter__(self) -> Iterator[ApiResource]:
         return iter(self._served)
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding
-from aioinformer.testing.wire.served_resources import ServedResource, ServedResources
+from aioinformer.testing.wire.served_resources import ApiResource, ServedResources
 
 __all__ = ["MAIN", "ResourcePath"]
 
@@ -70,7 +70,7 @@ class ResourcePath:
         return cls(resource, namespace, name, part or MAIN)
 
 
-def _no_subresource(found: ServedResource, name: str, part: str) -> Exception:
+def _no_subresource(found: ApiResource, name: str, part: str) -> Exception:
     if Encoding(found.resource).custom and part in ("status", "scale"):
         return statuses.object_not_found(found.resource, name)  # as the real server says it
     return statuses.not_served(found.resource.api_version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 
@@ -18,7 +19,8 @@ async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_pa
 
     lines = out.splitlines()
     assert code == 0
-    assert [line[:8] for line in lines[:3]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
+    assert re.fullmatch(r"server: http://127\.0\.0\.1:\d+", lines[0]), "for another terminal"
+    assert [line[:8] for line in lines[1:4]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
     assert " events delivered: " in lines[-3]
     assert lines[-2] == "1 interruption, 1 recovered from"
     assert lines[-1].startswith("cache equals the server: ")
@@ -61,7 +63,7 @@ async def test_a_signal_leaves_the_summary_in_a_file(tmp_path: Path) -> None:
                 if log.stat().st_size:
                     break
                 await asyncio.sleep(0.01)
-            run.process.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
             code, _, _ = await run.wait()
 
     events, interruptions, verdict = log.read_text().splitlines()[-3:]

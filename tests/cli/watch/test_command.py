@@ -56,7 +56,7 @@ async def test_the_state_comes_first_and_then_each_change_at_once(
             second = await run.read_line()
         server.cluster.delete("pods", "first")
         third = await run.read_line()
-        run.process.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGINT)
         code, out, err = await run.wait()
 
     assert header.split() == ["EVENT", "NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -77,7 +77,7 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
         patch = {"metadata": {"annotations": {"a": "b"}}}
         server.cluster.merge_patch("pods", "third", patch, namespace="web")
         second = json.loads(await run.read_line())
-        run.process.send_signal(signal.SIGTERM)
+        run.send_signal(signal.SIGTERM)
         code, out, err = await run.wait()
 
     assert (first["type"], second["type"]) == ("ADDED", "MODIFIED")
@@ -94,7 +94,7 @@ async def test_one_object_is_watched_by_its_name(
         for name in ("sooner", "later"):
             server.cluster.create("pods", {"metadata": {"name": name}})
         assert await run.read_line() == "pod/later\n"
-        run.process.send_signal(signal.SIGINT)
+        run.send_signal(signal.SIGINT)
         assert (await run.wait())[1] == ""
 
 
@@ -226,7 +226,7 @@ async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
         os.close(writing)
         assert (await asyncio.to_thread(os.read, reading, 5)) == b"EVENT"
         await asyncio.to_thread(_until_full, reading)
-        run.process.send_signal(signal.SIGTERM)
+        run.send_signal(signal.SIGTERM)
         code, _, err = await run.wait()
         os.close(reading)
 
@@ -307,7 +307,7 @@ async def test_a_forbidden_list_is_reported_and_retried(
         config = _config(tmp_path / "config", server)
         async with started_cli("watch", "pods", "--kubeconfig", config, env=env) as run:
             first, second = await run.read_stderr_line(), await run.read_stderr_line()
-            run.process.send_signal(signal.SIGINT)
+            run.send_signal(signal.SIGINT)
             code, out, err = await run.wait()
 
     assert first == second, "half a second later or more"

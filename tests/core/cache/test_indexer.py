@@ -142,7 +142,7 @@ def test_a_re_created_object_is_a_deletion_and_an_addition(kind: DeltaKind) -> N
     old, new = pod("a", rv="1", uid="first"), pod("a", rv="11", uid="second")
     indexer = holding(old)
 
-    assert applied(indexer, delta(kind, new)) == [Deleted(old), Added(new)]
+    assert applied(indexer, delta(kind, new)) == [Deleted(old, "vanished"), Added(new)]
     assert indexer.state.objects[key("a")] is new
 
 
@@ -152,6 +152,7 @@ def test_the_deletion_of_another_uid_tells_of_the_object_that_was_held() -> None
 
     (event,) = applied(indexer, deleted(pod("a", rv="11", uid="second")))
 
+    assert event == Deleted(old, "vanished")
     assert event.obj is old
     assert held(indexer) == {}
 
@@ -167,7 +168,15 @@ def test_a_state_that_is_held_already_is_no_event_and_the_old_object_stays(
     assert indexer.state.objects[key("a")] is old
 
 
-def test_objects_without_a_version_are_never_the_same() -> None:
+def test_other_content_under_an_equal_version_is_an_update() -> None:
+    old, new = pod("a", rv="5", node="n1"), pod("a", rv="5", node="n2")
+    indexer = holding(old)
+
+    assert applied(indexer, updated(new)) == [Updated(old, new)]
+    assert nodes(indexer) == {"n2": {key("a")}}
+
+
+def test_objects_without_a_version_are_compared_by_content() -> None:
     old, new = pod("a", rv="", node="n1"), pod("a", rv="", node="n2")
     indexer = holding(old)
 
@@ -178,7 +187,7 @@ def test_an_equal_version_of_another_uid_is_not_the_same() -> None:
     """A cluster restored from a backup may count anew."""
     old, new = pod("a", rv="5", uid="first"), pod("a", rv="5", uid="second")
 
-    assert applied(holding(old), added(new)) == [Deleted(old), Added(new)]
+    assert applied(holding(old), added(new)) == [Deleted(old, "vanished"), Added(new)]
 
 
 def test_events_are_appended_in_the_order_of_the_changes() -> None:
@@ -363,16 +372,18 @@ def test_an_unchanged_object_yields_nothing_and_stays_the_same_object() -> None:
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
-def test_a_relist_without_versions_tells_every_object() -> None:
-    old, new = pod("a", rv=""), pod("a", rv="")
+def test_a_relist_without_versions_delivers_what_has_other_content() -> None:
+    old, new = pod("a", rv="", node="n1"), pod("a", rv="", node="n2")
+    indexer = holding(old)
 
-    assert relisted(holding(old), [new]) == [Updated(old, new)]
+    assert relisted(indexer, [pod("a", rv="", node="n1")]) == []
+    assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
 def test_a_relist_tells_a_re_created_object_as_deletion_and_addition() -> None:
     old, new = pod("a", rv="7", uid="first"), pod("a", rv="11", uid="second")
 
-    assert relisted(holding(old), [new]) == [Deleted(old), Added(new)]
+    assert relisted(holding(old), [new]) == [Deleted(old, "vanished"), Added(new)]
 
 
 def test_a_relist_at_an_older_version_still_tells_what_differs() -> None:
@@ -632,40 +643,32 @@ def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
     assert not indexer.rejected
 
 
-# -- a server that was restored, or objects read in another API version --------------------------
+# -- other content under an equal version --------------------------------------------------------
 
 
-def restored(indexer: Indexer, objects: Iterable[KubeObject]) -> list[Event]:
-    """Return the events of a state whose versions were used before."""
-    replacement = indexer.replace(Replaced(list(objects), "50", rewound=True))
-    finish(replacement)
-    events = replacement.commit()
-    finish(replacement)
-    return events
-
-
-def test_after_a_restored_backup_equal_versions_don_t_hide_a_change() -> None:
+def test_equal_versions_do_not_hide_a_change_in_a_relist() -> None:
     old, new = pod("a", rv="5", node="node-1"), pod("a", rv="5", node="node-2")
     indexer = holding(old)
 
-    assert restored(indexer, [new]) == [Updated(old, new)]
-    assert relisted(indexer, [pod("a", rv="5", node="node-3")]) == [], "else versions decide"
+    assert relisted(indexer, [new]) == [Updated(old, new)]
+    assert indexer.state.objects[key("a")] is new
+    assert nodes(indexer) == {"node-2": {key("a")}}
 
 
-def test_after_a_restored_backup_what_is_the_same_is_told_no_more_than_else() -> None:
+def test_the_type_that_only_one_of_two_objects_has_is_no_change() -> None:
     """The items of a list lack the kind and apiVersion that a watch sends."""
     watched = make_object({"kind": "Pod", "apiVersion": "v1", **pod_body("a", rv="5")})
     indexer = holding(watched)
 
-    assert restored(indexer, [pod("a", rv="5")]) == []
+    assert relisted(indexer, [pod("a", rv="5")]) == []
     assert indexer.state.objects[ObjectKey("web", "a")] is watched
 
 
-def test_after_a_restored_backup_versions_may_go_back() -> None:
+def test_versions_may_go_back_in_a_relist() -> None:
     old, new = pod("a", rv="9"), pod("a", rv="5")
     indexer = holding(old)
 
-    assert restored(indexer, [new]) == [Updated(old, new)]
+    assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
 def test_a_body_that_can_not_be_decoded_is_compared_as_it_is() -> None:
@@ -674,10 +677,10 @@ def test_a_body_that_can_not_be_decoded_is_compared_as_it_is() -> None:
         return KubeObject(ObjectKey("web", "a"), "u", "5", raw, PODS)
 
     indexer = Indexer()
-    restored(indexer, [broken(b'"x":"\xff"}')])
+    relisted(indexer, [broken(b'"x":"\xff"}')])
 
-    assert restored(indexer, [broken(b'"x":"\xff"}')]) == []
-    assert len(restored(indexer, [broken(b'"x":"\xfe"}')])) == 1
+    assert relisted(indexer, [broken(b'"x":"\xff"}')]) == []
+    assert len(relisted(indexer, [broken(b'"x":"\xfe"}')])) == 1
 
 
 def test_an_object_in_another_version_of_its_resource_is_another_state() -> None:
@@ -688,7 +691,7 @@ def test_an_object_in_another_version_of_its_resource_is_another_state() -> None
     )
     indexer = holding(old)
 
-    assert restored(indexer, [new]) == [Updated(old, new)]
+    assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
 def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_it() -> None:
@@ -703,7 +706,7 @@ def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_i
 # -- what is in memory already -------------------------------------------------------------------
 
 
-def test_of_the_same_version_the_object_in_memory_is_known() -> None:
+def test_of_the_same_version_and_content_the_cached_object_is_known() -> None:
     held_ = pod("a", rv="5")
     indexer = holding(held_)
 
@@ -711,7 +714,14 @@ def test_of_the_same_version_the_object_in_memory_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [pod("a", rv="6"), pod("a", rv="5", uid="another"), pod("b", rv="5"), pod("a", rv="")]
+    "other",
+    [
+        pod("a", rv="6"),
+        pod("a", rv="5", node="another"),
+        pod("a", rv="5", uid="another"),
+        pod("b", rv="5"),
+        pod("a", rv=""),
+    ],
 )
 def test_anything_else_is_itself(other: KubeObject) -> None:
     assert holding(pod("a", rv="5")).deduplicate(other) is other

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import (
     append_change,
     is_same_content,
-    is_same_version,
     removal_reason,
     without_traceback,
 )
@@ -30,13 +31,6 @@ def held(node: str) -> ModelObject:
     return ModelObject(key("a"), "uid-a", "1", b"", PODS, model=model)
 
 
-def test_equal_versions_are_equal_objects() -> None:
-    assert is_same_version(pod("a"), pod("a", node="node-2"))
-    assert not is_same_version(pod("a"), pod("a", rv="2"))
-    assert not is_same_version(pod("a"), pod("a", uid="another"))
-    assert not is_same_version(pod("a", rv=""), pod("a", rv=""))
-
-
 @pytest.mark.parametrize(
     ("new", "expected"),
     [
@@ -44,18 +38,34 @@ def test_equal_versions_are_equal_objects() -> None:
         (make_object(pod_body("a") | {"kind": "Pod", "apiVersion": "v1"}), True),
         (pod("a", node="node-2"), False),
         (pod("a", rv="2"), False),
+        (pod("a", uid="another"), False),
         (ExcludedObject.of(pod("a")), False),
     ],
 )
-def test_where_versions_prove_nothing_contents_are_compared(
-    new: KubeObject, expected: bool
-) -> None:
+def test_objects_are_the_same_in_version_and_content(new: KubeObject, expected: bool) -> None:
     assert is_same_content(pod("a"), new) is expected
 
 
 def test_models_are_compared_with_each_other() -> None:
     assert is_same_content(held("node-1"), held("node-1"))
     assert not is_same_content(held("node-1"), held("node-2"))
+
+
+@dataclass(eq=False)
+class ByIdentity:
+    """A model whose instances are never equal."""
+
+    node: str
+
+
+def test_models_without_a_comparison_are_compared_by_their_json() -> None:
+    one, same, other = (
+        ModelObject(key("a"), "uid-a", "1", b"", PODS, model=ByIdentity(node))
+        for node in ("node-1", "node-1", "node-2")
+    )
+
+    assert is_same_content(one, same)
+    assert not is_same_content(one, other)
 
 
 class Touchy(Struct):
@@ -96,7 +106,7 @@ def test_another_object_is_no_update() -> None:
     append_change(old, newer, events)
     append_change(newer, another, events)
 
-    assert events == [Updated(old, newer), Deleted(newer), Added(another)]
+    assert events == [Updated(old, newer), Deleted(newer, "vanished"), Added(another)]
 
 
 def test_an_error_without_its_tracebacks_keeps_nothing_alive() -> None:

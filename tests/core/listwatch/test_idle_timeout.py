@@ -148,12 +148,23 @@ def test_behind_the_end_mark_it_is_a_watch() -> None:
     idle_timeout = opened(initial=True)
     idle_timeout.last_data = 1020.0
     idle_timeout.complete_initial_list(1020.0)
-    assert idle_timeout.deadline == AT_LAST
+    assert idle_timeout.deadline == 1020.0 + 75.0
 
     idle_timeout.last_data = 1080.0
     idle_timeout.record_bookmark(1080.0)
 
     assert idle_timeout.deadline == 1080.0 + 75.0
+
+
+def test_the_end_mark_is_a_bookmark_and_a_minute_is_assumed_until_the_next() -> None:
+    """A connection may die in the first minute of a watch."""
+    profile = ServerProfile()
+    opened(profile, initial=True).complete_initial_list(1005.0)
+    assert profile.bookmark_interval == 60.0
+
+    slower = ServerProfile(bookmark_interval=90.0)
+    opened(slower, initial=True).complete_initial_list(1005.0)
+    assert slower.bookmark_interval == 90.0
 
 
 def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.backoff import (
+    FIRST_PAUSE,
+    LATER_PAUSE,
+    SETTLING_TIME,
+    Backoff,
+)
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import (
     PAGE_SIZE,
@@ -26,7 +31,6 @@ from aioinformer._core.listwatch.state_machine import (
     ListWatchState,
 )
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
-from aioinformer._core.objects.deltas import Compare
 from aioinformer.errors import ProtocolError
 from tests.core import strategies
 from tests.core.list_watch_states import (
@@ -178,7 +182,7 @@ def test_a_watch_goes_on_behind_the_last_event() -> None:
     observe(state, "12")
 
     assert summarize(advance(state, Outcome.ENDED).request) == "12"
-    assert summarize(advance(state, Outcome.UNREACHABLE).request) == "12"
+    assert summarize(advance(state, Outcome.CONNECTION_LOST).request) == "12"
 
 
 def test_an_event_without_a_version_moves_nothing() -> None:
@@ -255,7 +259,7 @@ def test_an_event_ends_the_count_of_watches_not_served() -> None:
     assert state.phase is Phase.WATCH
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UNREACHABLE, Outcome.THROTTLED, Outcome.ACCESS_DENIED])
+@pytest.mark.parametrize("outcome", [Outcome.THROTTLED, Outcome.ACCESS_DENIED])
 def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
     state = watching_state("10")
@@ -431,10 +435,106 @@ def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None
     assert advance(state, state.finish_page("17", "t")).request == WatchRequest("10", 450)
 
 
-def test_a_probe_that_fails_is_not_repeated() -> None:
+def test_a_freshness_check_that_the_server_rejects_is_not_repeated() -> None:
     state = freshness_check_state()
 
-    assert advance(state, Outcome.UNREACHABLE).request == WatchRequest("10", 450)
+    assert advance(state, Outcome.SERVER_ERROR).request == WatchRequest("10", 450)
+
+
+def test_a_watch_that_could_not_reach_the_server_is_preceded_by_one_freshness_check() -> None:
+    """A restored server accepts a watch from a version that it hasn't reached, and is silent."""
+    state = watching_state("10")
+    check = ListRequest("", 1, freshness_check=True)
+
+    assert advance(state, Outcome.UNREACHABLE).request == check
+    assert advance(state, Outcome.UNREACHABLE).request == check
+    step = advance(state, state.finish_page("12", ""))
+
+    assert step.request == WatchRequest("10", 450)
+    assert step.delay == 0.0
+
+
+# -- the end of an outage ------------------------------------------------------------------------
+
+
+def test_a_410_after_an_outage_is_followed_at_once_and_a_second_one_is_not() -> None:
+    state = watching_state("10")
+    for _ in range(6):
+        assert advance(state, Outcome.UNREACHABLE).delay > 0
+
+    advance(state, state.finish_page("12", ""))
+    assert advance(state, Outcome.EXPIRED).delay == 0.0
+    assert advance(state, Outcome.EXPIRED).delay == 3.2
+
+
+def test_an_answer_ends_the_waits_of_an_unreachable_server_once_in_an_outage() -> None:
+    state = listing_state()
+    delays = [
+        [advance(state, Outcome.UNREACHABLE).delay for _ in range(5)],
+        [advance(state, Outcome.SERVER_ERROR).delay for _ in range(2)],
+        [advance(state, Outcome.UNREACHABLE).delay for _ in range(2)],
+        [advance(state, Outcome.SERVER_ERROR).delay for _ in range(2)],
+    ]
+
+    assert delays == [[0.8, 1.6, 3.2, 6.4, 12.8], [1.6, 3.2], [6.4, 12.8], [25.6, 30.0]]
+
+
+def test_a_state_that_was_read_ends_an_outage_if_requests_keep_working() -> None:
+    def next_wait(seconds: float) -> float:
+        state = listing_state()
+        for _ in range(5):
+            advance(state, Outcome.ACCESS_DENIED)
+        advance(state, state.finish_page("10", ""), now=100.0)
+        return advance(state, Outcome.CONNECTION_LOST, now=100.0 + seconds).delay
+
+    assert next_wait(SETTLING_TIME) == 0.8
+    assert next_wait(SETTLING_TIME - 0.1) == 25.6
+
+
+def test_a_watch_list_ends_an_outage_too() -> None:
+    state = watchlist_state()
+    for _ in range(5):
+        advance(state, Outcome.ACCESS_DENIED)
+    state.complete_initial_list("10", 100.0)
+
+    assert advance(state, Outcome.CONNECTION_LOST, now=120.0).delay == 0.8
+
+
+def test_a_server_that_serves_each_state_and_breaks_each_watch_is_not_asked_without_a_pause() -> (
+    None
+):
+    state, now, delays = listing_state(), 0.0, list[float]()
+    for _ in range(6):
+        advance(state, state.finish_page("10", ""), now=now)
+        delays.append(advance(state, Outcome.EXPIRED, now=now + 1.0).delay)
+        now += 1.0 + delays[-1]
+
+    assert delays == [0.0, 1.6, 3.2, 6.4, 12.8, 25.6]
+
+
+def test_an_answer_to_another_informer_may_end_one_wait_of_an_outage() -> None:
+    state = watching_state("10")
+    assert not advance(state, Outcome.CONNECTION_LOST).until_answer
+    assert advance(state, Outcome.UNREACHABLE).until_answer
+    assert advance(state, Outcome.UNREACHABLE).until_answer
+
+    state.end_wait(0.5)
+
+    assert not advance(state, Outcome.UNREACHABLE, now=1.0).until_answer
+    advance(state, state.finish_page("10", ""), now=2.0)
+    assert advance(state, Outcome.UNREACHABLE, now=200.0).until_answer, "the next outage"
+
+
+def test_the_wait_that_a_busy_server_asks_for_does_not_grow() -> None:
+    """kube-apiserver asks for one second with each 429. Three are waited, later twenty."""
+    state, now, delays = listing_state(), 0.0, list[float]()
+    for _ in range(50):
+        delays.append(advance(state, Outcome.THROTTLED, now=now, retry_after=1.0).delay)
+        now += delays[-1]
+
+    assert delays == [FIRST_PAUSE] * 40 + [LATER_PAUSE] * 10
+    assert advance(state, Outcome.THROTTLED, now=now, retry_after=45.0).delay == 45.0
+    assert advance(state, Outcome.THROTTLED, now=now).delay == 1.6, "nothing was asked for"
 
 
 def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
@@ -452,7 +552,6 @@ def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
 def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
     state = watching_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
-    assert state.compare is Compare.BY_CONTENT
 
     advance(state, state.finish_page("9", ""))
 
@@ -483,7 +582,6 @@ def test_the_next_state_in_order_ends_the_matter() -> None:
 def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
     state = listing_state()
-    assert state.compare is Compare.BY_VERSION
     advance(state, state.finish_page("9", ""))
 
     assert not state.version_went_back
@@ -524,21 +622,6 @@ def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None
         step = advance(state, Outcome.NOT_FOUND)
         assert isinstance(step.request, DiscoveryRequest)
         assert step.delay > 0
-
-
-def test_the_state_of_a_resource_in_another_version_is_compared_by_content() -> None:
-    state = discovery_state()
-    state.compare_by_content()
-    advance(state, Outcome.API_VERSION_CHANGED)
-    compared = [state.compare]
-
-    end = state.finish_page("10", "")
-    compared.append(state.compare)
-    advance(state, end)
-    compared.append(state.compare)
-
-    assert compared == [Compare.BY_CONTENT, Compare.BY_CONTENT, Compare.BY_VERSION]
-    assert not state.version_went_back
 
 
 # -- answers that no server should give ------------------------------------------------------------
@@ -681,22 +764,24 @@ def test_no_sequence_of_outcomes_leads_astray(
     data: st.DataObject, page_size: int, watch_list: bool
 ) -> None:
     """It never watches before a state was complete, never forgets its version, and of any two
-    failures that follow each other at least one is waited for.
+    failures that follow each other in an outage at least one is waited for.
     """
     state = ListWatchState(page_size=page_size, watch_list=watch_list)
     state.begin(now=0.0, jitter=0.0)
     now, complete, version, last_wait, failed_at = 0.0, False, 100, 1.0, -1000.0
+    read_at = float("inf")
     for _ in range(data.draw(st.integers(1, 25))):
         version += 1
         if state.phase is Phase.WATCHLIST and data.draw(st.booleans()):
-            state.complete_initial_list(str(version), 0.0)
-            complete = True
+            state.complete_initial_list(str(version), now)
+            complete, read_at = True, now
         outcome = data.draw(strategies.outcomes(state.phase))
         before = state.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
             token = f"t{version}" if outcome is Outcome.MORE else ""
             assert state.finish_page(str(version), token).outcome is outcome
             complete = complete or outcome is Outcome.COMPLETE
+            read_at = now if outcome is Outcome.COMPLETE else read_at
         elif state.phase is Phase.WATCH and data.draw(st.booleans()):
             observe(state, str(version))
             observe(state, "")
@@ -718,8 +803,9 @@ def test_no_sequence_of_outcomes_leads_astray(
         if outcome in PROGRESS and not early:
             assert step.delay == 0
         elif outcome not in SLOW:
-            assert step.delay or last_wait or now - failed_at >= 120
-            last_wait, failed_at = step.delay, now + step.delay
+            over = now - failed_at >= 120 or now - read_at >= SETTLING_TIME
+            assert step.delay or last_wait or over
+            last_wait, failed_at, read_at = step.delay, now + step.delay, float("inf")
         now += step.delay + pause
 
 

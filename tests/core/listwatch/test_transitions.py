@@ -19,7 +19,7 @@ from tests.core.list_watch_states import (
     watching_state,
 )
 
-Waits = Literal["never", "if again", "again", "always"]
+Waits = Literal["never", "after a skip", "again", "always"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Row:
 
 ROWS = [
     # The first WatchList is asked for at the newest version; a list after it, at "0".
-    Row(Phase.WATCHLIST, Outcome.EXPIRED, WATCHLIST_PREFIX, "if again"),
-    Row(Phase.WATCHLIST, Outcome.VERSION_TOO_LARGE, WATCHLIST_PREFIX, "if again"),
+    Row(Phase.WATCHLIST, Outcome.EXPIRED, WATCHLIST_PREFIX, "after a skip"),
+    Row(Phase.WATCHLIST, Outcome.VERSION_TOO_LARGE, WATCHLIST_PREFIX, "after a skip"),
     Row(Phase.WATCHLIST, Outcome.THROTTLED, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.UNREACHABLE, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.CONNECTION_LOST, WATCHLIST_PREFIX, "always"),
@@ -49,15 +49,15 @@ ROWS = [
     Row(Phase.WATCHLIST, Outcome.ENDED, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.SHORT_WATCH, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.EMPTY_WATCH, WATCHLIST_PREFIX, "always"),
-    Row(Phase.WATCHLIST, Outcome.BAD_REQUEST, ("0", 500, ""), "if again"),
-    Row(Phase.WATCHLIST, Outcome.ERROR_EVENT, ("0", 500, ""), "if again"),
-    Row(Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT, ("0", 500, ""), "if again"),
+    Row(Phase.WATCHLIST, Outcome.BAD_REQUEST, ("0", 500, ""), "after a skip"),
+    Row(Phase.WATCHLIST, Outcome.ERROR_EVENT, ("0", 500, ""), "after a skip"),
+    Row(Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT, ("0", 500, ""), "after a skip"),
     # The first list is asked for at "0", 500 items a page.
     Row(Phase.LIST, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.LIST, Outcome.COMPLETE, "20", "never"),
-    Row(Phase.LIST, Outcome.REWOUND, ("", 50, ""), "if again"),
-    Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "if again"),
-    Row(Phase.LIST, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.LIST, Outcome.REWOUND, ("", 50, ""), "after a skip"),
+    Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "after a skip"),
+    Row(Phase.LIST, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "after a skip"),
     Row(Phase.LIST, Outcome.THROTTLED, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.CONNECTION_LOST, ("0", 500, ""), "always"),
@@ -69,9 +69,9 @@ ROWS = [
     # Its second page has the token t1.
     Row(Phase.PAGE, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.PAGE, Outcome.COMPLETE, "10", "never"),
-    Row(Phase.PAGE, Outcome.REWOUND, ("", 50, ""), "if again"),
-    Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "if again"),
-    Row(Phase.PAGE, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.PAGE, Outcome.REWOUND, ("", 50, ""), "after a skip"),
+    Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "after a skip"),
+    Row(Phase.PAGE, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "after a skip"),
     Row(Phase.PAGE, Outcome.THROTTLED, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.UNREACHABLE, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.CONNECTION_LOST, ("0", 500, "t1"), "always"),
@@ -85,10 +85,10 @@ ROWS = [
     Row(Phase.WATCH, Outcome.SHORT_WATCH, "10", "again"),
     Row(Phase.WATCH, Outcome.EMPTY_WATCH, "10", "always"),
     Row(Phase.WATCH, Outcome.IDLE_TIMEOUT, ("", 1, ""), "never"),
-    Row(Phase.WATCH, Outcome.EXPIRED, ("10", 0, ""), "if again"),
-    Row(Phase.WATCH, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "if again"),
+    Row(Phase.WATCH, Outcome.EXPIRED, ("10", 0, ""), "after a skip"),
+    Row(Phase.WATCH, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "after a skip"),
     Row(Phase.WATCH, Outcome.THROTTLED, "10", "always"),
-    Row(Phase.WATCH, Outcome.UNREACHABLE, "10", "always"),
+    Row(Phase.WATCH, Outcome.UNREACHABLE, ("", 1, ""), "always"),
     Row(Phase.WATCH, Outcome.CONNECTION_LOST, "10", "always"),
     Row(Phase.WATCH, Outcome.ACCESS_DENIED, "10", "always"),
     Row(Phase.WATCH, Outcome.SERVER_ERROR, "10", "always"),
@@ -102,7 +102,7 @@ ROWS = [
     Row(Phase.FRESHNESS_CHECK, Outcome.EXPIRED, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.VERSION_TOO_LARGE, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.THROTTLED, "10", "always"),
-    Row(Phase.FRESHNESS_CHECK, Outcome.UNREACHABLE, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.UNREACHABLE, ("", 1, ""), "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.CONNECTION_LOST, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.ACCESS_DENIED, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.NOT_FOUND, "10", "always"),
@@ -140,11 +140,13 @@ def older(phase: Phase) -> ListWatchState:
     return state
 
 
-def at(row: Row, *, failures: int = 0) -> tuple[ListWatchState, Outcome]:
+def at(row: Row, *, failures: int = 0, skipped: bool = False) -> tuple[ListWatchState, Outcome]:
     """Return a state in the row's phase, its backoff at ``failures``, and the outcome."""
     state = older(row.phase) if row.outcome is Outcome.REWOUND else STATES_BY_PHASE[row.phase]()
     for _ in range(failures):
         state.backoff.next(0.0, 0.0)
+    if skipped:
+        state.backoff.skip(0.0)
     match row.outcome:
         case Outcome.MORE:
             return state, state.finish_page("20", "t2").outcome
@@ -183,12 +185,13 @@ def test_what_follows(row: Row) -> None:
 def test_whether_it_waits_first(row: Row) -> None:
     alone = advance(*at(row)).delay
     again = advance(*at(row, failures=1)).delay
+    skipped = advance(*at(row, skipped=True)).delay
 
-    assert (alone > 0, again > 0) == {
-        "never": (False, False),
-        "if again": (False, True),
-        "again": (False, False),  # whatever failed before: only after another of its kind
-        "always": (True, True),
+    assert (alone > 0, again > 0, skipped > 0) == {
+        "never": (False, False, False),
+        "after a skip": (False, False, True),
+        "again": (False, False, False),  # whatever failed before: only after another of its kind
+        "always": (True, True, True),
     }[row.waits]
 
 
@@ -200,7 +203,8 @@ def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
     longer = advance(state, outcome, retry_after=0.5).delay
 
     assert asked == (0.0 if row.waits in ("never", "again") else 77.0)
-    assert longer == (0.0 if row.waits in ("never", "again") else 30.0)
+    grown = 3.0 if outcome is Outcome.THROTTLED else 30.0  # a busy server says how long to wait
+    assert longer == (0.0 if row.waits in ("never", "again") else grown)
 
 
 @pytest.mark.parametrize("phase", list(Phase))

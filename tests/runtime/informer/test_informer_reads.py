@@ -7,8 +7,9 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from aioinformer import (
@@ -16,10 +17,13 @@ from aioinformer import (
     ListRequest,
     ObjectKey,
     Resource,
+    Shape,
     SharedInformer,
     WatchRequest,
     label_index,
+    where,
 )
+from aioinformer.conditions import condition_true, deleted, exists
 from aioinformer.errors import (
     CacheWaitTimeout,
     Expired,
@@ -32,6 +36,7 @@ from aioinformer.errors import (
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from aioinformer.testing.server.source import ClusterListerWatcher
+from tests.cpu_time import short_turns
 from tests.runtime.informers import (
     FAST_BACKOFF,
     cluster_with_pods,
@@ -54,8 +59,8 @@ from tests.runtime.scripted_source import (
 )
 
 MANY = 10_000
-STEP = 0.2
-"""Seconds; the promise is 0.01."""
+LONG_TURN = 0.2
+"""Seconds of CPU time of a turn of the loop; the promise is 0.01."""
 
 
 def by_value(obj: KubeObject) -> str | None:
@@ -92,8 +97,7 @@ async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_veri
     informer = SharedInformer(
         scripted_lister_watcher(state, watch_response(never_ends=True), state)
     )
-    asyncio.get_running_loop().slow_callback_duration = STEP
-    async with running_informer(informer):
+    async with short_turns(LONG_TURN), running_informer(informer):
         await informer.add_index("all", lambda obj: ["all", obj.name])
         assert len(informer.lister.by_index("all", "all")) == MANY
         assert await informer.verify(contents=True)
@@ -309,6 +313,135 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
         with pytest.raises(TimeoutError, match="mine") as caught:
             await informer.wait_until("default/a", broken, timeout=5)
     assert not isinstance(caught.value, CacheWaitTimeout)
+
+
+async def test_a_predicate_is_not_passed_by_an_object_that_does_not_exist_yet() -> None:
+    cluster = cluster_with_pods()
+    async with running_informer(pod_informer(cluster)) as informer:
+        waiting = asyncio.create_task(
+            informer.wait_until("default/a", where("status.phase", "Running"), timeout=5)
+        )
+        await yield_to_loop(5)
+        cluster.create("pods", {"metadata": {"name": "a"}, "status": {"phase": "Pending"}})
+        await yield_to_loop(5)
+        assert not waiting.done()
+        cluster.merge_patch("pods", "a", {"status": {"phase": "Running"}})
+        found = await waiting
+
+    assert found is not None
+    assert found["status"]["phase"] == "Running"
+
+
+async def test_a_condition_is_waited_for_and_named_when_the_time_is_over() -> None:
+    cluster = cluster_with_pods("a")
+    async with running_informer(pod_informer(cluster)) as informer:
+        with pytest.raises(
+            CacheWaitTimeout,
+            match=r"doesn't show default/a in a state that passes condition_true\('Ready'\)",
+        ):
+            await informer.wait_until("default/a", condition_true("Ready"), timeout=0.01)
+        waiting = asyncio.create_task(informer.wait_until("default/a", deleted, timeout=5))
+        await yield_to_loop(5)
+        cluster.delete("pods", "a")
+
+        assert await waiting is None
+
+
+async def test_an_async_predicate_is_an_error_at_the_call() -> None:
+    async def ready(obj: KubeObject | None) -> bool:
+        return obj is not None
+
+    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
+        with pytest.raises(TypeError, match=r"wait_until: .*ready is async"):
+            await informer.wait_until("default/a", ready)
+        with pytest.raises(TypeError, match=r"wait_until_all: .*ready is async"):
+            await informer.wait_until_all(ready)
+        with pytest.raises(TypeError, match=r"where=.*ready is async"):
+            informer.lister.list(where=ready)
+        with pytest.raises(TypeError, match="needs a function or a condition, not True"):
+            await informer.wait_until("default/a", cast("Any", True))
+
+
+async def test_a_condition_of_content_needs_the_json_that_a_model_does_not_keep() -> None:
+    class Slim(msgspec.Struct, frozen=True):
+        kind: str = ""
+
+    cluster = cluster_with_pods("a")
+    informer = SharedInformer(
+        ClusterSource(cluster).lister_watcher(PODS),
+        backoff=FAST_BACKOFF,
+        shape=Shape.of(model=Slim),
+    )
+    async with running_informer(informer):
+        with pytest.raises(UsageError, match=r"wait_until: condition_true\('Ready'\) reads an obj"):
+            await informer.wait_until("default/a", condition_true("Ready"))
+        assert await informer.wait_until("default/a", exists, timeout=5) == Slim("Pod")
+
+
+# -- all objects -------------------------------------------------------------------------------
+
+READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+async def test_all_objects_are_waited_for() -> None:
+    cluster = cluster_with_pods("a", "b")
+    async with running_informer(pod_informer(cluster)) as informer:
+        waiting = asyncio.create_task(
+            informer.wait_until_all(condition_true("Ready"), at_least=3, timeout=5)
+        )
+        for name in ("a", "b"):
+            cluster.merge_patch("pods", name, READY)
+            await yield_to_loop(5)
+        assert not waiting.done(), "a third object must exist"
+        cluster.create("pods", {"metadata": {"name": "c"}})
+        await yield_to_loop(5)
+        assert not waiting.done()
+        cluster.merge_patch("pods", "c", READY)
+
+        assert await waiting == 3
+        assert await informer.wait_until_all(condition_true("Ready"), timeout=5) == 3
+
+
+async def test_the_objects_that_all_are_waited_for_can_be_selected() -> None:
+    cluster = cluster_with_pods("a", "b")
+    label_pod(cluster, "a", "1")
+    async with running_informer(pod_informer(cluster)) as informer:
+        waiting = asyncio.create_task(
+            informer.wait_until_all(deleted, labels="value", namespace="default", timeout=5)
+        )
+        await yield_to_loop(5)
+        assert not waiting.done()
+        cluster.delete("pods", "a")
+
+        assert await waiting == 0
+        assert names(informer.lister.list()) == ["b"]
+
+
+async def test_an_object_that_no_longer_passes_is_waited_for_again() -> None:
+    cluster = cluster_with_pods("a", "b")
+    cluster.merge_patch("pods", "a", READY)
+    async with running_informer(pod_informer(cluster)) as informer:
+        waiting = asyncio.create_task(informer.wait_until_all(condition_true("Ready"), timeout=5))
+        await yield_to_loop(5)
+        cluster.merge_patch("pods", "a", {"status": {"conditions": []}})
+        await yield_to_loop(5)
+        cluster.merge_patch("pods", "b", READY)
+        await yield_to_loop(5)
+        assert not waiting.done()
+        cluster.merge_patch("pods", "a", READY)
+
+        assert await waiting == 2
+
+
+async def test_objects_that_do_not_pass_in_time_are_named() -> None:
+    cluster = cluster_with_pods(*"abcdefg")
+    async with running_informer(pod_informer(cluster)) as informer:
+        with pytest.raises(CacheWaitTimeout) as caught:
+            await informer.wait_until_all(condition_true("Ready"), timeout=0.01)
+        assert str(caught.value).count("default/") == 5
+        assert "..." in str(caught.value)
+        with pytest.raises(CacheWaitTimeout, match="fewer than 9 objects"):
+            await informer.wait_until_all(exists, at_least=9, timeout=0.01)
 
 
 # -- is it right? ------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aioinformer import Bookmark, Delta, Event, Indexer, KubeObject, ObjectKey
 from aioinformer._core.objects.deltas import Replaced
@@ -270,3 +272,56 @@ async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
 def test_a_key_says_nothing_of_a_write() -> None:
     with pytest.raises(UsageError, match="to wait for a key, use wait_until"):
         ObjectVersion.of("web/web-0")  # type: ignore[arg-type]
+
+
+# -- all objects -------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Updated", "Deleted", "replace", "yield"]),
+            st.sampled_from("abc"),
+            st.booleans(),
+        ),
+        max_size=20,
+    )
+)
+async def test_all_objects_pass_in_the_state_at_which_the_wait_ends(
+    steps: list[tuple[str, str, bool]],
+) -> None:
+    """The model: one dictionary of the objects, tested as a whole."""
+    cache = Cache(pod("a", 1))
+    passing, version = set[tuple[str, int]](), 1
+
+    def passes(obj: KubeObject) -> bool:
+        return (obj.name, int(obj.resource_version)) in passing
+
+    def all_pass() -> bool:
+        cached = cache.indexer.state.objects.values()
+        return len(cached) >= 2 and all(map(passes, cached))
+
+    task = asyncio.create_task(
+        cache.waits.wait_for_all(lambda _obj: True, passes, set(), at_least=2)
+    )
+    await yield_to_loop()
+    for action, name, good in steps:
+        version += 1
+        if good:
+            passing.add((name, version))
+        if action == "replace":
+            cache.replace(pod(name, version), pod("d", version), version=str(version))
+        elif action == "yield":
+            await yield_to_loop()
+        elif action == "Updated" or ObjectKey("default", name) in cache.indexer.state.objects:
+            cache.apply(action, pod(name, version))
+        if action == "yield" and all_pass():
+            break
+    await yield_to_loop()
+
+    assert task.done() == all_pass()
+    if task.done():
+        assert await task == len(cache.indexer.state.objects)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert len(cache.waits) == 0

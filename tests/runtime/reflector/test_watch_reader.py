@@ -91,9 +91,9 @@ class Watched:
         found: list[str] = []
         while (entry := self.queue.pop()) is not None:
             match entry:
-                case Replaced(objects, version, rewound):
+                case Replaced(objects, version):
                     names = ",".join(sorted(obj.name for obj in objects))
-                    found.append(f"{'rewound' if rewound else 'state'} {version}: {names}")
+                    found.append(f"state {version}: {names}")
                 case Delta(kind, obj):
                     found.append(f"{kind} {obj.name} {obj.resource_version}")
                 case _:
@@ -511,7 +511,7 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
         async with watched.runs() as reflector:
             await asyncio.sleep(100)
             assert watched.asked() == ["list 0", "watch 10", "freshness_check", "list", "watch 7"]
-            assert watched.popped() == ["state 10: a,b", "rewound 7: a"]
+            assert watched.popped() == ["state 10: a,b", "state 7: a"]
             assert watched.causes == ["watch idle_timeout", "rewind rewound"]
             assert isinstance(watched.problems[-1].error, ServerRewound)
             assert reflector.reports.rewinds == 1
@@ -532,28 +532,7 @@ def test_a_version_that_stays_too_large_leads_there_too() -> None:
         async with watched.runs():
             await asyncio.sleep(10)
             assert watched.asked() == ["watchlist", "watchlist 12", "watchlist"]
-            assert watched.popped() == ["state 10: ", "Deleted a 12", "rewound 7: a"]
-
-    in_virtual_time(main)
-
-
-def test_objects_in_memory_are_not_reused_where_versions_may_be_given_twice() -> None:
-    async def main() -> None:
-        reused: list[str] = []
-        source = scripted_lister_watcher(
-            list_response(body("a", 3), version="10"),
-            watch_response(error_event(504, "Timeout", "Too large resource version")),
-            list_response(body("a", 3), version="7"),
-        )
-        queue = DeltaQueue()
-
-        def known(obj: T) -> T:
-            reused.append("asked")
-            return obj
-
-        async with running_in_background(Reflector(source, queue, known=known).run()):
-            await asyncio.sleep(5)
-        assert len(reused) == 1, "for the first list, and not for the consistent one"
+            assert watched.popped() == ["state 10: ", "Deleted a 12", "state 7: a"]
 
     in_virtual_time(main)
 

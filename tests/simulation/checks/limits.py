@@ -12,8 +12,8 @@ from collections import Counter
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
+from aioinformer.testing.server.request_driver import CHUNK_LINES
 from tests.simulation.checks.violation import Violation
-from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
 from tests.simulation.records import (
     History,
@@ -231,12 +231,20 @@ ONCE_AT_ONCE = {
         (Phase.WATCHLIST, each)
         for each in (Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT)
     ),
+    (Phase.LIST, Outcome.REWOUND),
+    (Phase.PAGE, Outcome.REWOUND),
 } - {
     (phase, outcome)
     for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
     for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
 }
-"""The rows that another kind of request may follow at once, at the first failure of an outage."""
+"""The rows that another kind of request may follow at once, once in an outage."""
+STATE_READ = {(Phase.LIST, Outcome.COMPLETE), (Phase.PAGE, Outcome.COMPLETE)}
+"""The rows of a list that was read to its end."""
+SETTLED = 20.0
+"""Seconds without a failure after a whole state was read, which end an outage."""
+FIRST_PAUSE, LATER_PAUSE = 3.0, 20.0
+"""The least waits after a 429 or 503 with a Retry-After: in the first two minutes, and later."""
 FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT}
 """The outcomes after which no WatchList is requested for a while."""
 REMEMBERED = 1000.0
@@ -258,8 +266,8 @@ def judge_politeness(history: History) -> None:
     """Check that no request follows a failure before the backoff and the server allow it.
 
     The waits are computed anew from the policy: at least ``initial × factor ** (k - 1)`` seconds
-    follow the ``k``-th failure since a quiet time, except the first if there is another kind of
-    request. Then the requests are counted against the budget, whatever the policy.
+    follow the ``k``-th failure of an outage, except one that another kind of request may follow.
+    Then the requests are counted against the budget, whatever the policy.
 
     Raises:
         Violation: a request came too soon, or was one too many.
@@ -274,8 +282,9 @@ def judge_politeness(history: History) -> None:
 
 
 def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
-    failures, waited_until, brief = 0, float("-inf"), False
+    outage, brief = _Outage(), False
     for transition, following in pairs:
+        outage.learn(transition)
         was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
         if brief and was_brief and following.time - transition.request.time < SPACE - DRIFT:
             raise _too_soon(
@@ -283,18 +292,60 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
             )
         if brief or transition.row in WELL or transition.row in AT_ONCE:
             continue
-        if transition.time - waited_until >= POLICY.reset_after - DRIFT:
-            failures = 0
-        failures += 1
-        least = min(POLICY.maximum, POLICY.initial * POLICY.factor ** min(failures - 1, 64))
-        if failures == 1 and transition.row in ONCE_AT_ONCE:
-            least = 0.0
-        least = max(least, transition.request.retry_after)
+        least = outage.least_wait(transition)
         if following.time - transition.time < least - EPSILON:
             raise _too_soon(
-                transition, following, f"failure {failures} allows it after {least:.3f} s"
+                transition, following, f"failure {outage.failures} allows it after {least:.3f} s"
             )
-        waited_until = following.time
+        outage.waited_until = following.time
+
+
+class _Outage:
+    """The failures of one outage of one informer, as the policy counts them."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.waited_until = float("-inf")
+        self._began = 0.0
+        self._state_read: float | None = None
+        self._unreachable = self._answered = self._skipped = False
+
+    def learn(self, transition: Transition) -> None:
+        """Note a whole state, and an answer after refused connections."""
+        request = transition.request
+        if transition.row in STATE_READ:
+            self._state_read = transition.time
+        elif request.kind == "watchlist" and transition.phase is Phase.WATCH:
+            self._state_read = request.answered
+        was_unreachable, self._unreachable = (
+            self._unreachable,
+            transition.outcome is Outcome.UNREACHABLE,
+        )
+        if was_unreachable and not self._unreachable and not self._answered:
+            self._answered, self.failures = True, min(self.failures, 1)
+
+    def least_wait(self, transition: Transition) -> float:
+        """Count a failure, and return the least wait after it."""
+        now, asked = transition.time, transition.request.retry_after
+        if self._is_over(now):
+            self.failures, self._began = 0, now
+            self._answered = self._skipped = False
+        self._state_read = None
+        if transition.outcome is Outcome.THROTTLED and asked:
+            self.failures = max(self.failures, 1)
+            early = now - self._began < POLICY.reset_after + DRIFT
+            return max(asked, FIRST_PAUSE if early else LATER_PAUSE)
+        self.failures += 1
+        if transition.row in ONCE_AT_ONCE and not self._skipped and not asked:
+            self._skipped = True
+            return 0.0
+        bare = POLICY.initial * POLICY.factor ** min(self.failures - 1, 64)
+        return max(min(POLICY.maximum, bare), asked)
+
+    def _is_over(self, now: float) -> bool:
+        quiet = now - self.waited_until >= POLICY.reset_after - DRIFT
+        settled = self._state_read is not None and now - self._state_read >= SETTLED - DRIFT
+        return not self.failures or quiet or settled
 
 
 def _too_soon(transition: Transition, following: Request, why: str) -> Violation:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
-from aioinformer._cli.demo.pods import (
+from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.workload.pods import (
     APPS,
     NODES,
     PodBody,
@@ -21,7 +22,6 @@ from aioinformer._cli.demo.pods import (
     start_pod,
     toggle_ready,
 )
-from aioinformer.testing import Cluster
 
 __all__ = ["PodWorkload"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from aioinformer._cli.demo.workload import PodWorkload
 from aioinformer.testing import Cluster
+from aioinformer.testing.workload.workload import PodWorkload
 
 
 def churned(*, steps: int, seed: int = 0, objects: int = 100) -> tuple[Cluster, PodWorkload]:

@@ -1,4 +1,4 @@
-"""The bodies of the demo's pods: 2 to 3 kB each, as in the cluster of a small web shop.
+"""Bodies of pods: 2 to 3 kB each, as in the cluster of a small web shop.
 
 A pod is created like a pod of a Deployment. Then the pod is assigned to a node, runs, becomes ready
 or not ready, restarts, and ends. Each of these steps is a function that takes a body and returns

@@ -1,0 +1,215 @@
+"""``aioinformer serve`` as a process, and everything that the guides run against it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from aioinformer._cli.serve.command import make_features
+from aioinformer.errors import UsageError
+from aioinformer.testing import ApiServer, Features
+from tests.cli.processes import ROOT, CliProcess, environment, started_cli
+
+EXAMPLES = ROOT / "examples"
+SERVING = re.compile(r"serving at (http://127\.0\.0\.1:\d+) \((.*)\)\n")
+
+
+class Served:
+    """A running ``aioinformer serve``."""
+
+    def __init__(self, run: CliProcess, first_line: str, export: str) -> None:
+        found = SERVING.fullmatch(first_line)
+        assert found, first_line
+        self.run = run
+        self.url, self.contents = found.groups()
+        self.kubeconfig = Path(export.strip().removeprefix("export KUBECONFIG="))
+
+
+@asynccontextmanager
+async def served(*argv: str, env: Mapping[str, str]) -> AsyncGenerator[Served]:
+    async with started_cli("serve", "--port", "0", *argv, env=env) as run:
+        first, _, _, export = [await run.read_line() for _ in range(4)]
+        yield Served(run, first, export)
+
+
+@asynccontextmanager
+async def program(
+    *argv: str, server: Served, env: Mapping[str, str]
+) -> AsyncGenerator[asyncio.StreamReader]:
+    """Run a Python program with the server's kubeconfig, and end it with Ctrl-C."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *argv,
+        cwd=ROOT,
+        env={**env, "KUBECONFIG": str(server.kubeconfig), "PYTHONUNBUFFERED": "1"},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(30):
+            yield process.stdout
+        # A program that has ended by itself must have ended well.
+        assert process.returncode in (None, 0)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+        await process.communicate()
+
+
+async def prints(server: Served, env: Mapping[str, str], line: str, *argv: str) -> None:
+    """Check that a program prints a line that matches a pattern."""
+    pattern, seen = re.compile(line), ""
+    async with program(*argv, server=server, env=env) as output:
+        while text := (await output.readline()).decode():
+            seen += text
+            if pattern.search(text):
+                return
+        raise AssertionError(f"{argv} ended without {line!r}:\n{seen}")
+
+
+async def run_pairs(*checks: Coroutine[None, None, None]) -> None:
+    """Run the checks, two at a time: each starts a process, and a machine may have two cores."""
+    turns = asyncio.Semaphore(2)
+
+    async def take_turn(check: Coroutine[None, None, None]) -> None:
+        async with turns:
+            await check
+
+    async with asyncio.TaskGroup() as group:
+        for check in checks:
+            group.create_task(take_turn(check))
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+async def serves(server: Served, env: Mapping[str, str], path: str, *argv: str) -> None:
+    """Check that a program that listens on a port becomes ready, and responds at a path."""
+    port = free_port()
+    async with (
+        program(*argv, str(port), server=server, env=env),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+        while True:
+            with suppress(aiohttp.ClientConnectionError):
+                async with http.get(path) as response:
+                    if response.status == 200:
+                        return
+            await asyncio.sleep(0.05)
+
+
+# -- what runs against it ------------------------------------------------------------------------
+
+
+async def test_the_commands_and_the_numbered_examples_run_against_it(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    async with served("--objects", "30", "--rate", "50", env=env) as it:
+        assert it.contents == "Kubernetes 1.36; about 30 pods, 50 changes a second"
+        cli, server = ("-m", "aioinformer"), ("--server", it.url)
+        await run_pairs(
+            prints(it, {**env, "KUBECONFIG": ""}, "Running", *cli, "watch", "po", "-A", *server),
+            prints(it, env, "Running", *cli, "watch", "pods", "-A"),
+            prints(it, env, r"^pods\s+all\s+yes\s+yes", *cli, "health", "-A", "pods", "nodes"),
+            prints(it, env, "^[=+~-] shop/", str(EXAMPLES / "01_print_pods.py"), "shop"),
+            prints(it, env, r"node-01: \d+ pods", str(EXAMPLES / "02_index_by_node.py")),
+            prints(it, env, "node-01: registry.*v1", str(EXAMPLES / "03_typed_model.py")),
+            prints(it, env, r"\d+ pods are of", str(EXAMPLES / "04_label_index.py")),
+            prints(it, env, "deleted: True", str(EXAMPLES / "05_wait_for_own_write.py")),
+        )
+        it.run.process.send_signal(signal.SIGTERM)
+        code, _, complaints = await it.run.wait()
+    assert (code, complaints) == (128 + signal.SIGTERM, "")
+    assert not it.kubeconfig.exists(), "a temporary file"
+
+
+@pytest.mark.clients
+async def test_the_hosts_and_applications_run_against_it(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    sample = EXAMPLES / "sample_controller"
+    load = ("--load", str(sample / "crds.yaml"), "--load", str(sample / "foo.yaml"))
+    async with served("--objects", "20", *load, env=env) as it:
+        assert it.contents.startswith("Kubernetes 1.36; 3 objects from manifests; about 20 pods")
+        hosts = EXAMPLES / "hosts"
+        await run_pairs(
+            prints(it, env, r"\d+ pods: .* Running", str(hosts / "plain_script.py"), "shop"),
+            serves(it, env, "/readyz", str(hosts / "aiohttp_web.py")),
+            serves(it, env, "/readyz", str(hosts / "litestar_app.py")),
+            serves(it, env, "/default", str(hosts / "sync_program.py")),
+            serves(it, env, "/readyz", "-m", "examples.fastapi_app", "--port"),
+            prints(it, env, "leads default.sample-controller", "-m", "examples.sample_controller"),
+        )
+        it.run.process.send_signal(signal.SIGINT)
+        code, _, complaints = await it.run.wait()
+    assert (code, complaints) == (128 + signal.SIGINT, "")
+
+
+async def test_the_module_does_the_same(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "aioinformer.testing", "--port", "0", "--objects", "0"),
+        *("--kubeconfig", str(config)),
+        cwd=ROOT,
+        env=environment(tmp_path),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(20):
+        first = (await process.stdout.readline()).decode()
+        found = SERVING.fullmatch(first)
+        assert found, first
+        assert found[1] in config.read_text()
+        assert config.stat().st_mode & 0o777 == 0o600
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+    assert process.returncode == 128 + signal.SIGINT
+    assert config.exists(), "the user's own file"
+
+
+# -- mistakes ------------------------------------------------------------------------------------
+
+
+async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    async with ApiServer() as other:
+        port = other.url.rpartition(":")[2]
+        argv = ("serve", "--port", port, "--objects", "0")
+        async with started_cli(*argv, env=environment(tmp_path)) as run:
+            code, out, complaints = await run.wait()
+    assert (code, out) == (2, "")
+    assert complaints == (
+        f"aioinformer: --port {port}: the port is in use; stop its server, or let --port 0 find a "
+        "free one\n"
+    )
+
+
+async def test_a_wrong_manifest_and_a_wrong_kubeconfig_path_are_named(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    for argv, complaint in (
+        (("--load", "/no/file.yaml"), "/no/file.yaml: No such file or directory"),
+        (("--kubeconfig", "/no/folder/k"), "--kubeconfig /no/folder/k: No such file or directory"),
+    ):
+        async with started_cli("serve", "--port", "0", *argv, env=env) as run:
+            code, out, complaints = await run.wait()
+        assert (code, out, complaints) == (2, "", f"aioinformer: {complaint}\n")
+
+
+def test_features_are_given_by_name() -> None:
+    given = (("minor", 37), ("watch_list", False))
+    assert make_features(given) == Features(minor=37, watch_list=False)
+    with pytest.raises(UsageError, match="unknown feature 'minro'; known: minor, watch_list"):
+        make_features((("minro", 37),))
+    with pytest.raises(UsageError, match="minor must be a number, not true"):
+        make_features((("minor", True),))
