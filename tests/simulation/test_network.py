@@ -277,7 +277,7 @@ def test_garbage_comes_with_200() -> None:
     [
         (302, Outcome.BAD_REQUEST),
         (400, Outcome.BAD_REQUEST),
-        (401, Outcome.ACCESS_DENIED),
+        (401, Outcome.UNAUTHORIZED),
         (404, Outcome.NOT_FOUND),
         (410, Outcome.EXPIRED),
         (429, Outcome.THROTTLED),

@@ -19,7 +19,7 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
@@ -94,6 +94,7 @@ class Reflector:
             profile=habits,
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
+            poll_interval=options.poll_interval,
         )
         self._managed_fields = managed_fields
         self._converter = keep
@@ -139,7 +140,7 @@ class Reflector:
                 end.outcome, now=clock(), jitter=random.random(), retry_after=end.retry_after
             )
             self.reports.request_ended(end, step.transition, step.delay)
-            if isinstance(end.error, self._fail_fast):
+            if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
                 raise end.error
             if step.delay:
                 await self._wait(step)
@@ -164,7 +165,7 @@ class Reflector:
                 return await self._watch(request)
             return await self._check_served()
         except FetchError as error:
-            return RequestEnd(classify(error, opened=self._opened), error)
+            return self._state.finish_failed(error, opened=self._opened)
         except asyncio.CancelledError:
             self.reports.request_cancelled()
             raise
@@ -184,7 +185,7 @@ class Reflector:
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
-        if end.outcome is Outcome.COMPLETE:
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
             listed, self._listed = self._listed, []
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())
