@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict
 
+from aioinformer._core.arguments import check_names
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
@@ -62,14 +63,7 @@ class ReflectorOptions:
         Raises:
             TypeError: a keyword isn't the name of a field.
         """
-        names = [each.name for each in fields(self)]
-        for name in keywords:
-            if name not in names:
-                from difflib import get_close_matches  # rarely needed
-
-                close = get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"there is no option {name!r}{hint}")
+        check_names(keywords, [each.name for each in fields(self)])
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
 

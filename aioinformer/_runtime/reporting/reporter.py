@@ -106,6 +106,7 @@ class InformerReporter:
 
     def watch_opened(self) -> None:
         """Record that a watch is open and the state before it was read completely."""
+        self.status.absent = False
         self.status.set_state("watching")
         self.status.clear_error()
         self.trace.complete()
