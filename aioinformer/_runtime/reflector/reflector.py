@@ -19,7 +19,7 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -96,6 +96,7 @@ class Reflector:
             profile=habits,
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
+            poll_interval=options.poll_interval,
         )
         self._managed_fields = managed_fields
         self._converter = keep
@@ -142,7 +143,7 @@ class Reflector:
                 end.outcome, now=clock(), jitter=random.random(), retry_after=end.retry_after
             )
             self.reports.request_ended(end, step.transition, step.delay)
-            if isinstance(end.error, self._fail_fast):
+            if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
                 raise end.error
             if step.delay:
                 await self._wait(step)
@@ -167,7 +168,7 @@ class Reflector:
                 return await self._watch(request)
             return await self._check_served()
         except FetchError as error:
-            return RequestEnd(classify(error, opened=self._opened), error)
+            return self._state.finish_failed(error, opened=self._opened)
         except asyncio.CancelledError:
             self.reports.request_cancelled()
             raise
@@ -189,7 +190,7 @@ class Reflector:
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
-        if end.outcome is Outcome.COMPLETE:
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
             listed, self._listed = self._listed, []
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())

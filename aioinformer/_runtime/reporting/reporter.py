@@ -99,7 +99,8 @@ class InformerReporter:
         """Record that the reflector is about to send ``request``."""
         self._verb, self._requested_at = request.verb, self._clock()
         self._ignored_reported = False
-        if state := _REQUEST_STATES.get(self._verb):
+        state = _REQUEST_STATES.get(self._verb)
+        if state is not None and self.status.watch_refusal is None:
             self.status.set_state(state)
         self.metrics.request_started(self.label, self._verb)
         self.trace.asked(self._verb)
@@ -108,6 +109,7 @@ class InformerReporter:
         """Record that a watch is open and the state before it was read completely."""
         self.status.absent = False
         self.status.set_state("watching")
+        self.status.watch_refusal = None
         self.status.clear_error()
         self.trace.complete()
 
@@ -141,12 +143,15 @@ class InformerReporter:
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
-        if end.outcome is Outcome.COMPLETE and self._verb == "list":
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED) and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            self._log_end(error, transition)
+            self._log_end(end, error, transition)
             self.status.record_error(error)
-            self._report(self._verb, cause, error, delay)
+            if end.outcome is Outcome.WATCH_REFUSED:
+                self.status.watch_refusal = error
+            if not end.known:
+                self._report(self._verb, cause, error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
         if Learn.SERVED in transition.learn:
@@ -154,12 +159,15 @@ class InformerReporter:
         if delay:
             self.status.schedule_retry(delay)
 
-    def _log_end(self, error: FetchError, transition: Transition) -> None:
+    def _log_end(self, end: RequestEnd, error: FetchError, transition: Transition) -> None:
         if transition.next_request is NextRequest.LIST:
             message = "%s: WatchList is not available, falling back to LIST: %s"
+        elif end.outcome is Outcome.WATCH_REFUSED:
+            message = "%s: the server refuses watches, lists refresh the cache: %s"
         else:
             message = "%s: %s"
-        log.log(_LEVELS[transition.log], message, self.informer, describe_error(error))
+        level = logging.INFO if end.known else _LEVELS[transition.log]
+        log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""
