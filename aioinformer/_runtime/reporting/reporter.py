@@ -183,7 +183,7 @@ class InformerReporter:
         self.status.ignored += count
         if not self._ignored_reported:
             self._ignored_reported = True
-            log.warning("%s: the event is ignored: %s", self._informer, error)
+            log.warning("%s: the event is ignored: %s", self.informer, error)
             self._report(self._verb, "ignored", error, None)
 
     def resource_absent(self, *, confirmed: bool) -> None:
