@@ -32,6 +32,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
+    served_namespace,
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.watch_reader import WatchReader
@@ -207,7 +208,11 @@ class Reflector:
     async def _read_page(
         self, chunks: AsyncIterator[bytes], take: Callable[[Iterable[KubeObject]], None]
     ) -> ListEnvelope:
-        decoder = ListDecoder(self._source.resource, managed_fields=self._managed_fields)
+        decoder = ListDecoder(
+            self._source.resource,
+            managed_fields=self._managed_fields,
+            namespace=served_namespace(self._source),
+        )
         total = self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
@@ -236,6 +241,7 @@ class Reflector:
             self._source.resource,
             initial=InitialList(self._find_cached) if request.initial else None,
             managed_fields=self._managed_fields,
+            namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
             converter=self._converter,
         )

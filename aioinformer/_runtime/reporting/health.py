@@ -67,6 +67,9 @@ class Health:
     """The kind of request by which the whole state is, or was last, read."""
     rewinds: int = 0
     """The number of times that the server has gone back in time (restored from a backup)."""
+    ignored: int = 0
+    """The number of watch events that were ignored, because their objects are of another kind or in
+    another namespace (``errors.UnexpectedObject``)."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
@@ -96,6 +99,8 @@ class Health:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
             parts.append(f"the server went back in time {self.rewinds} times")
+        if self.ignored:
+            parts.append(f"{self.ignored} events of other kinds or namespaces ignored")
         if self.differences:
             parts.append(f"{self.differences} objects differ from the server's")
         if self.rejections:
@@ -121,6 +126,8 @@ class ReflectorStatus:
         """The error with which the server refuses watches, while lists refresh the cache."""
         self.fresh_at: float | None = None
         """The time at which the server last proved that the received state is up to date."""
+        self.ignored = 0
+        """The number of events that were ignored because of their kind or namespace."""
         self.differences = 0
         """The number of differences that the last comparison found."""
         self._verified_at: float | None = None

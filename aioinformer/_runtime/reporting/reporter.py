@@ -84,6 +84,8 @@ class InformerReporter:
         self._measured = metrics is not None
         self._clock: Callable[[], float] = float
         self._requested_at = 0.0
+        self._ignored_reported = False
+        """True if an ignored event of the watch under way was reported."""
         self._verb: Verb = "list"
 
     def start(self, clock: Callable[[], float]) -> None:
@@ -96,6 +98,7 @@ class InformerReporter:
     def request_started(self, request: AnyRequest) -> None:
         """Record that the reflector is about to send ``request``."""
         self._verb, self._requested_at = request.verb, self._clock()
+        self._ignored_reported = False
         state = _REQUEST_STATES.get(self._verb)
         if state is not None and self.status.watch_refusal is None:
             self.status.set_state(state)
@@ -171,6 +174,17 @@ class InformerReporter:
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
         self.trace.ended("cancelled", None)
+
+    def events_ignored(self, error: FetchError, count: int) -> None:
+        """Record that ``count`` events were ignored, whose objects must not be cached.
+
+        Log and report the first of each watch: a broken proxy may send thousands a second.
+        """
+        self.status.ignored += count
+        if not self._ignored_reported:
+            self._ignored_reported = True
+            log.warning("%s: the event is ignored: %s", self.informer, error)
+            self._report(self._verb, "ignored", error, None)
 
     def resource_absent(self, *, confirmed: bool) -> None:
         """Record that the server doesn't serve the resource; log that if it is ``confirmed``."""
