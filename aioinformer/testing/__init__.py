@@ -10,6 +10,7 @@
     Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
+    MutationDetector fails a test whose program changes cached models in place
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
 faults in virtual time. ``aioinformer.testing.plugin`` has fixtures for pytest.
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from aioinformer.testing.faults.faults import Fault as Fault
     from aioinformer.testing.faults.faults import Faults as Faults
     from aioinformer.testing.manifests import load_manifests as load_manifests
+    from aioinformer.testing.mutations import CacheMutated as CacheMutated
+    from aioinformer.testing.mutations import MutationDetector as MutationDetector
     from aioinformer.testing.server.clock import Clock as Clock
     from aioinformer.testing.server.clock import LoopClock as LoopClock
     from aioinformer.testing.server.clock import ManualClock as ManualClock
@@ -47,6 +50,7 @@ __all__ = [
     "Access",
     "ApiServer",
     "ApiServerThread",
+    "CacheMutated",
     "Clock",
     "Cluster",
     "ClusterSource",
@@ -55,7 +59,11 @@ __all__ = [
     "Features",
     "LoopClock",
     "ManualClock",
+<<<<<<< HEAD
     "PolicyRule",
+=======
+    "MutationDetector",
+>>>>>>> main
     "Snapshot",
     "User",
     "load_manifests",
@@ -65,6 +73,7 @@ _MODULES = {
     "Access": "access.access",
     "ApiServer": "server.server",
     "ApiServerThread": "server.server_thread",
+    "CacheMutated": "mutations",
     "Clock": "server.clock",
     "Cluster": "cluster.cluster",
     "ClusterSource": "server.source",
@@ -73,7 +82,11 @@ _MODULES = {
     "Features": "cluster.features",
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
+<<<<<<< HEAD
     "PolicyRule": "access.users",
+=======
+    "MutationDetector": "mutations",
+>>>>>>> main
     "Snapshot": "cluster.storage",
     "User": "access.users",
     "load_manifests": "manifests",
