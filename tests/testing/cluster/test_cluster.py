@@ -101,7 +101,7 @@ def test_the_same_name_exists_in_each_namespace(cluster: Cluster) -> None:
     ("body", "error", "message"),
     [
         ({}, Invalid, "name or generateName is required"),
-        ({"metadata": {"name": "a/b"}}, Invalid, "may not contain"),
+        ({"metadata": {"name": "a/b"}}, Invalid, "must consist of"),
         ({"metadata": "x"}, BadRequest, r"Expected `object`, got `str` - at `\$.metadata`"),
         ({"metadata": {"name": "a", "labels": {"b": 1}}}, BadRequest, r"metadata\.labels"),
         ({"metadata": {"name": "a", "finalizers": "b"}}, BadRequest, r"metadata\.finalizers"),
