@@ -156,6 +156,36 @@ class Cluster:
             added = make_served(resource, subresources=parts, categories=tuple(categories))
             self._storage.add(added)
 
+    def convert_resource(
+        self,
+        resource: str | Resource,
+        change: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        end_watches: bool = True,
+    ) -> None:
+        """Serve the stored objects of a resource with other content under the same versions.
+
+        A server does so when the schema of a custom resource gains a default or loses a property,
+        when its conversion changes, and when a new release has other defaults. Objects that are
+        written later are stored as they are written. ::
+
+            cluster.convert_resource("pods", lambda pod: pod | {"spec": {"size": "XL"}})
+
+        Args:
+            resource: the resource.
+            change: returns the new body for a copy of an object's body. The metadata stay.
+            end_watches: end the open watches, and answer a watch from an earlier version with 410,
+                as a server does. False serves the change silently, so that only a new list shows
+                the difference: a server that does so is broken.
+
+        Raises:
+            NotFound: the resource is not served.
+        """
+        collection = self._storage.find(resource)
+        self._storage.convert(collection, change)
+        if end_watches:
+            self._storage.restart_watches(collection.encoding.resource)
+
     def remove_resource(self, resource: str | Resource) -> None:
         """Stop serving a resource: delete its objects, end its watches (recordings 52 and 53).
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,6 +241,32 @@ class Storage:
             watch.add_change(change)
         self._call_reached()
         return new or change.deleted_state
+
+    def convert(
+        self, collection: Collection, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        """Show a resource's objects in another form, under the versions that they have."""
+
+        def convert(stored: StoredObject) -> StoredObject:
+            body = change(deepcopy(stored.body))
+            body["metadata"] = stored.body["metadata"]
+            return StoredObject(stored.encoding, body, stored.version)
+
+        for stored in list(collection.objects.values()):
+            collection.put(convert(stored))
+        self.change_log.convert(collection.encoding.resource, convert)
+
+    def restart_watches(self, resource: Resource) -> None:
+        """End the watches of a resource, and serve none from a version up to the present one.
+
+        A server does so when the definition of a custom resource was written.
+        """
+        self.version += 1
+        self.change_log.append(StoredChange(self.version, resource, None, None))
+        self.change_log.empty_watch_cache(self.version)
+        for watch in list(self._watches.get(resource, ())):
+            watch.finish()
+        self._call_reached()
 
     @contextmanager
     def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:
