@@ -13,6 +13,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
@@ -126,6 +127,7 @@ class SharedInformer(Generic[T]):
 
     # -- listeners -------------------------------------------------------------------------------
 
+    @suggest_keywords
     def add_handler(
         self,
         handler: Handler[T],
@@ -211,6 +213,7 @@ class SharedInformer(Generic[T]):
         self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
         return function
 
+    @suggest_keywords
     def events(
         self,
         *,
@@ -439,15 +442,16 @@ class SharedInformer(Generic[T]):
             predicate, query, at_least=at_least, timeout=timeout
         )
 
-    async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
+    async def verify(self, *, contents: bool = True, timeout: float | None = None) -> Verification:
         """Compare the cache with the server.
 
         The server is asked for the state of exactly the version that the cache shows now, while
         both go on changing. That costs the server a full list, page by page.
 
         Args:
-            contents: True to compare the content of objects, too; False to compare which objects
-                exist in which versions.
+            contents: True to compare the content of objects, too, since a server can change the
+                content that it serves under a version; False to compare only which objects exist
+                in which versions.
             timeout: seconds; ``None`` for no limit.
 
         Returns:

@@ -270,6 +270,13 @@ class Pump:
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
         count = len(self._indexer.state.objects)
+        if replacement.rejected and not count:
+            log.warning(
+                "%s: the list is complete, but nothing is cached: each of its %d objects was "
+                "rejected; correct the model=, transform= or index function that raised",
+                self._name,
+                len(replacement.rejected),
+            )
         if scope is None:
             log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
         else:

@@ -55,6 +55,7 @@ class InformerStatus:
             blocked_by=self._pump.blocked_by,
             fresh=status.fresh,
             rewinds=self._reporter.rewinds,
+            ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
         )

@@ -36,7 +36,14 @@ __all__ = ["ScopeSet"]
 _REFUSALS = (Unauthorized, Forbidden, NotFound)
 """The errors with which a server refuses a namespace."""
 
-_WORST_FIRST: tuple[InformerState, ...] = ("waiting", "absent", "new", "listing", "watching")
+_WORST_FIRST: tuple[InformerState, ...] = (
+    "waiting",
+    "absent",
+    "new",
+    "listing",
+    "polling",
+    "watching",
+)
 
 
 class _ScopeReader(Struct, frozen=True, eq=False):

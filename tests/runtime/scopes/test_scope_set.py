@@ -233,7 +233,7 @@ async def test_a_refused_namespace_is_named_and_stops_no_other_one() -> None:
         await informers.wait_synced(10)
         await wait_until(lambda: pods.health.error is None)
         assert cached(pods) == ["a/x", "b/x"]
-        assert "2 of 2 namespaces are current" in str(pods.health)
+        assert "2 of 2 namespaces are watched" in str(pods.health)
 
 
 async def test_a_namespace_that_is_refused_later_keeps_its_objects() -> None:
