@@ -30,7 +30,8 @@ from aioinformer._core.codec.object_decoder import (
     decode_object,
     encode_type_meta,
 )
-from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.codec.status_decoder import quote_kind
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
@@ -171,8 +172,8 @@ class ListDecoder:
         try:
             frame = _decode_envelope(self._head + self._buffer)
         except DECODE_ERRORS as error:
-            raise self._protocol_error(str(error)) from error
-        kind = one_line(frame.kind, 80)
+            raise self._protocol_error(str(discard_input(error))) from error
+        kind = quote_kind(frame.kind)
         if frame.items is UNSET or frame.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
         if frame.items:  # the scanner and the JSON decoder disagree: no guess may empty the cache
@@ -288,7 +289,7 @@ class ListDecoder:
         try:
             metadata = decode_nested(decode_envelope, memoryview(source)[start:end]).metadata
         except DECODE_ERRORS as error:
-            raise self._protocol_error(str(error)) from error
+            raise self._protocol_error(str(discard_input(error))) from error
         return metadata, source, start, end
 
     def _remember_separator(self, end: int) -> None:

@@ -16,6 +16,7 @@ be resumed from (client-go's rule for synthetic events).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from sys import maxsize
@@ -31,7 +32,8 @@ from aioinformer._core.codec.object_decoder import (
     decode_object,
 )
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.status_decoder import decode_status, one_line
+from aioinformer._core.codec.status_decoder import decode_status, quote_kind
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
@@ -172,6 +174,10 @@ _LINE_ENDS = b"}}\n", b"}}"
 _UNKNOWN_HEAD: tuple[DeltaKind, bytes] = "Updated", b"no line of JSON begins like this"
 
 
+_EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
+"""Types of events that an error quotes. Any other text may be a part of a Secret."""
+
+
 class EventDecoder:
     """A decoder of the lines of one watch."""
 
@@ -227,7 +233,7 @@ class EventDecoder:
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
         if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
-            message = f"the watch of {self._resource} has objects of kind {one_line(kind, 80)}"
+            message = f"the watch of {self._resource} has objects of kind {quote_kind(kind)}"
             raise ProtocolError(message, phase="watch")
         self._kind_checked = True
 
@@ -240,16 +246,17 @@ class EventDecoder:
                 return _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
             if envelope.type == "ERROR":
                 raise server_error(decode_status(bytes(envelope.object)), phase="watch")
-            return Delta(_DELTA_KINDS[envelope.type], self._decode_object(bytes(envelope.object)))
-        except KeyError as error:
-            message = f"a watch event of unknown type {one_line(str(error), 80)}"
-            raise ProtocolError(message, phase="watch") from None
+            kind = _DELTA_KINDS.get(envelope.type)
+            if kind is None:
+                raise _unknown_type(envelope.type)
+            return Delta(kind, self._decode_object(bytes(envelope.object)))
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
     def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
         size = len(line.removesuffix(b"\n"))
-        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {error}"
+        reason = discard_input(error)
+        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {reason}"
         return ProtocolError(message, phase="watch")
 
     def _decode_object(self, raw: bytes) -> KubeObject:
@@ -257,6 +264,11 @@ class EventDecoder:
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
         )
+
+
+def _unknown_type(found: str) -> ProtocolError:
+    named = repr(found) if _EVENT_TYPE.fullmatch(found) else f"of {len(found)} characters"
+    return ProtocolError(f"a watch event of unknown type {named}", phase="watch")
 
 
 def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
@@ -383,7 +395,7 @@ class WatchDecoder:
             for line in lines:
                 append(decode(line))
         except FetchError as error:
-            batch.error = error
+            batch.error = discard_input(error)
         if self._initial is None:
             batch.bookmarks = self._decoder.bookmarks - bookmarks
         return batch
