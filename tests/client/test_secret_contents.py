@@ -140,7 +140,7 @@ def everything_in(error: BaseException) -> Iterator[str]:
     """Yield all texts of an error and of those related to it, as tools for error reports do."""
     for each in iter_related(error):
         yield from (str(each), repr(each), repr(each.args), repr(vars(each)))
-        if isinstance(each, UnicodeError):
+        if isinstance(each, UnicodeDecodeError):
             yield repr(each.object)
         frames = [
             (frame, number)
