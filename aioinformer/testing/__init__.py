@@ -59,11 +59,8 @@ __all__ = [
     "Features",
     "LoopClock",
     "ManualClock",
-<<<<<<< HEAD
-    "PolicyRule",
-=======
     "MutationDetector",
->>>>>>> main
+    "PolicyRule",
     "Snapshot",
     "User",
     "load_manifests",
@@ -82,11 +79,8 @@ _MODULES = {
     "Features": "cluster.features",
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
-<<<<<<< HEAD
-    "PolicyRule": "access.users",
-=======
     "MutationDetector": "mutations",
->>>>>>> main
+    "PolicyRule": "access.users",
     "Snapshot": "cluster.storage",
     "User": "access.users",
     "load_manifests": "manifests",
