@@ -36,14 +36,13 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
-    "_runtime.informer.live_lister": "LiveLister",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",
     "_runtime.delivery.listener": "Statistics",
     "_runtime.reporting.health": "Health",
     "_runtime.reporting.error_hook": "Problem",
-    "_core.cache.lister": "Lister",
+    "_core.cache.lister": "Lister LiveLister",
     "_core.listwatch.backoff": "BackoffPolicy",
     "_core.listwatch.idle_timeout": "LivenessPolicy",
     # objects and events

@@ -4,7 +4,7 @@ from aioinformer import errors
 from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.cache.indexes import label_index
-from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.lister import Lister, LiveLister
 from aioinformer._core.controllers.owner_references import (
     is_controlled_by,
     owner_reference,
@@ -42,7 +42,6 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream, merge
 from aioinformer._runtime.informer.factory import ALL_NAMESPACES, SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
+from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aioinformer.testing import ApiServer
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class CompletedScript:
 class RunningScript:
     """A running or ended script."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         assert process.stdout is not None
         self._process = process
         self._output = process.stdout
@@ -52,6 +55,15 @@ class RunningScript:
             send_signal(self._process, number)
 
 
+RUN_SECONDS = 35.0
+"""Seconds that a script may run. On a busy machine, most of them are its imports."""
+
+END_SECONDS = 8.0
+"""Seconds in which a script must end after its signal. A ``KeyboardInterrupt`` during an import can
+be lost: Python ignores exceptions in the weak references of its import locks. So the end of a
+script that was interrupted too early must not be awaited for ever."""
+
+
 @asynccontextmanager
 async def running_script(
     script: Path,
@@ -60,41 +72,56 @@ async def running_script(
     *arguments: str,
     end: signal.Signals = signal.SIGINT,
 ) -> AsyncGenerator[RunningScript]:
-    """Run a script against the server until the block ends, then end it by Ctrl-C."""
-    process = await _start(script, server.kubeconfig(tmp_path / "config"), arguments)
+    """Run a script against the server until the block ends, then end it by Ctrl-C.
+
+    Raises:
+        ScriptHangs: the script did not end after the signal.
+    """
+    command, environment = _describe(script, server.kubeconfig(tmp_path / "config"), arguments)
+    process = await start_process(*command, env=environment, stdout=PIPE, stderr=PIPE)
     run = RunningScript(process)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(RUN_SECONDS):
             yield run
     finally:
         run.send_signal(end)
-        _, complaints = await process.communicate()
-        run.stderr = complaints.decode()
+        run.stderr = await _read_to_end(process, script)
+
+
+class ScriptHangs(Exception):
+    """A script did not end after its signal. The message contains the stacks of its threads."""
+
+
+async def _read_to_end(process: Process, script: Path) -> str:
+    """Return what the script wrote to stderr, after its end."""
+    reading = asyncio.create_task(process.communicate())
+    await asyncio.wait({reading}, timeout=END_SECONDS)
+    if hangs := not reading.done():
+        send_signal(process, signal.SIGABRT)  # faulthandler writes the stacks to stderr
+    _, stderr = await reading
+    if hangs:
+        raise ScriptHangs(f"{script.name} did not end in {END_SECONDS:g} s\n{stderr.decode()}")
+    return stderr.decode()
 
 
 async def run_to_completion(script: Path, kubeconfig: Path, *arguments: str) -> CompletedScript:
-    """Run a script to its end."""
-    process = await _start(script, kubeconfig, arguments)
-    async with asyncio.timeout(20):
-        output, complaints = await process.communicate()
-    assert process.returncode is not None
-    return CompletedScript(process.returncode, output.decode(), complaints.decode())
+    """Run a script to its end, in a thread, because starting a process blocks."""
+    command, environment = _describe(script, kubeconfig, arguments)
+    run = partial(subprocess.run, capture_output=True, text=True, check=False, timeout=RUN_SECONDS)
+    done = await asyncio.to_thread(run, command, env=environment)
+    return CompletedScript(done.returncode, done.stdout, done.stderr)
 
 
-async def _start(
+def _describe(
     script: Path, kubeconfig: Path, arguments: Iterable[str]
-) -> asyncio.subprocess.Process:
+) -> tuple[list[str], dict[str, str]]:
+    """Return the command and the environment of a script."""
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
+        "PYTHONFAULTHANDLER": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "default",  # unclosed sockets write a warning to stderr
     }
     # A file that is no Python script is executable itself.
-    command = (sys.executable, str(script)) if script.suffix == ".py" else (str(script),)
-    return await asyncio.create_subprocess_exec(
-        *command,
-        *arguments,
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    command = [sys.executable, str(script)] if script.suffix == ".py" else [str(script)]
+    return [*command, *arguments], environment

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 
 import pytest
 
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 
 async def start(code: str) -> Process:
-    return await asyncio.create_subprocess_exec(sys.executable, "-Sc", code, stdout=PIPE)
+    return await start_process(sys.executable, "-Sc", code, stdout=PIPE)
 
 
 async def test_a_signal_leaves_the_status_of_a_process_that_is_ending_to_asyncio(

@@ -175,8 +175,10 @@ async def test_the_streams_of_the_readme_run() -> None:
 async def test_the_cache_is_read_as_the_readme_reads_it() -> None:
     lines = "".join(f"    {line}\n" for line in block("label_index").splitlines())
     cluster = Cluster()
-    metadata = {"name": "web-0", "labels": {"app": "shop"}}
-    answer = cluster.create("pods", {"metadata": metadata}, namespace="web")
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    for name in ("web-0", "web-1", "web-2"):
+        metadata = {"name": name, "labels": {"app": "shop"}}
+        answer = cluster.create("pods", {"metadata": metadata, "status": ready}, namespace="web")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         names: dict[str, Any] = {"informers": informers, "answer": answer}
         exec(f"async def read():\n{lines}", names)  # noqa: S102 - what it is for

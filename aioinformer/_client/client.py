@@ -22,6 +22,7 @@ from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
+from aioinformer._client.discovery.served_resources import ServedResources
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
@@ -277,6 +278,21 @@ class Client:
             NotRunning: the client is not open.
         """
         return await self._discovery.find(name)
+
+    async def discover(self) -> ServedResources:
+        """Return everything that the server serves, as a list that can be searched.
+
+        The server is asked unless it was asked in the last two seconds.
+
+        Raises:
+            FetchError: discovery failed as a whole. Single documents that could not be read are
+                named in ``unread``.
+            NotRunning: the client is not open.
+
+        Example:
+            ``(await client.discover()).find(category="all", verbs=["watch"])``
+        """
+        return await self._discovery.list_served()
 
     async def served(self, resource: Resource) -> Resource | None:
         """Return the resource as the server serves it now; ``None`` if the server doesn't serve it.

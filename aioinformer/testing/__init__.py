@@ -3,38 +3,45 @@
     Cluster          the model: objects, resource versions, pages, watches; no I/O, no clock
     ClusterSource    a Cluster in the place of a client, for informers and writers without sockets
     ApiServer        a Cluster behind HTTP on a loopback port, for everything that speaks HTTP
+    ApiServerThread  the same in a thread of its own, for tests that are not async
+    load_manifests   the objects of YAML files, for a Cluster
     Faults           what goes wrong with either: switches
     ManualClock      time that passes when a test says so
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
-faults in virtual time.
+faults in virtual time. ``aioinformer.testing.plugin`` has fixtures for pytest.
+``aioinformer.testing.workload`` changes pods all the time, and ``aioinformer serve`` serves them.
 
-It takes merge, JSON, strategic merge (for built-in kinds, as the real one) and apply patches.
+The server takes merge, JSON, strategic merge (for built-in kinds, as the real one) and apply
+patches.
 
-``ApiServer`` is loaded when it is first named, so that tests without sockets need no aiohttp.
+Each name is loaded when it is first used, so that tests without sockets need no aiohttp.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from aioinformer.testing.cluster.cluster import Cluster as Cluster
-from aioinformer.testing.cluster.features import Features as Features
-from aioinformer.testing.cluster.storage import Snapshot as Snapshot
-from aioinformer.testing.faults.faults import Fault as Fault
-from aioinformer.testing.faults.faults import Faults as Faults
-from aioinformer.testing.server.clock import Clock as Clock
-from aioinformer.testing.server.clock import LoopClock as LoopClock
-from aioinformer.testing.server.clock import ManualClock as ManualClock
-from aioinformer.testing.server.source import ClusterSource as ClusterSource
-
 if TYPE_CHECKING:
+    from aioinformer.testing.cluster.cluster import Cluster as Cluster
+    from aioinformer.testing.cluster.features import Features as Features
+    from aioinformer.testing.cluster.storage import Snapshot as Snapshot
+    from aioinformer.testing.faults.faults import Fault as Fault
+    from aioinformer.testing.faults.faults import Faults as Faults
+    from aioinformer.testing.manifests import load_manifests as load_manifests
+    from aioinformer.testing.server.clock import Clock as Clock
+    from aioinformer.testing.server.clock import LoopClock as LoopClock
+    from aioinformer.testing.server.clock import ManualClock as ManualClock
     from aioinformer.testing.server.server import ApiServer as ApiServer
+    from aioinformer.testing.server.server_thread import ApiServerThread as ApiServerThread
+    from aioinformer.testing.server.source import ClusterSource as ClusterSource
 
 __all__ = [
     "ApiServer",
+    "ApiServerThread",
     "Clock",
     "Cluster",
     "ClusterSource",
@@ -44,12 +51,34 @@ __all__ = [
     "LoopClock",
     "ManualClock",
     "Snapshot",
+    "load_manifests",
 ]
+
+_MODULES = {
+    "ApiServer": "server.server",
+    "ApiServerThread": "server.server_thread",
+    "Clock": "server.clock",
+    "Cluster": "cluster.cluster",
+    "ClusterSource": "server.source",
+    "Fault": "faults.faults",
+    "Faults": "faults.faults",
+    "Features": "cluster.features",
+    "LoopClock": "server.clock",
+    "ManualClock": "server.clock",
+    "Snapshot": "cluster.storage",
+    "load_manifests": "manifests",
+}
+"""The module of each name, below this package."""
 
 
 def __getattr__(name: str) -> object:
-    if name == "ApiServer":
-        from aioinformer.testing.server.server import ApiServer
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = found  # the next use needs no call
+    return found
 
-        return ApiServer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,48 +1,115 @@
-"""pytest fixtures: a cluster, a server for it, and informers of it.
+"""pytest fixtures: a cluster, an API server for it, clients and informers of it.
 
-A ``conftest.py`` opts in; a test run that doesn't name this module is not affected::
+A ``conftest.py`` opts in::
 
     pytest_plugins = ["aioinformer.testing.plugin"]
 
-A test then fills ``cluster``, and uses ``informers`` (without sockets, quick) or ``api_server``
-(over HTTP, for code that makes its own ``Client``). Each test has its own three fixtures, which
-end with it. The module needs pytest-asyncio: ``pip install '.[testing]'``, from a checkout.
+cluster             an empty ``Cluster``, which the test fills
+api_server          ``cluster`` over HTTP, in the event loop of an ``async`` test
+api_server_thread   ``cluster`` over HTTP, in a thread: for tests that are not ``async``
+kubeconfig          a kubeconfig file of that server, which ``$KUBECONFIG`` names during the test
+client              a ``Client`` of ``api_server``
+informers           a factory whose informers list and watch ``cluster`` without sockets
+
+Each test has its own. The module is not registered as a ``pytest11`` entry point: pytest loads such
+modules in every test run of an environment, also of projects that have fixtures ``client`` and
+``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
+don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
+``pip install '.[testing]'``, in a checkout.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
-from aioinformer._core.listwatch.backoff import BackoffPolicy
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.server.server import ApiServer
-from aioinformer.testing.server.source import ClusterSource
+if TYPE_CHECKING:
+    from aioinformer import Client, SharedInformerFactory
+    from aioinformer.testing import ApiServer, ApiServerThread, Cluster
 
-__all__ = ["api_server", "cluster", "informers"]
-
-FAST_BACKOFF = BackoffPolicy(initial=0.01, maximum=0.1)
-"""Waits after failures that are short enough for a test: an informer reconnects in milliseconds."""
+__all__ = ["api_server", "api_server_thread", "client", "cluster", "informers", "kubeconfig"]
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    """Return an empty cluster, which the test fills."""
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Return an empty cluster, which the test fills.
+
+    With ``api_server_thread``, the methods of the cluster run in the server's thread.
+    """
+    if _is_threaded(request):
+        thread: ApiServerThread = request.getfixturevalue("api_server_thread")
+        return thread.cluster
+    from aioinformer.testing import Cluster
+
     return Cluster()
 
 
 @pytest_asyncio.fixture
 async def api_server(cluster: Cluster) -> AsyncIterator[ApiServer]:
     """Serve ``cluster`` over HTTP, at ``api_server.url`` and ``api_server.kubeconfig(path)``."""
+    from aioinformer.testing import ApiServer
+
     async with ApiServer(cluster) as server:
         yield server
+
+
+@pytest.fixture
+def api_server_thread() -> Iterator[ApiServerThread]:
+    """Serve ``cluster`` over HTTP in a thread, for synchronous tests and synchronous clients."""
+    from aioinformer.testing import ApiServerThread, Cluster
+
+    with ApiServerThread(Cluster()) as server:
+        yield server
+
+
+@pytest.fixture
+def kubeconfig(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """Return the kubeconfig of the server, and set ``$KUBECONFIG`` to its path for the test.
+
+    The server is ``api_server`` in an ``async`` test, unless the test has ``api_server_thread``,
+    and that in other tests.
+    """
+    server: ApiServer | ApiServerThread = request.getfixturevalue(
+        "api_server_thread" if _is_threaded(request) else "api_server"
+    )
+    path = server.kubeconfig(tmp_path / "kubeconfig")
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    return path
+
+
+@pytest_asyncio.fixture
+async def client(api_server: ApiServer) -> AsyncIterator[Client]:
+    """Return an open client of ``api_server``."""
+    from aioinformer import Client
+
+    async with Client(api_server.url) as client:
+        yield client
 
 
 @pytest_asyncio.fixture
 async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
     """Run a factory whose informers list and watch ``cluster`` in memory."""
-    async with SharedInformerFactory(ClusterSource(cluster), backoff=FAST_BACKOFF) as factory:
+    from aioinformer import BackoffPolicy, SharedInformerFactory
+    from aioinformer.testing import ClusterSource
+
+    # An informer reconnects in milliseconds, as a test wants it.
+    backoff = BackoffPolicy(initial=0.01, maximum=0.1)
+    async with SharedInformerFactory(ClusterSource(cluster), backoff=backoff) as factory:
         yield factory
+
+
+def _is_threaded(request: pytest.FixtureRequest) -> bool:
+    """Return True if the server of the test is the one in a thread."""
+    names = request.fixturenames
+    if "api_server_thread" in names:
+        return True
+    is_async = isinstance(request.node, pytest.Function) and pytest_asyncio.is_async_test(
+        request.node
+    )
+    return "kubeconfig" in names and not is_async

@@ -11,7 +11,7 @@ from typing import Annotated, cast
 
 from fastapi import Depends, HTTPException, Path, Request
 
-from aioinformer import LiveLister, SharedInformer
+from aioinformer import Lister, SharedInformer
 from examples.fastapi_app.live import Live
 
 __all__ = ["Contents", "Informer", "Pods", "Running", "contents"]
@@ -41,24 +41,24 @@ async def informer(
 Informer = Annotated[SharedInformer, Depends(informer)]
 
 
-def contents(informer: SharedInformer) -> LiveLister:
+def contents(informer: SharedInformer) -> Lister:
     """Return the lister for an endpoint that shows or searches contents; Secrets are rejected."""
     if informer.resource.kind == "Secret" and not informer.resource.group:
         raise HTTPException(403, detail="the content of a Secret is not shown here")
     return informer.lister
 
 
-async def reader(informer: Informer) -> LiveLister:
+async def reader(informer: Informer) -> Lister:
     """Return the lister of the resource that the path names."""
     return contents(informer)
 
 
-Contents = Annotated[LiveLister, Depends(reader)]
+Contents = Annotated[Lister, Depends(reader)]
 
 
-async def pods(live: Running) -> LiveLister:
+async def pods(live: Running) -> Lister:
     """Return the lister of pods: the form that most services need."""
     return (await informer(live, "pods")).lister
 
 
-Pods = Annotated[LiveLister, Depends(pods)]
+Pods = Annotated[Lister, Depends(pods)]

@@ -23,7 +23,7 @@ from tests.apiserver.admin import (
     wait_until,
 )
 from tests.apiserver.build import BuildFailed, BuildUnavailable, build
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 __all__ = [
     "AGGREGATED",
@@ -122,7 +122,7 @@ class ApiServerProcess:
         port = self.url.rpartition(":")[2] or "0"
         options = ("--port", port, "--kubeconfig", str(self.kubeconfig), "--exit-with-stdin")
         with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = await start_process(
                 *self._command, *options, stdin=PIPE, stdout=PIPE, stderr=log
             )
         assert self._process.stdout is not None

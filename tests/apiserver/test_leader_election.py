@@ -23,7 +23,7 @@ from tests.apiserver.elector_process import (
     make_elector,
 )
 from tests.apiserver.server_process import ApiServerProcess
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 pytestmark = pytest.mark.apiserver
 
@@ -36,9 +36,7 @@ SLACK = 1.0
 async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
     """Run a candidate in a process of its own, which is killed at the end."""
     arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, stdout=PIPE, cwd=ROOT
-    )
+    process = await start_process(sys.executable, *arguments, stdout=PIPE, cwd=ROOT)
     try:
         yield process
     finally:

@@ -19,7 +19,7 @@ from examples.sample_controller.kinds import LEASES
 from tests.apiserver.built_in_crds import install_events, install_leases
 from tests.apiserver.server_process import ApiServerProcess, install_crd
 from tests.examples.sample_controller import Foos, check_sample_controller, eventually
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 pytestmark = pytest.mark.apiserver
 
@@ -36,7 +36,7 @@ SLACK = 2.0
 async def replica(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
     """Run the program in a process of its own, which is killed at the end."""
     times = ("--lease-duration", LEASE, "--renew-deadline", 2.0, "--retry-period", RETRY)
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         sys.executable,
         *("-m", "examples.sample_controller"),
         *("--kubeconfig", str(server.kubeconfig), "--identity", identity),

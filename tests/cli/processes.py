@@ -13,13 +13,13 @@ import subprocess
 import sys
 import termios
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import aioinformer
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 
 ROOT = Path(aioinformer.__file__).parents[1]
 COMMAND = (sys.executable, "-m", "aioinformer")
@@ -71,12 +71,10 @@ class CliProcess:
 
 @asynccontextmanager
 async def started_cli(
-    *argv: str, env: Mapping[str, str], stdout: int = PIPE
+    *argv: str, env: dict[str, str], stdout: int = PIPE
 ) -> AsyncGenerator[CliProcess]:
     """Run ``aioinformer`` with arguments, and kill it at the end of the block."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE
-    )
+    process = await start_process(*COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE)
     try:
         yield CliProcess(process)
     finally:
@@ -114,7 +112,7 @@ class TerminalProcess:
 
 @asynccontextmanager
 async def started_in_terminal(
-    *argv: str, env: Mapping[str, str], columns: int = 80, lines: int = 24
+    *argv: str, env: dict[str, str], columns: int = 80, lines: int = 24
 ) -> AsyncGenerator[TerminalProcess]:
     """Run ``aioinformer`` with arguments in a terminal of a given size."""
     master, slave = pty.openpty()
@@ -134,7 +132,7 @@ async def started_in_terminal(
             received.put_nowait(text)
 
     loop.add_reader(master, read)
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *_controlling_terminal_command(),
         *COMMAND,
         *argv,

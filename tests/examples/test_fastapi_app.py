@@ -27,7 +27,7 @@ from tests.examples.fastapi_service import (
     running_service,
     stalled_client,
 )
-from tests.processes import send_signal
+from tests.processes import send_signal, start_process
 from tests.promises.conftest import wait_until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -321,7 +321,7 @@ async def test_the_server_ends_at_once_though_pages_listen(tmp_path: Path) -> No
 async def test_one_command_serves_an_embedded_cluster_until_it_is_interrupted() -> None:
     command = (sys.executable, "-m", "examples.fastapi_app", "--port", "0", "--objects", "20")
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *command, "--embedded", cwd=ROOT, env=environment, stderr=asyncio.subprocess.PIPE
     )
     assert process.stderr is not None

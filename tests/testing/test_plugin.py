@@ -1,44 +1,107 @@
-"""The pytest fixtures for project, each in a test run of its own."""
+"""The pytest fixtures and the guide about them, each in a test run of its own."""
 
 from __future__ import annotations
 
-import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.markdown_pages import MarkdownPage, find_blocks
+
 pytest_plugins = ["pytester"]
 
-PAGE = (Path(__file__).parents[2] / "examples" / "guides" / "testing.md").read_text()
+ROOT = Path(__file__).parents[2]
+GUIDE = MarkdownPage(ROOT / "examples" / "guides" / "testing.md")
 
+HEADER = """
+from pathlib import Path
+from aioinformer import Client, Resource, SharedInformerFactory
+from aioinformer.testing import ApiServer, ApiServerThread, Cluster
 
-def find_in_guide(pattern: str) -> str:
-    """Return the one match of a pattern on the guide page about testing."""
-    (found,) = re.finditer(pattern, PAGE, re.DOTALL)
-    return found[1]
+async def my_program(selector):
+    async with Client.connect() as client, SharedInformerFactory(client) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(timeout=10)
+        return [pod.name for pod in pods.lister.list(labels=selector)]
+"""
+"""The names of which the guide's reader has their own, and a program to test."""
 
+SERVICE = """
+from contextlib import asynccontextmanager
+from fastapi import FastAPI
 
-OVER_HTTP = """
-from aioinformer import Client, SharedInformerFactory
+@asynccontextmanager
+async def lifespan(app):
+    async with Client.connect() as client, SharedInformerFactory(client) as informers:
+        app.state.pods = informers.informer("pods")
+        await informers.wait_synced(timeout=10)
+        yield
 
-async def test_over_http(cluster, api_server, tmp_path):
+app = FastAPI(lifespan=lifespan)
+
+@app.get("/pods")
+async def pods():
+    return [pod.name for pod in app.state.pods.lister]
+"""
+
+MANIFESTS = """\
+apiVersion: example.com/v1
+kind: Shop
+metadata: {name: tea}
+spec: {motto: hot}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Shop, plural: shops, singular: shop}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+FIXTURES = """
+import os
+import httpx
+import pytest
+
+async def test_a_client_reads_the_cluster(cluster, client, api_server):
     cluster.create("pods", {"metadata": {"name": "web-0"}}, namespace="web")
-    config = api_server.kubeconfig(tmp_path / "config")
-    async with Client.connect(kubeconfig=config) as client, SharedInformerFactory(client) as own:
-        pods = own.informer("pods")
-        await own.wait_synced(timeout=5)
-        assert [pod.name for pod in pods.lister] == ["web-0"]
+    assert client.server == api_server.url
+    assert (await client.api("pods").get("web/web-0")).name == "web-0"
+
+async def test_an_async_test_has_a_server_in_its_own_loop(kubeconfig, api_server):
+    assert api_server.url in kubeconfig.read_text()
+    assert os.environ["KUBECONFIG"] == str(kubeconfig)
+
+def test_another_test_has_a_server_in_a_thread(kubeconfig, cluster, api_server_thread):
+    assert api_server_thread.url in kubeconfig.read_text()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    assert httpx.get(f"{api_server_thread.url}/api/v1/pods").json()["items"]
+
+async def test_an_async_test_can_have_a_server_in_a_thread(api_server_thread, kubeconfig):
+    assert api_server_thread.url in kubeconfig.read_text()
 
 def test_a_cluster_is_new_for_each_test(cluster):
     assert cluster.resource_version == 1
+
+def test_the_variable_of_another_test_is_gone():
+    assert "KUBECONFIG" not in os.environ
 """
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """Return a user's project with the settings of that page, and nothing else."""
-    pytester.makepyprojecttoml(find_in_guide(r"```toml\n(.*?)```"))
-    pytester.makeconftest(find_in_guide(r"`(pytest_plugins = [^`]*)`"))
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Return a user's project with the settings of the guide, and nothing else."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    pytester.makepyprojecttoml(GUIDE.block("asyncio_mode", language="toml"))
+    pytester.makeconftest(GUIDE.block("pytest_plugins"))
     return pytester
 
 
@@ -46,13 +109,34 @@ def run(project: pytest.Pytester) -> pytest.RunResult:
     return project.runpytest_subprocess("-p", "no:cacheprovider")
 
 
-def test_the_example_on_the_page_runs(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        test_example=find_in_guide(r"```python\n((?:(?!```).)*async def test_my.*?)```")
+def test_every_example_of_the_guide_runs(project: pytest.Pytester) -> None:
+    blocks = [
+        block
+        for block in find_blocks(GUIDE.text, "python")
+        if "def test_" in block or "class PodsTest" in block
+    ]
+    assert len(blocks) == 6
+    folder = project.path / "deploy"
+    folder.mkdir()
+    (folder / "shop.yaml").write_text(MANIFESTS)
+    project.makepyfile(test_guide="\n".join([HEADER, SERVICE, *blocks]))
+    run(project).assert_outcomes(passed=6)  # starlette may warn of another HTTP library
+
+
+def test_the_fixtures_choose_the_server_that_fits_the_test(project: pytest.Pytester) -> None:
+    project.makepyfile(test_fixtures=FIXTURES)
+    run(project).assert_outcomes(passed=6, warnings=0)
+
+
+def test_the_plugin_loads_no_server_before_a_test_uses_one() -> None:
+    code = (
+        "import pytest, pytest_asyncio, sys; before = set(sys.modules)\n"
+        "import aioinformer.testing.plugin\n"
+        "loaded = set(sys.modules) - before\n"
+        "heavy = {'aiohttp', 'anyio', 'kubernetes_asyncio', 'msgspec', 'yaml'}\n"
+        "sys.exit(', '.join(sorted(heavy & loaded)) or len(loaded) > 80)"
     )
-    run(project).assert_outcomes(passed=1, warnings=0)
-
-
-def test_a_server_and_a_cluster_are_fixtures(project: pytest.Pytester) -> None:
-    project.makepyfile(test_http=OVER_HTTP)
-    run(project).assert_outcomes(passed=2, warnings=0)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ lines are mistakes that they must find: an ignore that hides nothing is an error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import TypedDict, assert_type
 
@@ -106,7 +106,9 @@ def check_single_informer_types(source: ListerWatcher) -> None:
 
 
 async def check_lister_types(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
-    assert_type(pods.lister, LiveLister[Pod])
+    assert_type(pods.lister, Lister[Pod])
+    other_name: LiveLister[Pod] = pods.lister
+    assert_type(other_name.scan(), AsyncIterator[Pod])
     assert_type(plain.lister.get("web-0"), KubeObject | None)
     assert_type(pods.lister.get("web-0"), Pod | None)
     assert_type(pods.lister["web/web-0"], Pod)

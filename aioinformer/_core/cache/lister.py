@@ -6,12 +6,15 @@ thread while the event loop goes on writing. A read shows the cache, or one inde
 a thread, the next read may show a later moment.
 
 A cached state is a past state of the server. How old it may be is not promised.
+
+A scan yields to the event loop, which the core doesn't know. The owner of a lister therefore passes
+the function that starts a scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Generic, Self
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
@@ -23,16 +26,25 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 
-__all__ = ["Lister"]
+__all__ = ["Lister", "LiveLister", "StartScan"]
 
 T = TypeVar("T", default=KubeObject)
+S = TypeVar("S")
 
 # Inside the class ``list`` is the method.
 _List = list
 
 
+class StartScan(Protocol):
+    """A function that iterates over the results of a search, and yields to the event loop."""
+
+    def __call__(self, search: Search[S], /) -> AsyncIterator[S]:
+        """Start to iterate; raise ``UsageError`` without a running event loop."""
+        ...
+
+
 class Lister(Generic[T]):
-    """Reads an informer's cache. Safe to use from any thread.
+    """Reads an informer's cache. All methods but ``scan`` are safe to use from any thread.
 
     Reads return ``KubeObject``s, or what the informer's ``model=`` or ``convert=`` makes of them.
     If ``convert=`` raises at an object, every read that would return the object raises
@@ -46,26 +58,34 @@ class Lister(Generic[T]):
         *,
         namespace: str | None = None,
         unsynced: bool = False,
+        start_scan: StartScan | None = None,
     ) -> None:
-        """Make a reader.
+        """Make a reader. ``SharedInformer.lister`` is the reader of an informer.
 
         Args:
             indexer: holds the cached objects.
             resource: the resource of the objects.
             namespace: the only namespace that is cached; ``None`` if there may be several.
             unsynced: True to allow reads before the initial list is complete.
+            start_scan: starts the scans; ``None`` to allow no ``scan``.
         """
         self._indexer = indexer
         self._resource = resource
         self._namespace = namespace
         self._unsynced = unsynced
+        self._start_scan = start_scan
         self._view: ObjectView[T] | None = indexer.view
 
     @property
     def unsynced(self) -> Self:
         """A lister that also reads the incomplete cache, before the initial list is complete."""
-        lister = type(self)
-        return lister(self._indexer, self._resource, namespace=self._namespace, unsynced=True)
+        return type(self)(
+            self._indexer,
+            self._resource,
+            namespace=self._namespace,
+            unsynced=True,
+            start_scan=self._start_scan,
+        )
 
     @property
     def resource_version(self) -> str:
@@ -166,6 +186,29 @@ class Lister(Generic[T]):
                 before it is cached, so that reads don't meet it.
         """
         return self._search(namespace, labels, fields, where).all()
+
+    def scan(
+        self,
+        *,
+        labels: LabelChoice = None,
+        namespace: str | None = None,
+        fields: FieldChoice = None,
+        where: Where[T] | None = None,
+    ) -> AsyncIterator[T]:
+        """Return what ``list`` does, found in steps: ``async for obj in lister.scan(labels=...)``.
+
+        The scan reads the state at the moment of this call, whatever changes meanwhile. It can be
+        iterated once, and left at any time. Arguments and errors are those of ``list``.
+
+        Raises:
+            UsageError: called without a running event loop, or the lister belongs to no informer.
+        """
+        if self._start_scan is None:
+            raise UsageError(
+                "this lister can't scan, because it was made without start_scan: read with list(), "
+                "or use the lister of an informer"
+            )
+        return self._start_scan(self._search(namespace, labels, fields, where))
 
     def _search(
         self,
@@ -290,3 +333,7 @@ class Lister(Generic[T]):
         state = self._indexer.state
         count = len(state.objects)
         return f"<{type(self).__name__} {self._resource} objects={count} synced={state.synced}>"
+
+
+LiveLister = Lister
+"""Another name of ``Lister``, for programs that annotate the lister of an informer with it."""

@@ -10,7 +10,6 @@ resync_timer    when each listener gets the cached state again
 listener_registry   the listeners of an informer: handlers and streams
 waiters         tasks that wait for a state of the cache
 cache_reader    ``wait_for`` and ``wait_until``, with timeouts and checks of the caller
-live_lister     reads of the cache that yield to the loop
 verifier        comparison of the cache with the server, once or periodically
 status          health and gauges
 informer        one resource: all of these parts

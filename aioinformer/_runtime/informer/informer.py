@@ -1,6 +1,6 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── LiveLister
+    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister
                                   └─────▶ ListenerRegistry ──▶ handlers, streams
 
 ``SharedInformer`` makes these parts, connects them and runs their tasks in one task group: the
@@ -20,6 +20,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
@@ -43,7 +44,6 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.cache_reader import CacheReader, ObjectTest
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
-from aioinformer._runtime.informer.live_lister import LiveLister
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
@@ -53,6 +53,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Support
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.scan import Scan
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import UsageError
 
@@ -120,7 +121,9 @@ class SharedInformer(Generic[T]):
         self._view: ObjectView[T] | None = self._indexer.view
         self._queue = DeltaQueue()
         self._pump = Pump(self.name, self._queue, self._indexer)
-        self.lister: LiveLister[T] = LiveLister(self._indexer, self.resource, namespace=namespace)
+        self.lister: Lister[T] = Lister(
+            self._indexer, self.resource, namespace=namespace, start_scan=Scan
+        )
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
         self._reporter = InformerReporter(
             self.name,

@@ -1,6 +1,7 @@
 """Tasks and the event loop: the ground of the runtime.
 
 event_loop     the loop that an informer belongs to, and time slices in long work
+scan           iteration over a search of a cache that yields to the loop
 supervisor     the start, failure and end of everything that a factory runs
 sync_timeout   a timeout whose error says what isn't synced
 task_group     a task group in which a cancelled child is a failure

@@ -4,6 +4,7 @@ socket ──▶ server ──▶ handlers ──▶ queries, objects ──▶ 
 informer ──▶ source ──▶ queries, objects ──▶ Cluster (no sockets)
 
 server           the listening socket and its lifetime
+server_thread    the same in a thread, for synchronous tests
 handlers         the routes
 queries          query parameters of lists and watches
 objects          requests for single objects

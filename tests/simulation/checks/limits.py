@@ -12,8 +12,8 @@ from collections import Counter
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
+from aioinformer.testing.server.request_driver import CHUNK_LINES
 from tests.simulation.checks.violation import Violation
-from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
 from tests.simulation.records import (
     History,

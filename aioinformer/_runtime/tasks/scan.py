@@ -1,7 +1,9 @@
-"""A lister whose scans yield to the event loop.
+"""The scan of a cache, which yields to the event loop.
 
 Reading each of 100,000 objects takes a tenth of a second. ``Lister.list`` does that in one step,
-which is right in a thread; a ``scan`` in an event loop yields every few milliseconds.
+which is right in a thread. ``Lister.scan`` takes the same search in steps, and yields to the loop
+every few milliseconds. The lister belongs to the core, which knows no event loop; an informer
+gives its lister the ``Scan`` of this module.
 """
 
 from __future__ import annotations
@@ -11,45 +13,25 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.lister import Lister
-from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
+from aioinformer._core.cache.query import Search
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, running_loop
 
-__all__ = ["LiveLister", "Scan"]
-
+__all__ = ["Scan"]
 
 T = TypeVar("T", default=KubeObject)
-
-
-class LiveLister(Lister[T]):
-    """Reads an informer's cache. All methods but ``scan`` are safe to use from any thread."""
-
-    def scan(
-        self,
-        *,
-        labels: LabelChoice = None,
-        namespace: str | None = None,
-        fields: FieldChoice = None,
-        where: Where[T] | None = None,
-    ) -> Scan[T]:
-        """Return what ``list`` does, found in steps: ``async for obj in lister.scan(labels=...)``.
-
-        The scan reads the state at the moment of this call, whatever changes meanwhile. Arguments
-        and errors are those of ``list``.
-
-        Raises:
-            UsageError: called without a running event loop.
-        """
-        running_loop()
-        return Scan(self._search(namespace, labels, fields, where))
 
 
 class Scan(Generic[T]):
     """The objects of one ``scan``. It can be iterated once, and left at any time."""
 
     def __init__(self, search: Search[T]) -> None:
-        """Iterate over the results of ``search``."""
+        """Iterate over the results of ``search``.
+
+        Raises:
+            UsageError: called without a running event loop.
+        """
+        running_loop()
         self._search = search
         # A conversion may take a millisecond: then the clock is read after each object.
         self._step_size = ITEMS_PER_STEP if search.is_fast else 1

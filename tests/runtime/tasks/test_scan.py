@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from aioinformer import Delta, Indexer, KubeObject, LiveLister, label_index
+from aioinformer import Delta, Indexer, KubeObject, Lister, label_index
 from aioinformer._core.objects.deltas import Replaced
+from aioinformer._runtime.tasks.scan import Scan
 from aioinformer.errors import InvalidSelector, NotSynced, UsageError
 from tests.runtime.scripted_source import PODS, pod
 
@@ -23,12 +24,17 @@ def holding(count: int) -> Indexer:
     return indexer
 
 
+def lister_of(indexer: Indexer) -> Lister:
+    """Return a lister as an informer makes it."""
+    return Lister(indexer, PODS, start_scan=Scan)
+
+
 def odd(obj: KubeObject) -> bool:
     return int(obj.resource_version) % 2 == 1
 
 
 async def test_it_finds_what_a_list_finds() -> None:
-    lister = LiveLister(holding(500), PODS)
+    lister = lister_of(holding(500))
     assert [obj async for obj in lister.scan()] == lister.list()
     assert [obj async for obj in lister.scan(where=odd)] == lister.list(where=odd)
     found = [obj async for obj in lister.scan(fields="metadata.name=p-7", namespace="web")]
@@ -39,7 +45,7 @@ async def test_it_finds_what_a_list_finds() -> None:
 async def test_it_shows_the_state_of_its_beginning_whatever_changes_meanwhile() -> None:
     indexer = holding(300)
     names: list[str] = []
-    async for obj in LiveLister(indexer, PODS).scan():
+    async for obj in lister_of(indexer).scan():
         names.append(obj.name)
         indexer.apply(Delta("Deleted", pod(f"p-{300 - len(names)}", 1000)), [])
         indexer.apply(Delta("Added", pod(f"q-{len(names)}", 1001)), [])
@@ -49,7 +55,7 @@ async def test_it_shows_the_state_of_its_beginning_whatever_changes_meanwhile() 
 
 @pytest.mark.parametrize("passing", [True, False], ids=["all pass", "none passes"])
 async def test_it_lets_others_go_on_every_few_milliseconds(*, passing: bool) -> None:
-    lister, turns = LiveLister(holding(400), PODS), 0
+    lister, turns = lister_of(holding(400)), 0
 
     def slow(_obj: KubeObject) -> bool:
         time.sleep(0.0001)
@@ -70,12 +76,12 @@ async def test_it_lets_others_go_on_every_few_milliseconds(*, passing: bool) -> 
 
 
 async def test_it_may_be_left_early() -> None:
-    async for _ in LiveLister(holding(100), PODS).scan():
+    async for _ in lister_of(holding(100)).scan():
         break
 
 
 async def test_what_is_wrong_is_told_when_it_is_asked_for() -> None:
-    lister = LiveLister(Indexer(), PODS)
+    lister = lister_of(Indexer())
     with pytest.raises(NotSynced):
         lister.scan()
     assert [obj async for obj in lister.unsynced.scan()] == []
@@ -83,15 +89,22 @@ async def test_what_is_wrong_is_told_when_it_is_asked_for() -> None:
         lister.unsynced.scan(labels="app in (")
 
 
+async def test_a_lister_without_an_informer_says_that_it_can_only_list() -> None:
+    lister = Lister(holding(1), PODS)
+    with pytest.raises(UsageError, match=r"can't scan.*read with list\(\)"):
+        lister.scan()
+    assert len(lister.list()) == 1
+
+
 async def test_a_thread_is_sent_to_list() -> None:
-    lister = LiveLister(holding(1), PODS)
+    lister = lister_of(holding(1))
     with pytest.raises(UsageError, match="event loop"):
         await asyncio.to_thread(lister.scan)
     assert len(await asyncio.to_thread(lister.list)) == 1
 
 
 async def test_the_repr_shows_how_far_it_is() -> None:
-    scan = LiveLister(holding(100), PODS).scan()
+    scan = lister_of(holding(100)).scan()
     await anext(scan)
     assert repr(scan) == "<Scan <Search searched=64/100>>"
-    assert repr(LiveLister(holding(1), PODS)) == "<LiveLister pods objects=1 synced=True>"
+    assert repr(lister_of(holding(1))) == "<Lister pods objects=1 synced=True>"
