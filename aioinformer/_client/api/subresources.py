@@ -31,11 +31,11 @@ class _Metadata(Struct):
     resourceVersion: str = ""  # noqa: N815 - the key in the JSON
 
 
-class _Spec(Struct):
+class _Spec(Struct, frozen=True):
     replicas: int = 0
 
 
-class _Status(Struct):
+class _Status(Struct, frozen=True):
     replicas: int = 0
     selector: str = ""
 

@@ -92,7 +92,7 @@ class ObjectList(Sequence[T], Generic[T]):
         return f"<ObjectList of {len(self)} at resourceVersion {self.resource_version}{more}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ListOptions(Generic[T]):
     """The options of one read of a list."""
 

@@ -256,7 +256,7 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
     client = Client("http://127.0.0.1:1")
     writer = client.api(PODS, namespace="web")
     assert (writer.resource, writer.namespace) == (PODS, "web")
-    assert repr(writer) == "<ClientWriter of pods in web>"
+    assert repr(writer) == "<ResourceApi of pods in web>"
     with pytest.raises(ValueError, match="cluster-scoped"):
         client.api(find_built_in("nodes"), namespace="web")
 
