@@ -104,7 +104,7 @@ class Client:
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character.
+            ValueError: a header contains a control character, or its name a space or a colon.
         """
         source = Kubeconfig(kubeconfig, context, timeout=(timeouts or Timeouts()).connect)
         return cls.of(source, headers=headers, timeouts=timeouts, limits=limits)
@@ -130,7 +130,7 @@ class Client:
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character.
+            ValueError: a header contains a control character, or its name a space or a colon.
         """
         client = cls.__new__(cls)
         client._initialize(source, "", headers, timeouts, limits)
