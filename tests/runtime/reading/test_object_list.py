@@ -158,4 +158,4 @@ async def test_metadata_is_cut_out_of_whole_objects() -> None:
     source = scripted_lister_watcher(list_response(body("a", 1)))
     listed: ObjectList[KubeObject] = await read_list(source, options(metadata_only=True))
 
-    assert set(listed[0]) == {"metadata"}
+    assert set(listed[0]) == {"apiVersion", "kind", "metadata"}
