@@ -10,8 +10,8 @@ is silently dead, and a server that was restored to an older state.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Generic, Literal, NoReturn, Self, TypeAlias
 
@@ -19,9 +19,10 @@ from msgspec import Struct
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.metadata_form import keep_metadata
-from aioinformer._core.listwatch.requests import NEWEST, ListRequest
+from aioinformer._core.listwatch.requests import NEWEST, ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind, QueueEntry
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.reading.object_list import ListOptions, decode_model, read_pages
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
@@ -29,6 +30,7 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.errors import (
     BadRequest,
     Expired,
+    FetchError,
     Forbidden,
     NotFound,
     NotRunning,
@@ -65,6 +67,57 @@ class WatchEvent(Struct, Generic[T], frozen=True):
     """The object's namespace and name."""
 
 
+class _WatchOnlySource:
+    """A source without lists of whole states, which raises where the reflector falls back to one.
+
+    The reflector lists when no watch from the last version is possible. The list fails with the
+    error of the watch if that one is fatal, else with a 410, so that the reflector ends.
+    """
+
+    def __init__(self, source: ListerWatcher) -> None:
+        self._source = source
+        self._error: FetchError | None = None
+        self._version = ""
+
+    @property
+    def resource(self) -> Resource:
+        """See ``ListerWatcher``."""
+        return self._source.resource
+
+    @property
+    def watch_lists(self) -> bool:
+        """See ``ListerWatcher``."""
+        return False
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """See ``ListerWatcher``."""
+        if not request.freshness_check:
+            raise self._fatal_error()
+        async with self._source.list(request) as chunks:
+            yield chunks
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """See ``ListerWatcher``."""
+        self._version, self._error = request.resource_version, None
+        try:
+            async with self._source.watch(request) as chunks:
+                yield chunks
+        except FetchError as error:
+            self._error = error
+            raise
+
+    def _fatal_error(self) -> FetchError:
+        error = self._error
+        if isinstance(error, FATAL_ERRORS):
+            return error
+        message = f"the changes since resourceVersion {self._version} can't be watched"
+        return server_error(
+            Status(410, "Expired", f"{message}: {error}" if error else message), phase="watch"
+        )
+
+
 class ObjectWatch(Generic[T]):
     """The changes of a resource, as an async iterator in an async context.
 
@@ -97,7 +150,7 @@ class ObjectWatch(Generic[T]):
         self._model = model
         self._queue = DeltaQueue()
         self._reflector = Reflector(
-            source,
+            _WatchOnlySource(source),
             self._queue,
             managed_fields=managed_fields,
             keep=keep_metadata if metadata_only else None,
@@ -169,12 +222,7 @@ class ObjectWatch(Generic[T]):
         if isinstance(entry, Bookmark):
             self.resource_version = entry.resource_version or self.resource_version
             return None
-        # The reflector has read a whole state, because no watch from the last version was possible.
-        message = f"the changes since resourceVersion {self.resource_version} can't be watched"
-        error = self._reflector.condition.error
-        raise server_error(
-            Status(410, "Expired", f"{message}: {error}" if error else message), phase="watch"
-        )
+        raise AssertionError(f"a watch without lists got {entry!r}")  # see _WatchOnlySource
 
     async def _wait_for_entries(self) -> None:
         """Wait until the queue has an entry, or raise the error that ended the watch."""

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from msgspec import Struct
 
+from aioinformer import ListRequest
 from aioinformer._runtime.reading.object_watch import ObjectWatch
 from aioinformer.errors import ConnectionLost, Expired, Forbidden, ModelMismatch, NotRunning
 from tests.client.virtual_time import in_virtual_time
@@ -95,6 +96,16 @@ async def test_a_rejected_watch_ends_with_its_error() -> None:
     async with ObjectWatch(scripted_lister_watcher(error_response(403, "Forbidden")), "10") as w:
         with pytest.raises(Forbidden):
             await anext(w)
+
+
+@in_virtual_time
+async def test_a_server_that_can_not_serve_the_watch_is_not_asked_for_whole_states() -> None:
+    """An informer would list again; a watch without a cache has no use for a list."""
+    source = scripted_lister_watcher(*[watch_response()] * 8)
+    async with ObjectWatch(source, "10") as watch:
+        with pytest.raises(Expired, match="the changes since resourceVersion 10 can't be watched"):
+            await anext(watch)
+    assert not any(isinstance(request, ListRequest) for request in source.requests)
 
 
 async def test_without_a_version_it_begins_with_the_newest_one() -> None:
