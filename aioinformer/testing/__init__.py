@@ -7,8 +7,10 @@
     load_manifests   the objects of YAML files, for a Cluster
     Faults           what goes wrong with either: switches
     ManualClock      time that passes when a test says so
+    Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
+    MutationDetector fails a test whose program changes cached models in place
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
 faults in virtual time. ``aioinformer.testing.plugin`` has fixtures for pytest.
@@ -26,12 +28,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from aioinformer.testing.access.access import Access as Access
+    from aioinformer.testing.access.users import PolicyRule as PolicyRule
+    from aioinformer.testing.access.users import User as User
     from aioinformer.testing.cluster.cluster import Cluster as Cluster
     from aioinformer.testing.cluster.features import Features as Features
     from aioinformer.testing.cluster.storage import Snapshot as Snapshot
     from aioinformer.testing.faults.faults import Fault as Fault
     from aioinformer.testing.faults.faults import Faults as Faults
     from aioinformer.testing.manifests import load_manifests as load_manifests
+    from aioinformer.testing.mutations import CacheMutated as CacheMutated
+    from aioinformer.testing.mutations import MutationDetector as MutationDetector
     from aioinformer.testing.server.clock import Clock as Clock
     from aioinformer.testing.server.clock import LoopClock as LoopClock
     from aioinformer.testing.server.clock import ManualClock as ManualClock
@@ -40,8 +47,10 @@ if TYPE_CHECKING:
     from aioinformer.testing.server.source import ClusterSource as ClusterSource
 
 __all__ = [
+    "Access",
     "ApiServer",
     "ApiServerThread",
+    "CacheMutated",
     "Clock",
     "Cluster",
     "ClusterSource",
@@ -50,13 +59,18 @@ __all__ = [
     "Features",
     "LoopClock",
     "ManualClock",
+    "MutationDetector",
+    "PolicyRule",
     "Snapshot",
+    "User",
     "load_manifests",
 ]
 
 _MODULES = {
+    "Access": "access.access",
     "ApiServer": "server.server",
     "ApiServerThread": "server.server_thread",
+    "CacheMutated": "mutations",
     "Clock": "server.clock",
     "Cluster": "cluster.cluster",
     "ClusterSource": "server.source",
@@ -65,7 +79,10 @@ _MODULES = {
     "Features": "cluster.features",
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
+    "MutationDetector": "mutations",
+    "PolicyRule": "access.users",
     "Snapshot": "cluster.storage",
+    "User": "access.users",
     "load_manifests": "manifests",
 }
 """The module of each name, below this package."""

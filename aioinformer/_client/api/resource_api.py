@@ -7,7 +7,7 @@ between a server and a cluster in memory.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -19,6 +19,7 @@ from aioinformer._client.api.read_options import ListKeywords, LogKeywords, Watc
 from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, field_selector, label_selector
 from aioinformer._core.listwatch.requests import NEWEST, PAGE_SIZE, ListRequest
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import (
@@ -35,6 +36,7 @@ from aioinformer._runtime.reading.object_list import (
 )
 from aioinformer._runtime.reading.object_watch import ObjectWatch
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer.errors import FetchError
 
 __all__ = ["ApiEndpoint", "ResourceApi"]
 
@@ -238,15 +240,15 @@ class ResourceApi:
             key: the object's key, or its name where this API has a namespace.
             subresource: ``status``, for example, to read that view of the object.
         """
-        return self.builder.decode(await self.endpoint.send(self.builder.get(key, subresource)))
+        return await self._send(self.builder.get(key, subresource), self.builder.decode)
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.endpoint.send(self.builder.create(obj)))
+        return await self._send(self.builder.create(obj), self.builder.decode)
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.endpoint.send(self.builder.update(obj, subresource)))
+        return await self._send(self.builder.update(obj, subresource), self.builder.decode)
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
         """See ``ResourceWriter``."""
@@ -265,7 +267,7 @@ class ResourceApi:
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         request = self.builder.apply(obj, manager, force=force, subresource=subresource)
-        return self.builder.decode(await self.endpoint.send(request))
+        return await self._send(request, self.builder.decode)
 
     async def delete(
         self,
@@ -284,7 +286,7 @@ class ResourceApi:
             propagation=propagation,
             grace_period=grace_period,
         )
-        return self.builder.decode_deleted(await self.endpoint.send(request))
+        return await self._send(request, self.builder.decode_deleted)
 
     async def delete_collection(
         self,
@@ -328,7 +330,7 @@ class ResourceApi:
             NotFound: the object doesn't exist, or its resource has no ``scale``.
             ServerError, TransportError, NotRunning, UsageError: as for ``ResourceWriter``.
         """
-        return decode_scale(await self.endpoint.send(self.builder.get(key, "scale")))
+        return await self._send(self.builder.get(key, "scale"), decode_scale)
 
     async def scale(self, key: ObjectKey | str, replicas: int) -> Scale:
         """Set the desired number of replicas, by the subresource ``scale``; raise as ``get_scale``.
@@ -337,7 +339,7 @@ class ResourceApi:
             ``await client.api("deployments", namespace="web").scale("shop", 3)``
         """
         patch = {"spec": {"replicas": replicas}}
-        return decode_scale(await self.endpoint.send(self.builder.patch(key, patch, "scale")))
+        return await self._send(self.builder.patch(key, patch, "scale"), decode_scale)
 
     async def evict(self, key: ObjectKey | str, *, grace_period: int | None = None) -> None:
         """Evict a pod: delete it unless a PodDisruptionBudget forbids that at the moment.
@@ -381,6 +383,15 @@ class ResourceApi:
         request = self.builder.log(key, options)
         async with self.endpoint.open(request) as chunks, aclosing(split_lines(chunks)) as lines:
             yield lines
+
+    async def _send(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
+        body = await self.endpoint.send(request)
+        try:
+            return decode(body)
+        except FetchError as error:
+            del body  # a traceback refers to the variables of this frame
+            discard_input(error)
+            raise
 
     def __repr__(self) -> str:
         where = f" in {self.namespace}" if self.namespace else ""
