@@ -71,7 +71,7 @@ checkers, which do not run code; a test compares both."""
 _PAGES = {
     "api": (
         "ListKeywords LogKeywords ObjectList ObjectWatch ResourceApi Scale ServedResource"
-        " ServedResources WatchEvent WatchKeywords"
+        " ResourceList WatchEvent WatchKeywords"
     ),
     "conditions": (
         "Condition ConditionLike all_of any_of condition_true crd_established deleted exists"

@@ -8,14 +8,14 @@
         async for event in events:                          # WatchEvent
             print(event.type, event.key)
     await client.api("deployments", namespace="web").scale("shop", 3)  # Scale
-    (await client.discover()).find(category="all")          # ServedResources
+    (await client.discover()).find(category="all")          # ResourceList
 """
 
 from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.api.subresources import Scale
 from aioinformer._client.discovery.documents import ServedResource
-from aioinformer._client.discovery.served_resources import ServedResources
+from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._runtime.reading.object_list import ObjectList
 from aioinformer._runtime.reading.object_watch import ObjectWatch, WatchEvent
 
@@ -25,9 +25,9 @@ __all__ = [
     "ObjectList",
     "ObjectWatch",
     "ResourceApi",
+    "ResourceList",
     "Scale",
     "ServedResource",
-    "ServedResources",
     "WatchEvent",
     "WatchKeywords",
 ]

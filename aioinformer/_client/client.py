@@ -22,7 +22,7 @@ from aioinformer._client.api.request_scheduler import RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
-from aioinformer._client.discovery.served_resources import ServedResources
+from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
@@ -282,7 +282,7 @@ class Client:
         """
         return await self._discovery.find(name)
 
-    async def discover(self) -> ServedResources:
+    async def discover(self) -> ResourceList:
         """Return everything that the server serves, as a list that can be searched.
 
         The server is asked unless it was asked in the last two seconds.

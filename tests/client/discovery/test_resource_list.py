@@ -8,20 +8,20 @@ import pytest
 
 from aioinformer import Client
 from aioinformer._client.discovery.documents import parse_aggregated_resources
-from aioinformer._client.discovery.served_resources import ServedResources
+from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer.errors import NotRunning
 from aioinformer.testing import ApiServer, Cluster
 from tests.client.discovery_servers import GROUPS
 
 
-def recorded() -> ServedResources:
+def recorded() -> ResourceList:
     """Return the resources of the recorded aggregated document of a real server."""
     document = parse_aggregated_resources(GROUPS, "/apis")
     assert document is not None
-    return ServedResources(document.served, ["/apis/metrics.k8s.io/v1"])
+    return ResourceList(document.served, ["/apis/metrics.k8s.io/v1"])
 
 
-def plurals(found: ServedResources) -> set[str]:
+def plurals(found: ResourceList) -> set[str]:
     return {each.resource.plural for each in found}
 
 

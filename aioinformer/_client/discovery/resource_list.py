@@ -1,4 +1,4 @@
-"""``ServedResources``: everything that a server serves, as a list that a program can search."""
+"""``ResourceList``: everything that a server serves, as a list that a program can search."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import overload
 
 from aioinformer._client.discovery.documents import ServedResource
 
-__all__ = ["ServedResources"]
+__all__ = ["ResourceList"]
 
 
-class ServedResources(Sequence[ServedResource]):
+class ResourceList(Sequence[ServedResource]):
     """The resources of a server, in its order: the core group first, preferred versions first."""
 
     __slots__ = ("_served", "unread")
@@ -36,7 +36,7 @@ class ServedResources(Sequence[ServedResource]):
         category: str = "",
         verbs: Sequence[str] = (),
         namespaced: bool | None = None,
-    ) -> ServedResources:
+    ) -> ResourceList:
         """Return the resources that fit all given conditions.
 
         Args:
@@ -55,7 +55,7 @@ class ServedResources(Sequence[ServedResource]):
         """
         if isinstance(verbs, str):
             raise TypeError(f"verbs is a sequence of texts: verbs=[{verbs!r}]")
-        return ServedResources(
+        return ResourceList(
             [
                 each
                 for each in self._served
@@ -84,4 +84,4 @@ class ServedResources(Sequence[ServedResource]):
 
     def __repr__(self) -> str:
         unread = f", {len(self.unread)} documents unread" if self.unread else ""
-        return f"<ServedResources: {len(self)}{unread}>"
+        return f"<ResourceList: {len(self)}{unread}>"
