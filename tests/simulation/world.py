@@ -23,6 +23,7 @@ from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import (
+    REDEFINED,
     Fault,
     InformerSpec,
     Join,
@@ -99,6 +100,7 @@ class World:
         self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
         self._server_actions: dict[str, Callable[[], None]] = {
+            "redefine": self._redefine,
             "withdraw": self._withdraw,
             "serve": lambda: self._cluster.add_resource(plan.resource),
             "back_up": self._back_up,
@@ -206,6 +208,33 @@ class World:
             self._cluster.delete(self._plan.resource, key.name, namespace=key.namespace)
             newest = self._cluster.resource_version
             self._history.add(Write, newest, key, known[0], "", "", True)
+
+    def _redefine(self) -> None:
+        """Change the values of all objects under their resourceVersions."""
+        if not self._served:
+            return
+        changed: list[dict[str, Any]] = []
+
+        def change(body: dict[str, Any]) -> dict[str, Any]:
+            body["spec"]["value"] += REDEFINED
+            changed.append(body)
+            return body
+
+        self._cluster.change_served_content(self._plan.resource, change)
+        newest = self._cluster.resource_version
+        for body in changed:
+            metadata, spec = body["metadata"], body["spec"]
+            self._history.add(
+                Write,
+                newest,
+                ObjectKey(metadata["namespace"], metadata["name"]),
+                metadata["uid"],
+                metadata["labels"]["app"],
+                spec["nodeName"],
+                False,
+                spec["value"],
+                int(metadata["resourceVersion"]),
+            )
 
     def _back_up(self) -> None:
         self._backup = self._cluster.snapshot(), dict(self._versions)

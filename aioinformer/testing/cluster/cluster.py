@@ -111,6 +111,26 @@ class Cluster:
         """
         self._storage.restore(snapshot or Storage(0).snapshot())
 
+    def change_served_content(
+        self, resource: str | Resource, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        """Serve other content for a resource's objects, under the resourceVersions that they have.
+
+        So does a server whose defaults or conversions were changed: a new default in the schema of
+        a CustomResourceDefinition, an upgrade. The watches of the resource end, the newest
+        resourceVersion grows, because the definition was written, and no past is left to resume
+        from, so that clients read the objects again.
+
+        Args:
+            resource: the resource.
+            change: called with a copy of each object's body; returns the new body. Its metadata
+                must stay as they are.
+
+        Raises:
+            NotFound: the resource is not served.
+        """
+        self._storage.change_content(self._storage.find(resource), change)
+
     def expecting(self, version: int, reached: Callable[[], None]) -> AbstractContextManager[None]:
         """Return a context in which ``reached`` is called once this resourceVersion is reached."""
         return self._storage.expecting(version, reached)

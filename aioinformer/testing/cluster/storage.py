@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,6 +241,20 @@ class Storage:
             watch.add_change(change)
         self._call_reached()
         return new or change.deleted_state
+
+    def change_content(
+        self, collection: Collection, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        """Replace the bodies of a resource's objects under their versions; end its watches."""
+        encoding = collection.encoding
+        for stored in list(collection.objects.values()):
+            body = change(deepcopy(stored.body))
+            collection.put(StoredObject(encoding, body, stored.version))
+        self.version += 1
+        self.change_log = ChangeLog(self.change_log.window, self.version)
+        for watch in self._watches.pop(encoding.resource, []):
+            watch.finish()
+        self._call_reached()
 
     @contextmanager
     def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:

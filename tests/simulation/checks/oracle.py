@@ -108,7 +108,7 @@ class Oracle:
         before = self.final.pop(write.key, None)
         if selected:
             shown = write.value + SHIFT if self._cuts else write.value
-            version = Version(write.uid, write.version, shown)
+            version = Version(write.uid, write.number or write.version, shown)
             self.final[write.key] = version
             self.stored[write.key, version] = write
             self.states.setdefault((write.key, write.uid), []).append(write)
@@ -145,6 +145,11 @@ class Oracle:
     def made(self, key: ObjectKey, version: Version) -> int:
         """Return the number of the moment at which an object got into this state; 0 for never."""
         return self._made.get((key, version), 0)
+
+    def was_sent(self, key: ObjectKey, version: Version) -> bool:
+        """Return True if the server sent a deletion with this version of an object."""
+        exits = self.exits.get((key, version.uid), ())
+        return any(isinstance(each, Write) and each.version == version.number for each in exits)
 
     def left(self, key: ObjectKey, version: Version, *, before: float = float("inf")) -> bool:
         """Return True if an object left after it was in some state, and before a moment."""
