@@ -31,6 +31,7 @@ from aioinformer._core.codec.object_decoder import (
     encode_type_meta,
 )
 from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
@@ -64,7 +65,7 @@ _SEPARATOR = re.compile(rb"[\s,]*")
 
 
 class _ListMetadata(Struct, rename={"continue_token": "continue"}):
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     continue_token: str = ""
     remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
 

@@ -17,6 +17,7 @@ from sys import intern
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 
@@ -50,7 +51,7 @@ class ObjectMetadata(Struct, gc=False):
     name: str
     namespace: str = ""
     uid: str = ""
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     managedFields: Raw | UnsetType = UNSET  # noqa: N815 - the key in the JSON
 
 

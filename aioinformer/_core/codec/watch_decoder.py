@@ -33,6 +33,7 @@ from aioinformer._core.codec.object_decoder import (
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.status_decoder import decode_status, one_line
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -43,6 +44,10 @@ __all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatc
 
 LINE_CAP = 64 * 1024 * 1024
 """The longest line in bytes. The largest event of a server with default limits has 9 MiB."""
+
+
+_EMPTY_LINES = b"\n", b"\r\n"
+"""Lines without content. Some proxies send such lines to keep a connection alive."""
 
 
 class LineSplitter:
@@ -70,9 +75,11 @@ class LineSplitter:
             return []
         if newline == len(chunk) - 1 and not self._tail:
             # One event per chunk, as the server flushes them: nothing to copy.
-            return [chunk] if newline else []
+            return [chunk] if newline > 1 or chunk not in _EMPTY_LINES else []
         lines = self._split(chunk)
-        return [line for line in lines if line != b"\n"] if b"\n" in lines else lines
+        if b"\n" in lines or b"\r\n" in lines:
+            return [line for line in lines if line not in _EMPTY_LINES]
+        return lines
 
     def _split(self, chunk: bytes) -> list[bytes]:
         # Ten times as fast as ``bytes.split``, which looks at one byte after the other.
@@ -138,7 +145,7 @@ class _KindLine(Struct, gc=False):
 
 
 class _BookmarkMetadata(Struct, gc=False):
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     annotations: Raw | UnsetType = UNSET
 
 

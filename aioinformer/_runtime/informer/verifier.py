@@ -22,6 +22,7 @@ from aioinformer._core.cache.verification import Comparison, Verification
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.outcomes import classify
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
@@ -103,7 +104,7 @@ async def _add_server_objects(
         for obj in objects if converter is None else map(converter, objects):
             comparison.add_server_object(obj)
 
-    token = ""
+    token, pages = "", PageSequence()
     while True:
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
         decoder = ListDecoder(source.resource, managed_fields=managed_fields)
@@ -112,6 +113,7 @@ async def _add_server_objects(
             frame = await read_page(chunks, decoder, add, singly=True)
         _check_version(source, frame.resource_version, request)
         token = frame.continue_token
+        pages.add(decoder.count, frame.remaining, token)
         if not token:
             return
 

@@ -20,6 +20,7 @@ from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
@@ -100,6 +101,7 @@ class Reflector:
         self._find_cached = known
         self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
+        self._pages = PageSequence()
         self._opened = False
         self.reports = reports or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
@@ -173,12 +175,14 @@ class Reflector:
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed = []
+            self._listed, self._pages = [], PageSequence()
         page: list[KubeObject] = []
         async with self._source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
             envelope = await self._read_page(chunks, take)
+            if not request.freshness_check:
+                self._pages.add(len(page), envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
             return end

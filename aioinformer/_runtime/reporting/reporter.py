@@ -78,7 +78,7 @@ class InformerReporter:
         """The spans of the requests; a call never raises."""
         self.rewinds = 0
         """The number of times that the server has gone back in time."""
-        self._informer = informer
+        self.informer = informer
         self._on_error = on_error
         self._tracing = tracing
         self._measured = metrics is not None
@@ -155,7 +155,7 @@ class InformerReporter:
             message = "%s: WatchList is not available, falling back to LIST: %s"
         else:
             message = "%s: %s"
-        log.log(_LEVELS[transition.log], message, self._informer, describe_error(error))
+        log.log(_LEVELS[transition.log], message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""
@@ -167,17 +167,17 @@ class InformerReporter:
         """Record that the server doesn't serve the resource; log that if it is ``confirmed``."""
         self.status.absent = True
         if confirmed:
-            log.warning("%s: the server no longer serves this resource", self._informer)
+            log.warning("%s: the server no longer serves this resource", self.informer)
 
     def resource_moved(self, error: FetchError) -> None:
         """Report that the resource is read in another API version from now on."""
-        log.warning("%s: %s", self._informer, error)
+        log.warning("%s: %s", self.informer, error)
         self._report("discovery", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
 
     def server_rewound(self, error: FetchError) -> None:
         """Report that the server shows an older state than before."""
         self.rewinds += 1
-        log.warning("%s: %s", self._informer, error)
+        log.warning("%s: %s", self.informer, error)
         self._report("rewind", Outcome.REWOUND.name.lower(), error, None)
 
     # -- the cache -----------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class InformerReporter:
     def verification_failed(self, cause: str, error: Exception) -> None:
         """Report that the cache differs from the server, or that they could not be compared."""
         level = logging.ERROR if isinstance(error, CacheDiffers) else logging.WARNING
-        log.log(level, "%s: verifying: %s: %s", self._informer, type(error).__name__, error)
+        log.log(level, "%s: verifying: %s: %s", self.informer, type(error).__name__, error)
         self._report("verify", cause, error, None)
 
     # -- listeners -----------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class InformerReporter:
         The name of a listener ends with the informer's name and so with its selectors, which may
         name an object. The informer's label replaces them.
         """
-        own = name.removesuffix(f" of {self._informer}")
+        own = name.removesuffix(f" of {self.informer}")
         return name if own == name else f"{own} of {self.label}"
 
     def handler_timer(self, listener: str) -> Callable[[float, int], None] | None:
@@ -213,7 +213,7 @@ class InformerReporter:
 
     def handler_spans(self, listener: str) -> Callable[[str], SafeSpan] | None:
         """Return a function that begins the span of a handler's call; ``None`` for no spans."""
-        own = listener.removesuffix(f" of {self._informer}")  # without the selectors
+        own = listener.removesuffix(f" of {self.informer}")  # without the selectors
         return handler_span_factory(self._tracing, self.label, own)
 
     def handler_failed(self, listener: str, error: Exception) -> None:
@@ -229,9 +229,9 @@ class InformerReporter:
 
     def _call_hook(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
         problem = Problem(
-            informer=self._informer, phase=phase, cause=cause, error=error, retry_in=retry_in
+            informer=self.informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )
         call_hook(self._on_error, log, problem)
 
     def __repr__(self) -> str:
-        return f"<InformerReporter of {self._informer} {self.status!r}>"
+        return f"<InformerReporter of {self.informer} {self.status!r}>"

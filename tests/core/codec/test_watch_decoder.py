@@ -83,6 +83,25 @@ def test_a_whole_line_in_a_chunk_is_not_copied() -> None:
     assert LineSplitter().feed(chunk)[0] is chunk
 
 
+@given(st.data())
+def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
+    data: st.DataObject,
+) -> None:
+    """A proxy's blank line must not cost a relist."""
+    lines = data.draw(st.lists(st.sampled_from([b"\n", b"\r\n", b"{}\n", b"{}\r\n"]), max_size=8))
+    stream = b"".join(lines)
+    size = data.draw(st.sampled_from([1, 2, 3, 100]))
+    splitter = LineSplitter()
+
+    found = [
+        line
+        for start in range(0, len(stream), size)
+        for line in splitter.feed(stream[start : start + size])
+    ]
+
+    assert found == [line for line in lines if line.strip()]
+
+
 def test_empty_lines_are_left_out() -> None:
     splitter = LineSplitter()
 

@@ -644,6 +644,26 @@ async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> 
     assert pod("p-0", 1001) in [event.obj for event in third]
 
 
+async def test_a_listener_that_joins_after_a_relist_gets_the_state_of_that_relist() -> None:
+    pipeline = Pipeline()
+
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await pipeline.drained()
+        assert (
+            len(taken(pipeline.listener(overflow="coalesce"))) == 2
+        )  # the pump keeps these batches for others
+        pipeline.queue.replace([pod("a", 11), pod("c", 12)], "20")
+        await pipeline.drained()
+        late = taken(pipeline.listener(overflow="coalesce"))
+        pipeline.queue.replace([], "30")
+        await pipeline.drained()
+        last = taken(pipeline.listener(overflow="coalesce"))
+
+    assert late == [Added(pod("a", 11), initial=True), Added(pod("c", 12), initial=True)]
+    assert last == []
+
+
 async def test_who_joins_without_a_replay_hears_what_follows_and_is_synced() -> None:
     pipeline = Pipeline()
 
