@@ -194,7 +194,9 @@ class Client:
         return self._namespace
 
     def __repr__(self) -> str:
-        return f"<Client {self._server or 'of a server to be found'} {self._state}>"
+        if not self._server and self._state == "new":
+            return "<Client not opened yet: enter it with 'async with'>"
+        return f"<Client {self._server or 'without a server'} {self._state}>"
 
     # -- requests ------------------------------------------------------------------------------
 

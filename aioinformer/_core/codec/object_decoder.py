@@ -23,9 +23,11 @@ from aioinformer._core.objects.resources import Resource
 
 __all__ = [
     "DECODE_ERRORS",
+    "ItemEnvelope",
     "ObjectEnvelope",
     "ObjectMetadata",
     "decode_envelope",
+    "decode_item",
     "decode_object",
     "encode_type_meta",
     "remove_managed_fields",
@@ -60,6 +62,17 @@ class ObjectEnvelope(Struct, gc=False):
 
     metadata: ObjectMetadata
 
+
+class ItemEnvelope(Struct, gc=False):
+    """An item of a list, with everything but its metadata and type skipped."""
+
+    metadata: ObjectMetadata
+    kind: str = ""
+    apiVersion: str = ""  # noqa: N815 - the key in the JSON
+
+
+decode_item = Decoder(ItemEnvelope).decode
+"""The metadata pass over an item of a list, with the kind and apiVersion that some items have."""
 
 decode_envelope = Decoder(ObjectEnvelope).decode
 """The metadata pass. Raises ``msgspec.DecodeError`` unless the bytes are exactly one object."""

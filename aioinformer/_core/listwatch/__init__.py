@@ -10,6 +10,7 @@ page_sequence    the pages of one list, which must come to an end
 server_profile   server behaviour learned per resource: WatchList support, bookmark interval
 idle_timeout     the time without data after which a watch is cancelled
 availability     the state of a resource that the server stopped serving
+polling          the refresh by lists where the server refuses watches
 backoff          exponential backoff with jitter
 rate_limit       the request rate that all informers of a client share
 """

@@ -13,6 +13,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
@@ -126,6 +127,7 @@ class SharedInformer(Generic[T]):
 
     # -- listeners -------------------------------------------------------------------------------
 
+    @suggest_keywords
     def add_handler(
         self,
         handler: Handler[T],
@@ -211,6 +213,7 @@ class SharedInformer(Generic[T]):
         self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
         return function
 
+    @suggest_keywords
     def events(
         self,
         *,

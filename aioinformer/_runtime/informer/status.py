@@ -56,6 +56,7 @@ class InformerStatus:
             fresh=status.fresh,
             strategy=self._strategy(),
             rewinds=self._reporter.rewinds,
+            ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
         )

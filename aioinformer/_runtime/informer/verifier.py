@@ -27,7 +27,7 @@ from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
 
@@ -107,7 +107,9 @@ async def _add_server_objects(
     token, pages = "", PageSequence()
     while True:
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
-        decoder = ListDecoder(source.resource, managed_fields=managed_fields)
+        decoder = ListDecoder(
+            source.resource, managed_fields=managed_fields, namespace=served_namespace(source)
+        )
         async with source.list(request) as chunks:
             # Singly, because the comparison of contents decodes two bodies per object.
             frame = await read_page(chunks, decoder, add, singly=True)

@@ -84,6 +84,8 @@ class InformerReporter:
         self._measured = metrics is not None
         self._clock: Callable[[], float] = float
         self._requested_at = 0.0
+        self._ignored_reported = False
+        """True if an ignored event of the watch under way was reported."""
         self._verb: Verb = "list"
 
     def start(self, clock: Callable[[], float]) -> None:
@@ -96,14 +98,18 @@ class InformerReporter:
     def request_started(self, request: AnyRequest) -> None:
         """Record that the reflector is about to send ``request``."""
         self._verb, self._requested_at = request.verb, self._clock()
-        if state := _REQUEST_STATES.get(self._verb):
+        self._ignored_reported = False
+        state = _REQUEST_STATES.get(self._verb)
+        if state is not None and self.status.watch_refusal is None:
             self.status.set_state(state)
         self.metrics.request_started(self.label, self._verb)
         self.trace.asked(self._verb)
 
     def watch_opened(self) -> None:
         """Record that a watch is open and the state before it was read completely."""
+        self.status.absent = False
         self.status.set_state("watching")
+        self.status.watch_refusal = None
         self.status.clear_error()
         self.trace.complete()
 
@@ -137,12 +143,15 @@ class InformerReporter:
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
-        if end.outcome is Outcome.COMPLETE and self._verb == "list":
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED) and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            self._log_end(error, transition)
+            self._log_end(end, error, transition)
             self.status.record_error(error)
-            self._report(self._verb, cause, error, delay)
+            if end.outcome is Outcome.WATCH_REFUSED:
+                self.status.watch_refusal = error
+            if not end.known:
+                self._report(self._verb, cause, error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
         if Learn.SERVED in transition.learn:
@@ -150,18 +159,32 @@ class InformerReporter:
         if delay:
             self.status.schedule_retry(delay)
 
-    def _log_end(self, error: FetchError, transition: Transition) -> None:
+    def _log_end(self, end: RequestEnd, error: FetchError, transition: Transition) -> None:
         if transition.next_request is NextRequest.LIST:
             message = "%s: WatchList is not available, falling back to LIST: %s"
+        elif end.outcome is Outcome.WATCH_REFUSED:
+            message = "%s: the server refuses watches, lists refresh the cache: %s"
         else:
             message = "%s: %s"
-        log.log(_LEVELS[transition.log], message, self.informer, describe_error(error))
+        level = logging.INFO if end.known else _LEVELS[transition.log]
+        log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
         self.trace.ended("cancelled", None)
+
+    def events_ignored(self, error: FetchError, count: int) -> None:
+        """Record that ``count`` events were ignored, whose objects must not be cached.
+
+        Log and report the first of each watch: a broken proxy may send thousands a second.
+        """
+        self.status.ignored += count
+        if not self._ignored_reported:
+            self._ignored_reported = True
+            log.warning("%s: the event is ignored: %s", self.informer, error)
+            self._report(self._verb, "ignored", error, None)
 
     def resource_absent(self, *, confirmed: bool) -> None:
         """Record that the server doesn't serve the resource; log that if it is ``confirmed``."""
