@@ -226,7 +226,8 @@ class SharedInformerFactory:
             resource: the name of a built-in resource in any of its forms, or a ``Resource``.
             indexers: index functions by index name, added to the informer's.
             model: the type to build from each object as it is read, instead of keeping its JSON;
-                see ``Shape.of``. Another model makes another informer.
+                see ``Shape.of``. All readers share the object: make it frozen, or never change it.
+                Another model makes another informer.
             convert: a function that makes what programs see of an object, at each access; see
                 ``Shape.of``.
             **request: ``namespace``, ``labels``, ``fields``, ``managed_fields``, ``metadata_only``

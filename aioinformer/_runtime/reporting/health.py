@@ -76,6 +76,18 @@ class Health:
     differences: int = 0
     """The number of differences that the last comparison found."""
 
+    @property
+    def rejects_all(self) -> bool:
+        """True if there are objects, and every one of them was rejected, so that none is cached."""
+        return self.rejections > 0 and not self.objects
+
+    @property
+    def ok(self) -> bool:
+        """True if the cache can be read: it is synced, the informer runs, and not every object was
+        rejected, as by a wrong ``model=`` or index function. How old the cache is, ``fresh`` says.
+        """
+        return self.synced and self.state not in ("stopped", "failed") and not self.rejects_all
+
     def __str__(self) -> str:
         if self.state == "new":
             return "not started: enter the factory with `async with`, or await run()"
@@ -92,7 +104,8 @@ class Health:
         if self.differences:
             parts.append(f"{self.differences} objects differ from the server's")
         if self.rejections:
-            parts.append(f"{self.rejections} objects rejected")
+            rejected = f"{self.rejections} objects rejected"
+            parts.append(f"{rejected}: none is cached" if self.rejects_all else rejected)
         if self.unconverted:
             parts.append(f"convert= failed {self.unconverted} times")
         if self.blocked_by:

@@ -862,6 +862,7 @@ async def test_so_is_an_object_of_a_list(caplog: pytest.LogCaptureFixture) -> No
 
     assert pipeline.cached == {"b": "2"}
     assert "raised at web/a" in caplog.text
+    assert "nothing is cached" not in caplog.text
 
 
 async def test_its_repr_says_for_whom_it_works() -> None:
@@ -886,4 +887,5 @@ async def test_an_index_function_that_refuses_everything_is_logged_once_and_hold
 
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert "raised at web/p-0 and 499 others" in record.getMessage()
+    assert "nothing is cached: each of its 500 objects was rejected; correct the" in caplog.text
     assert {error.__traceback__ for error in pipeline.indexer.rejected.values()} == {None}
