@@ -22,6 +22,8 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 DROPPED = "node-3"
 """A transform that ``cuts`` drops the objects on this node."""
+REJECTED = "node-x"
+"""A transform that ``refuses`` and a raising index function raise at objects on this node."""
 SHIFT = 7_000_000
 """A transform that ``cuts`` adds this to the value of the other objects. It is a multiple of 7,
 since filters that raise look at the remainder of a value divided by 7."""
@@ -165,6 +167,7 @@ FaultKind: TypeAlias = Literal[
     "brief",
     "empty_watch",
     "no_watchlist",
+    "no_watch",
     "endless",
     "no_bookmarks",
     "duplicate_bookmarks",

@@ -219,7 +219,9 @@ class InformerProbe:
                 phase, known = state.phase, state.resource_version
                 interval = state.profile.bookmark_interval
                 step = advance(*args, **options)
-                asked = next(each for each in reversed(history.of(Request)) if each.informer == name)
+                asked = next(
+                    each for each in reversed(history.of(Request)) if each.informer == name
+                )
                 [outcome] = (each for each in args if isinstance(each, Outcome))
                 history.add(Transition, name, phase, outcome, step.delay, asked, known, interval)
                 return step

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.violation import Violation
-from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
+from tests.simulation.plan import DROPPED, REJECTED, SHIFT, InformerSpec
 from tests.simulation.records import (
     NEVER,
     History,
@@ -146,10 +146,17 @@ class Oracle:
         """Return the number of the moment at which an object got into this state; 0 for never."""
         return self._made.get((key, version), 0)
 
-    def was_sent(self, key: ObjectKey, version: Version) -> bool:
-        """Return True if the server sent a deletion with this version of an object."""
+    def was_sent(self, key: ObjectKey, version: Version, *, before: float) -> bool:
+        """Return True if the server may have sent a deletion that is delivered with this state.
+
+        The deletion was sent before a moment. Its state is the state in the DELETED event, or the last good one if that state is rejected.
+        """
         exits = self.exits.get((key, version.uid), ())
-        return any(isinstance(each, Write) and each.version == version.number for each in exits)
+        writes = self.states[key, version.uid]
+        last = [each for each in writes if each.order < before][-1]
+        return last.node == REJECTED or any(
+            isinstance(each, Write) and each.version == version.number for each in exits
+        )
 
     def left(self, key: ObjectKey, version: Version, *, before: float = float("inf")) -> bool:
         """Return True if an object left after it was in some state, and before a moment."""

@@ -120,8 +120,10 @@ class OrderingCheck:
             self._filtered(event, held)
         elif not self._oracle.left(event.key, held, before=event.order):
             self._broken(2, "an object that the server still has is deleted", event)
-        if event.note == "deleted" and not self._oracle.was_sent(event.key, event.version):
-            self._broken(4, "an object that vanished is delivered as deleted", event)
+        if event.note == "deleted":
+            sent = self._oracle.was_sent(event.key, event.version, before=event.order)
+            if not sent:
+                self._broken(4, "an object that vanished is delivered as deleted", event)
         # A deletion that was merged with the update before shows the state of that update.
         undelivered = event.version != held and not (event.merged or self._changes)
         if event.note == "vanished" and undelivered:
