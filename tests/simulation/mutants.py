@@ -179,6 +179,7 @@ class HidesErrors(SharedInformer):
             except HandlerRaised:
                 return
 
+        quiet.__qualname__ = handler.spec.name
         return super().add_handler(quiet, **options)
 
 
