@@ -149,7 +149,8 @@ class Oracle:
     def was_sent(self, key: ObjectKey, version: Version, *, before: float) -> bool:
         """Return True if the server may have sent a deletion that is delivered with this state.
 
-        The deletion was sent before a moment. Its state is the state in the DELETED event, or the last good one if that state is rejected.
+        The deletion was sent before a moment. Its state is that in the DELETED event, or the last
+        good one if that state is rejected.
         """
         exits = self.exits.get((key, version.uid), ())
         writes = self.states[key, version.uid]
