@@ -167,7 +167,7 @@ FaultKind: TypeAlias = Literal[
     "brief",
     "empty_watch",
     "no_watchlist",
-    "no_watch",
+    "watch_refused",
     "endless",
     "no_bookmarks",
     "duplicate_bookmarks",
