@@ -98,7 +98,7 @@ class Client:
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character.
+            ValueError: a header contains a control character, or its name a space or a colon.
         """
         source = Kubeconfig(kubeconfig, context, timeout=(timeouts or Timeouts()).connect)
         return cls.of(source, headers=headers, timeouts=timeouts, limits=limits)
@@ -124,7 +124,7 @@ class Client:
             limits: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character.
+            ValueError: a header contains a control character, or its name a space or a colon.
         """
         client = cls.__new__(cls)
         client._initialize(source, "", headers, timeouts, limits)
@@ -194,7 +194,9 @@ class Client:
         return self._namespace
 
     def __repr__(self) -> str:
-        return f"<Client {self._server or 'of a server to be found'} {self._state}>"
+        if not self._server and self._state == "new":
+            return "<Client not opened yet: enter it with 'async with'>"
+        return f"<Client {self._server or 'without a server'} {self._state}>"
 
     # -- requests ------------------------------------------------------------------------------
 

@@ -33,7 +33,8 @@ message contains a credential: messages are built from hosts, paths, names and t
     │   ├── ResourceMoved          the resource is served in another version now
     │   ├── ServerRewound          the server was restored from a backup
     │   └── ProtocolError          the response is not that of a Kubernetes API server
-    │       └── LineTooLong        a watch event is longer than the limit
+    │       ├── LineTooLong        a watch event is longer than the limit
+    │       └── UnexpectedObject   an object of another kind or namespace
     ├── HandlerTimeout             a call of a handler took longer than its ``timeout=``
     ├── HandlerCancelled           a handler raised a CancelledError without being cancelled
     ├── ObjectDecodeError          the body of a cached object is not valid JSON
@@ -72,6 +73,7 @@ from aioinformer.errors.requests import Status as Status
 from aioinformer.errors.requests import TooManyRequests as TooManyRequests
 from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
+from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
@@ -150,6 +152,7 @@ __all__ = [
     "TransformFailed",
     "TransportError",
     "Unauthorized",
+    "UnexpectedObject",
     "UnknownResource",
     "UnwatchableResource",
     "UsageError",

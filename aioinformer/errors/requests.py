@@ -34,6 +34,7 @@ __all__ = [
     "TooManyRequests",
     "TransportError",
     "Unauthorized",
+    "UnexpectedObject",
     "server_error",
 ]
 
@@ -178,6 +179,15 @@ class ServerRewound(FetchError):
 
 class ProtocolError(FetchError):
     """The response is not that of a Kubernetes API server."""
+
+
+class UnexpectedObject(ProtocolError):
+    """A list or watch contains an object of another kind, or in another namespace.
+
+    Such an object is never cached. An event of a watch is ignored and counted in
+    ``Health.ignored``, as client-go ignores it; a list, or the initial list of a WatchList, is
+    rejected as a whole and requested again.
+    """
 
 
 class LineTooLong(ProtocolError):

@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+MAX_SHOWN = 40
+"""Characters of an invalid resourceVersion in a message."""
+
+
 class InformerError(Exception):
     """The base of all exceptions that aioinformer raises on purpose."""
 
@@ -100,8 +104,9 @@ class NotComparable(UsageError, ValueError):
     """
 
     def __init__(self, version: str) -> None:
+        shown = version if len(version) <= MAX_SHOWN else f"{version[:MAX_SHOWN]}..."
         super().__init__(
-            f"the resourceVersion {version!r} is not a decimal number, so it can't be compared "
+            f"the resourceVersion {shown!r} is not a decimal number, so it can't be compared "
             "with another one (KEP-5504)"
         )
         self.version = version

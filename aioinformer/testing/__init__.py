@@ -9,6 +9,7 @@
     ManualClock      time that passes when a test says so
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
+    MutationDetector fails a test whose program changes cached models in place
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
 faults in virtual time. ``aioinformer.testing.plugin`` has fixtures for pytest.
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from aioinformer.testing.faults.faults import Fault as Fault
     from aioinformer.testing.faults.faults import Faults as Faults
     from aioinformer.testing.manifests import load_manifests as load_manifests
+    from aioinformer.testing.mutations import CacheMutated as CacheMutated
+    from aioinformer.testing.mutations import MutationDetector as MutationDetector
     from aioinformer.testing.server.clock import Clock as Clock
     from aioinformer.testing.server.clock import LoopClock as LoopClock
     from aioinformer.testing.server.clock import ManualClock as ManualClock
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiServer",
     "ApiServerThread",
+    "CacheMutated",
     "Clock",
     "Cluster",
     "ClusterSource",
@@ -50,6 +54,7 @@ __all__ = [
     "Features",
     "LoopClock",
     "ManualClock",
+    "MutationDetector",
     "Snapshot",
     "load_manifests",
 ]
@@ -57,6 +62,7 @@ __all__ = [
 _MODULES = {
     "ApiServer": "server.server",
     "ApiServerThread": "server.server_thread",
+    "CacheMutated": "mutations",
     "Clock": "server.clock",
     "Cluster": "cluster.cluster",
     "ClusterSource": "server.source",
@@ -65,6 +71,7 @@ _MODULES = {
     "Features": "cluster.features",
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
+    "MutationDetector": "mutations",
     "Snapshot": "cluster.storage",
     "load_manifests": "manifests",
 }

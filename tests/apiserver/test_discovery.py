@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
+from dataclasses import astuple
 
 import pytest
 
@@ -88,7 +89,9 @@ async def test_a_resource_whose_version_was_switched_is_served_in_the_other_one(
     await admin.request("PUT", f"{CRD}/widgets.example.com", body=definition)
 
     found = await served(client, lambda found: found is None or found.version != "v1")
-    assert found == Resource("example.com", "v2", "widgets", "Widget", short_names=("wd",))
+    expected = Resource("example.com", "v2", "widgets", "Widget", short_names=("wd",))
+    assert found is not None
+    assert astuple(found) == astuple(expected)
 
 
 async def _changed(admin: AdminClient, versions: list[Json]) -> Json:

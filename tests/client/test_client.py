@@ -153,12 +153,13 @@ async def test_get_is_an_alias_of_get_raw() -> None:
 
 async def test_a_client_that_finds_no_configuration_stays_closed(tmp_path: Path) -> None:
     client = Client.connect(kubeconfig=tmp_path / "missing")
+    assert repr(client) == "<Client not opened yet: enter it with 'async with'>"
 
     with pytest.raises(ConfigurationError, match="does not exist"):
         await client.__aenter__()
     with pytest.raises(NotRunning):
         await client.get_raw("/version")
-    assert repr(client) == "<Client of a server to be found closed>"
+    assert repr(client) == "<Client without a server closed>"
 
 
 async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:

@@ -100,11 +100,14 @@ LATER_STREAM = Start(
     problems=1,
 )
 WATCH = Start((STATE,))
+RESUMED = Start((STATE, reply(30.0, bookmark(20))))
 AFTER_MARK = Start((), watch_lists=True)
 
 AT_ONCE = (0.0, 0.0)
 ONE_STEP = (0.8, 1.6)
 TWO_STEPS = (1.6, 3.2)
+POLLED = (54.0, 66.0)
+"""The interval of polling, a tenth more or less."""
 AS_ASKED = (25.0, 25.0)
 """The wait equals the ``Retry-After`` of the server."""
 
@@ -147,7 +150,7 @@ ROWS: dict[str, Row] = {
     "list, 401": Row(
         FIRST_LIST,
         error_response(401, "Unauthorized"),
-        "access_denied",
+        "unauthorized",
         Unauthorized,
         "list 0",
         ONE_STEP,
@@ -259,26 +262,29 @@ ROWS: dict[str, Row] = {
     "WatchList, 401: no list": Row(
         FIRST_STREAM,
         error_response(401, "Unauthorized"),
-        "access_denied",
+        "unauthorized",
         Unauthorized,
         "stream newest",
         ONE_STEP,
     ),
-    "WatchList, 403: no list": Row(
+    "WatchList, 403: a list": Row(
         FIRST_STREAM,
         error_response(403, "Forbidden"),
         "access_denied",
         Forbidden,
-        "stream newest",
-        ONE_STEP,
+        "list 0",
+        AT_ONCE,
     ),
-    "WatchList, 404: no list": Row(
+    "WatchList, 404: a list": Row(
+        FIRST_STREAM, error_response(404, "NotFound"), "not_found", NotFound, "list 0", AT_ONCE
+    ),
+    "WatchList, 405: a list": Row(
         FIRST_STREAM,
-        error_response(404, "NotFound"),
-        "not_found",
-        NotFound,
-        "stream newest",
-        ONE_STEP,
+        error_response(405, "MethodNotAllowed"),
+        "method_not_allowed",
+        ServerError,
+        "list 0",
+        AT_ONCE,
     ),
     "WatchList, 500: no list yet": Row(
         FIRST_STREAM,
@@ -383,13 +389,21 @@ ROWS: dict[str, Row] = {
     "watch, 401: no relist": Row(
         WATCH,
         error_response(401, "Unauthorized"),
-        "access_denied",
+        "unauthorized",
         Unauthorized,
         "watch 10",
         ONE_STEP,
     ),
-    "watch, 403: no relist": Row(
-        WATCH, error_response(403, "Forbidden"), "access_denied", Forbidden, "watch 10", ONE_STEP
+    "watch, 403 right after a list: polled": Row(
+        WATCH, error_response(403, "Forbidden"), "watch_refused", Forbidden, "whole 10", POLLED
+    ),
+    "watch, 405 right after a list: polled": Row(
+        WATCH,
+        error_response(405, "MethodNotAllowed"),
+        "watch_refused",
+        ServerError,
+        "whole 10",
+        POLLED,
     ),
     "watch, 500: no relist yet": Row(
         WATCH,
@@ -399,8 +413,22 @@ ROWS: dict[str, Row] = {
         "watch 10",
         ONE_STEP,
     ),
-    "watch, 404: a list": Row(
-        WATCH, error_response(404, "NotFound"), "not_found", NotFound, "whole 10", ONE_STEP
+    "watch, 404 right after a list: polled": Row(
+        WATCH, error_response(404, "NotFound"), "watch_refused", NotFound, "whole 10", POLLED
+    ),
+    "watch, 403 after a watch: a list": Row(
+        RESUMED, error_response(403, "Forbidden"), "access_denied", Forbidden, "whole 20", AT_ONCE
+    ),
+    "watch, 404 after a watch: a list": Row(
+        RESUMED, error_response(404, "NotFound"), "not_found", NotFound, "whole 20", AT_ONCE
+    ),
+    "watch, 405 after a watch: a list": Row(
+        RESUMED,
+        error_response(405, "MethodNotAllowed"),
+        "method_not_allowed",
+        ServerError,
+        "whole 20",
+        AT_ONCE,
     ),
     "watch, 410: a list at once": Row(WATCH, GONE, "expired", Expired, "whole 10", AT_ONCE),
     "watch, too large: by consistent read": Row(
@@ -470,13 +498,13 @@ ROWS: dict[str, Row] = {
         "list newest",
         AT_ONCE,
     ),
-    "stream, error event 403: no relist": Row(
+    "stream, error event 403: a list": Row(
         WATCH,
         reply(error_event(403, "Forbidden")),
         "access_denied",
         Forbidden,
-        "watch 10",
-        ONE_STEP,
+        "whole 10",
+        AT_ONCE,
     ),
     "stream, an error that is no Status": Row(
         WATCH, reply(event_line("ERROR", "{}")), "error_event", ServerFailure, "whole 10", ONE_STEP
@@ -570,6 +598,6 @@ def _is_told(scene: InformerHarness, row: Row) -> None:
     assert tuple(scene.cached_versions) == row.start.cached
     if row.wait != AT_ONCE:
         assert health.error is problem.error
-        assert health.state == "waiting"
+        assert health.state == ("polling" if row.wait == POLLED else "waiting")
         assert health.retry_in is not None
         assert 0 < health.retry_in <= row.wait[1]

@@ -183,7 +183,7 @@ def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
     assert watches == ["list 0", "watch 10", "watch 10", "watch 10", "whole 10"]
 
 
-@pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
+@pytest.mark.parametrize("code", [401, 429, 503])
 def test_a_refusal_that_lists_would_get_too_never_leads_to_one(code: int) -> None:
     async def story() -> list[str]:
         scene = InformerHarness(FunctionListerWatcher(lambda _: error_response(code, "")))
@@ -490,6 +490,6 @@ def test_a_chosen_error_is_fatal_and_any_other_is_not() -> None:
         return scene.request_summaries, scene.informer
 
     sent, informer = run_simulated(story)
-    assert sent == ["stream newest"] * 2
+    assert sent == ["stream newest", "list 0"]
     assert informer.health.state == "failed"
     assert isinstance(informer.health.error, Unauthorized)

@@ -5,8 +5,7 @@ python -m tests.simulation --seed 7
 plan            everything that will happen in one history, as plain values
 generator       draws a plan from a seed
 world           carries out a plan: a cluster, a network, informers, listeners, factories
-network         answers the requests of informers from a cluster, with faults
-lister_watcher  the ``ListerWatcher`` and the ``Source`` over a network
+network         the faults of a plan on ``aioinformer.testing``, and records of the bytes
 listeners       the listeners of a history and their behaviours
 probes          informers that record what they do
 records         everything that happened, in order

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count, islice
-from random import Random
 from typing import Any
 
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
@@ -23,10 +22,9 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import ReflectorStatus
-from aioinformer.testing import Cluster
+from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
-from tests.simulation.network import Connection, Network
 from tests.simulation.plan import InformerSpec
 from tests.simulation.probes import (
     ObservedInformer,
@@ -36,38 +34,29 @@ from tests.simulation.probes import (
 )
 from tests.simulation.records import History
 
-# -- the network -------------------------------------------------------------------------------
+# -- the server --------------------------------------------------------------------------------
 
 
-class DropsAnEvent(Network):
-    """Drops every fortieth event."""
-
-    _sent = 0
-
-    def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        kept: list[bytes] = []
-        for line in super().lines(connection, lines):
-            self._sent += 1
-            if self._sent % 40 or b"BOOKMARK" in line:
-                kept.append(line)
-        return kept
+def dropping_events(_: str) -> RewriteLine:
+    """Return a function that drops every fortieth event."""
+    numbers = count(1)
+    return lambda line: [] if b"BOOKMARK" not in line and next(numbers) % 40 == 0 else [line]
 
 
-class RepeatsAnEvent(Network):
-    """Sends an old modification again, after newer ones."""
+def repeating_events(_: str) -> RewriteLine:
+    """Return a function that sends an old modification again, after newer ones."""
+    sent: list[bytes] = []
 
-    def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
-        super().__init__(cluster, history, chance)
-        self._sent: dict[str, list[bytes]] = {}
+    def rewrite(line: bytes) -> list[bytes]:
+        if b'"MODIFIED"' in line:
+            sent.append(line)
+        if len(sent) < 30:
+            return [line]
+        again = sent[0]
+        sent.clear()
+        return [line, again]
 
-    def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        sent = self._sent.setdefault(connection.request.informer, [])
-        sent += [line for line in lines if b"MODIFIED" in line]
-        if lines and len(sent) >= 30:
-            again, *_ = sent
-            sent.clear()
-            return [*super().lines(connection, lines), again]
-        return super().lines(connection, lines)
+    return rewrite
 
 
 # -- mailboxes ---------------------------------------------------------------------------------

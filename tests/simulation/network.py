@@ -1,12 +1,7 @@
-"""The network between informers and a cluster, with faults.
+"""The network of a history: the faults of a plan on ``aioinformer.testing``, and records of bytes.
 
-A ``Network`` answers lists and watches from a ``Cluster`` as an HTTP connection would: bytes are
-cut anywhere and have some speed, until something breaks. A ``Connection`` is one request: faults
-act on it, and it records what arrives, which is the evidence for the checks.
-
-The faults differ from those of ``aioinformer.testing.Faults`` in what the checks need: a fault may
-concern one informer or a share of the requests, silence stays until the client ends it, and the
-arrival of each byte is recorded. ``begin`` starts a fault. The faults that last do so for a while:
+Each informer has a ``ClusterSource`` with ``Faults`` of its own, so that a fault can concern one
+informer. ``Network.begin`` switches the faults of a plan on and off:
 
     refuse               new requests fail
     outage               new requests fail, and open ones break
@@ -15,13 +10,11 @@ arrival of each byte is recorded. ``begin`` starts a fault. The faults that last
     hang                 new requests get no head of an answer
     drip                 bytes arrive a few at a time
     latency              requests and chunks take time
-    corrupt              a brace in the next chunk of each stream or answer becomes a NUL
+    corrupt              a brace of each stream or answer becomes a NUL
     html_page            requests are answered with 200 and a page for people
     status               requests are answered with an error
     version_too_large    requests are answered with 'too large resource version'
     stale_list           lists show an older state than the one that was requested
-    absent               the resource is not served, and discovery says so; too short to be believed
-    moved                the resource is served in another version only
     error_event          open watches end with an ERROR event
     compact              the server forgets its history, and connections break
     end                  open watches end properly
@@ -32,408 +25,242 @@ arrival of each byte is recorded. ``begin`` starts a fault. The faults that last
     endless              WatchLists have no end mark, and end after some seconds, or never
     no_bookmarks         bookmarks are dropped
     duplicate_bookmarks  bookmarks are sent twice
+    absent               the resource is not served, and discovery says so; too short to be believed
+    moved                the resource is served in another version only
 
-At any time a WatchList may have a bookmark in its initial state whose annotation doesn't say
-``"true"``. Each request is recorded with the error that ended it for its client: the context
-manager of the request sees every error that leaves it, also the client's own.
+The last two are decided here and not by ``Faults``: a cluster serves a resource in one version to
+all clients, and these faults concern one informer.
+
+``RecordingListerWatcher`` passes requests on and records what its client can see: the time of the
+head, of each bookmark, of the end of a whole state, of the last byte, and the error at the end. It
+cuts some chunks in two, since a connection keeps no boundaries, and adds to some WatchLists a
+bookmark that looks like the end mark but isn't.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from random import Random
+from typing import Literal
 
 from aioinformer._core.listwatch.outcomes import Outcome, classify
-from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import (
-    ConnectionFailed,
-    FetchError,
-    Phase,
-    RequestTimedOut,
-    ServerError,
-    Status,
-    server_error,
+from aioinformer._core.listwatch.requests import (
+    AnyRequest,
+    DiscoveryRequest,
+    ListRequest,
+    WatchRequest,
 )
+from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import FetchError, Phase, ServerError
+from aioinformer.testing import ClusterSource, Faults
+from aioinformer.testing import Fault as Switch
 from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.faults.effects import Cut, RewriteLine
+from aioinformer.testing.faults.faults import TOO_LARGE
+from aioinformer.testing.server.source import ClusterListerWatcher
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
-from tests.simulation.plan import Fault, FaultKind
+from tests.simulation.plan import Fault
 from tests.simulation.records import Closed, FaultStarted, History, Request
 
-SILENCE = 75.0
-"""Seconds without a byte of a list after which a client gives up (``Timeouts.silence``)."""
-HEAD = 90.0
-"""Seconds without the head of a watch after which a client gives up (``Timeouts.watch_start``)."""
-GRACE = 30.0
-"""Seconds that a watch may last beyond the requested time (``Timeouts.grace``)."""
-
 _BOOKMARK = b'{"type":"BOOKMARK"'
-_END_BOOKMARK = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
+_END_ANNOTATION = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
+_NO_END_ANNOTATION = b'"%s":"false"' % INITIAL_EVENTS_END.encode()
 _MORE = re.compile(rb'"continue":"[^"]')
 
+_CUTS = 0.3
+"""Share of the chunks that arrive in two parts."""
+_DECOYS = 0.3
+"""Share of the WatchLists with a bookmark that doesn't end their initial state."""
+_FORMS: tuple[Literal["message", "reason", "cause"], ...] = ("message", "reason", "cause")
+"""The forms of ``version_too_large`` by the amount of the fault."""
+_CHUNK = 1 << 16
+"""Bytes that arrive together while there is latency."""
 
-def is_bookmark(line: bytes) -> bool:
-    """Return True if a line of a watch is a bookmark, also the one that ends an initial state."""
-    return line.startswith(_BOOKMARK)
+# -- the faults of a plan ----------------------------------------------------------------------
 
-
-def is_end_bookmark(line: bytes) -> bool:
-    """Return True if a line of a watch is the bookmark that ends the initial state."""
-    return line.startswith(_BOOKMARK) and _END_BOOKMARK in line
-
-
-@dataclass(slots=True, eq=False)
-class Connection:
-    """One request, with the faults that act on it."""
-
-    request: Request
-    resource: Resource
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there are bytes to send, or a fault acts on the request."""
-    allowance: int | None = None
-    """Bytes until the connection breaks or falls silent; ``None`` for no end."""
-    stalls: bool = False
-    """True if the connection then falls silent."""
-    corrupt: bool = False
-    html_page: bool = False
-    without_end_mark: bool = False
-    """True if the bookmark that ends the initial state is dropped."""
-    ends: bool = False
-    ends_at: float | None = None
-    empty: bool = False
-    error: Status | None = None
-    """The content of the ERROR event that ends the watch."""
-    _milestones: list[tuple[int, bool]] = field(default_factory=list[tuple[int, bool]])
-    """The bytes until the next bookmarks (True) and complete states (False) have arrived."""
-
-    # -- breaking -----------------------------------------------------------------------------
-
-    @property
-    def broken(self) -> bool:
-        """True if no more bytes arrive, and the client sees that."""
-        return self.allowance == 0 and not self.stalls
-
-    @property
-    def silent(self) -> bool:
-        """True if no more bytes arrive, and the client doesn't see that."""
-        return self.allowance == 0 and self.stalls
-
-    def cut(self, after: int, *, stalls: bool = False) -> None:
-        """Break or silence the connection after so many more bytes."""
-        self.allowance, self.stalls = after, stalls
-
-    def due(self, now: float) -> bool:
-        """Return True if it is time for the server to end the request."""
-        return self.ends or (self.ends_at is not None and now >= self.ends_at)
-
-    # -- sending ------------------------------------------------------------------------------
-
-    def announce(self, data: bytes) -> None:
-        """Find the bookmarks and the end of the initial state in ``data``, which is sent next."""
-        self._milestones = list(_milestones(self.request.kind, data))
-
-    def spend(self, chunk: bytes, order: int, now: float) -> bytes:
-        """Return the part of a chunk that arrives, and record the milestones in it.
-
-        Args:
-            chunk: the next bytes.
-            order: the number of this moment.
-            now: the time of this moment.
-        """
-        through = chunk
-        if self.allowance is not None:
-            through = chunk[: self.allowance]
-            self.allowance -= len(through)
-        self._milestones = [(left - len(through), what) for left, what in self._milestones]
-        while self._milestones and self._milestones[0][0] <= 0:
-            _, bookmark = self._milestones.pop(0)
-            if not bookmark:
-                self.request.initial_list_complete = order
-            elif self.request.kind == "watch" or self.request.initial_list_complete:
-                self.request.bookmarks.append(now)
-        return through
-
-    def __repr__(self) -> str:
-        state = "broken" if self.broken else "silent" if self.silent else "open"
-        return f"<Connection {self.request} {state}>"
+_ENDED = ("refuse", "outage", "drip", "latency", "no_bookmarks", "duplicate_bookmarks")
+"""Faults that end for open requests as well. The others go on for the requests that they concern: a
+connection that fell silent stays so."""
 
 
-def _milestones(kind: str, data: bytes) -> Iterator[tuple[int, bool]]:
-    if kind == "list":
-        if not _MORE.search(data):
-            yield len(data), False
-        return
-    if _BOOKMARK not in data or kind == "freshness_check":
-        return
-    end = 0
-    for line in data.splitlines(keepends=True):
-        end += len(line)
-        if is_end_bookmark(line):
-            yield end, False
-        elif is_bookmark(line):
-            yield end, True
+def _switch_on(faults: Faults, fault: Fault) -> Iterator[Switch]:
+    """Begin a fault of a plan for the requests of one informer; yield its switches."""
+    amount, kind, share = fault.amount, fault.kind, fault.share
+    match kind:
+        case "refuse" | "outage":
+            # Without a connection, the client can't tell a refusal from a reset by its share.
+            yield faults.refuse() if share == 1 else faults.reset(under_way=False, share=share)
+            if kind == "outage":
+                yield faults.reset(under_way=True)
+        case "reset" | "stall":
+            cut = faults.reset if kind == "reset" else faults.stall
+            yield cut(after=amount, under_way=True)
+            yield cut(after=amount, under_way=False, share=share)
+        case "hang":
+            yield faults.latency(float("inf"), under_way=False, share=share)
+        case "drip":
+            yield faults.drip(size=amount, every=0.0)
+        case "latency":
+            yield faults.latency(amount / 1000)
+            yield faults.drip(size=_CHUNK, every=amount / 1000)
+        case "corrupt":
+            yield faults.corrupt(after=amount, put=b"\0", find=b"{", under_way=True)
+            yield faults.corrupt(after=amount, put=b"\0", find=b"{", under_way=False, share=share)
+        case "compact":
+            yield faults.reset(under_way=True)
+        case "no_bookmarks":
+            yield faults.drop_bookmarks()
+        case "duplicate_bookmarks":
+            yield faults.repeat_bookmarks()
+        case "error_event" if amount == 504:
+            yield faults.error_event(504, reason="Timeout", message=TOO_LARGE, under_way=True)
+        case "error_event":
+            yield faults.error_event(amount, under_way=True)
+        case "end":
+            yield faults.end_watches(under_way=True)
+        case _:
+            yield from _switch_on_for_new(faults, fault)
 
 
-CHUNK_LINES = 16
-"""The most events in one chunk: as many as fit a TLS record of 16 KiB."""
-
-DECOYS = 0.3
-"""The share of chunks of an initial state with a bookmark that doesn't end the state."""
-
-_REASONS = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    410: "Expired",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-}
-_TOO_LARGE = "Too large resource version"
-_TOO_LARGE_STATUSES = (
-    Status(504, "Timeout", f"{_TOO_LARGE}: 9, current: 1", retry_after=1.0),
-    Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
-    Status(504, "Timeout", details={"causes": [{"message": _TOO_LARGE}]}),
-)
-"""The forms in which servers say that a resourceVersion isn't reached yet (client-go's
-isTooLargeResourceVersion knows these three)."""
+def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
+    """Begin a fault that concerns the answers to new requests."""
+    amount, share = fault.amount, fault.share
+    match fault.kind:
+        case "html_page":
+            yield faults.html_page(under_way=False, share=share)
+        case "status":
+            plain = amount == 404 and fault.at * 1e6 % 2 < 1
+            retry_after = fault.retry_after or None
+            yield faults.status(
+                amount, retry_after=retry_after, plain=plain, under_way=False, share=share
+            )
+        case "version_too_large":
+            yield faults.version_too_large(_FORMS[amount], under_way=False, share=share)
+        case "stale_list":
+            yield faults.stale_lists(amount, under_way=False, share=share)
+        case "unserved":
+            yield faults.end_watches(under_way=False, share=share)
+        case "brief":
+            yield faults.end_watches(after=amount, under_way=False, share=share)
+        case "empty_watch":
+            yield faults.end_watches(idle=True, under_way=False, share=share)
+        case "no_watchlist" if amount == 500:
+            message = statuses.unsupported_watch_list().status.message
+            yield faults.error_event(
+                500, message=message, verb="watch_list", under_way=False, share=share
+            )
+        case "no_watchlist":
+            yield faults.status(amount, verb="watch_list", under_way=False, share=share)
+        case "endless":
+            yield faults.endless_watch_list(under_way=False, share=share)
+            if amount:
+                yield faults.end_watches(
+                    after=amount, verb="watch_list", under_way=False, share=share
+                )
+        case _:
+            return  # absent and moved, which ``Network`` decides
 
 
 class Network:
-    """The network of all informers of a history."""
+    """The connections of all informers of a history to its cluster."""
 
-    def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        history: History,
+        chance: Random,
+        *,
+        rewrite: Callable[[str], RewriteLine] | None = None,
+        on_failure: Callable[[str], None] = lambda _: None,
+    ) -> None:
         """Create a network without faults.
 
         Args:
             cluster: answers the requests.
             history: receives the records of requests and faults.
             chance: decides the cuts between bytes.
+            rewrite: returns for an informer the function that changes all its watch events: a
+                planted bug of the server.
+            on_failure: called with the name of an informer of which a request has failed.
         """
         self.cluster = cluster
         self.history = history
         self.chance = chance
-        self.open: list[Connection] = []
+        self.open: list[Request] = []
         """Requests whose context was not left yet."""
-        self.on_failure: Callable[[str], None] | None = None
-        """Called with the name of an informer of which a request has failed."""
-        self._lasting: dict[FaultKind, list[tuple[float, Fault]]] = {}
-
-    # -- faults -------------------------------------------------------------------------------
+        self.on_failure = on_failure
+        self._rewrite = rewrite
+        self._faults: dict[str, Faults] = {}
+        self._versions: list[tuple[float, Fault]] = []
+        """The faults ``absent`` and ``moved``, with the times of their ends."""
 
     def begin(self, fault: Fault) -> None:
         """Begin a fault now."""
         now = self.history.add(FaultStarted, fault).time
-        self._lasting.setdefault(fault.kind, []).append((now + fault.lasting, fault))
         if fault.kind == "compact":
             self.cluster.compact()
-        for connection in self.open:
-            if fault.target in ("", connection.request.informer):
-                self._act(connection, fault)
-                connection.wake.set()
+        if fault.kind in ("absent", "moved"):
+            self._versions.append((now + fault.lasting, fault))
+        switches = [
+            switch
+            for name, faults in self._faults.items()
+            if fault.target in ("", name)
+            for switch in _switch_on(faults, fault)
+        ]
+        if fault.lasting:
+            asyncio.get_running_loop().call_later(fault.lasting, _switch_off, fault, switches)
+        else:
+            _switch_off(fault, switches)
 
-    def _act(self, connection: Connection, fault: Fault) -> None:
-        """Let a fault act on an open connection."""
-        match fault.kind:
-            case "reset" | "stall":
-                connection.cut(fault.amount, stalls=fault.kind == "stall")
-            case "outage" | "compact":
-                connection.cut(0)
-            case "corrupt":
-                connection.corrupt = True
-            case "error_event":
-                connection.error = error_status(fault.amount)
-            case "end":
-                connection.ends = True
-            case _:
-                pass  # concerns new requests, or lasts
+    def source(self, name: str) -> ClusterSource:
+        """Return the cluster as an informer reaches it. Faults concern it from now on."""
+        if name not in self._faults:
+            faults = Faults(random=Random(f"{self.chance.random()} {name}"))
+            self._faults[name] = faults
+            if self._rewrite is not None:
+                faults.rewrite_events(self._rewrite(name))
+        return ClusterSource(self.cluster, self._faults[name])
 
-    def current(self, kind: FaultKind, informer: str) -> Fault | None:
-        """Return a fault of a kind that lasts now and concerns an informer."""
-        pairs = self._lasting.get(kind)
-        if not pairs:
-            return None
+    def served_version(self, informer: str, resource: Resource) -> Resource | None:
+        """Return a resource in the version in which it is served now; ``None`` if it isn't."""
         now = self.history.clock()
-        lasting = self._lasting[kind] = [pair for pair in pairs if pair[0] > now]
-        hits = (fault for _, fault in lasting if fault.target in ("", informer))
-        return next(hits, None)
-
-    def hits(self, kind: FaultKind, informer: str) -> Fault | None:
-        """Return a fault of a kind that concerns a new request of an informer."""
-        if self.current(kind, informer) is None:
-            return None
-        for _, fault in self._lasting[kind]:
-            if fault.target in ("", informer) and self.chance.random() < fault.share:
-                return fault
-        return None
-
-    # -- requests -----------------------------------------------------------------------------
-
-    def version(self, informer: str, resource: Resource) -> Resource:
-        """Return a resource in the version in which the server has it for an informer now."""
-        moved = self.current("moved", informer) is not None
-        return replace(resource, version="v9" if moved else "v1")
+        self._versions = [(until, fault) for until, fault in self._versions if until > now]
+        kinds = [fault.kind for _, fault in self._versions if fault.target in ("", informer)]
+        version = "v9" if "moved" in kinds else "v1"
+        return None if "absent" in kinds else replace(resource, version=version)
 
     @contextmanager
-    def carry(self, request: Request, resource: Resource) -> Generator[Connection]:
-        """Open a connection for a request, and record its end."""
-        connection = Connection(request, resource)
-        self.open.append(connection)
+    def record(self, name: str, asked: AnyRequest, query: str) -> Generator[Request]:
+        """Record a request and its end."""
+        request = self.history.add(Request, name, asked.verb, query)
+        if isinstance(asked, WatchRequest):
+            request.length, request.since = asked.timeout, int(asked.resource_version or 0)
+        self.open.append(request)
         try:
-            yield connection
+            yield request
         except FetchError as error:
             _note(request, error)
-            if self.on_failure is not None:
-                self.on_failure(request.informer)
+            self.on_failure(name)
             raise
         finally:
-            self.open.remove(connection)
+            self.open.remove(request)
             request.ended = self.history.add(Closed, request).time
-
-    async def admit(self, connection: Connection) -> None:
-        """Wait until the server begins its answer.
-
-        Raises:
-            FetchError: the request doesn't get to the server, or the answer is an error.
-        """
-        request = connection.request
-        informer, phase = request.informer, phase_of(request)
-        await self.delay(informer)
-        if self.hits("refuse", informer) or self.hits("outage", informer):
-            raise ConnectionFailed("connection refused", phase=phase)
-        if self.hits("hang", informer):
-            request.silent_since = self.history.clock()
-            await asyncio.sleep(HEAD if phase == "watch" else SILENCE)
-            raise RequestTimedOut("no answer came in time", phase=phase)
-        if (status := self._error_answer(connection)) is not None:
-            raise server_error(status, phase=phase)
-        for kind in ("reset", "stall"):
-            if fault := self.hits(kind, informer):
-                connection.cut(fault.amount, stalls=kind == "stall")
-        connection.corrupt = self.hits("corrupt", informer) is not None
-        connection.html_page = self.hits("html_page", informer) is not None
-        if phase == "watch":
-            self._shorten(connection)
-        request.answered = request.last_read = self.history.clock()
-
-    def _error_answer(self, connection: Connection) -> Status | None:
-        """Return the error that the server answers instead, if there is one."""
-        request = connection.request
-        informer = request.informer
-        elsewhere = self.version(informer, connection.resource) != connection.resource
-        if (elsewhere or self.current("absent", informer)) and request.kind != "discovery":
-            return error_status(404, plain=self.chance.random() < 0.5)
-        if fault := self.hits("status", informer):
-            return error_status(fault.amount, fault.retry_after, plain=self.chance.random() < 0.5)
-        if fault := self.hits("version_too_large", informer):
-            return _TOO_LARGE_STATUSES[fault.amount % len(_TOO_LARGE_STATUSES)]
-        if request.kind == "watchlist" and (fault := self.hits("no_watchlist", informer)):
-            return error_status(fault.amount) if fault.amount != 500 else None
-        return None
-
-    def _shorten(self, connection: Connection) -> None:
-        """Apply the faults that end a watch early or leave something out of it."""
-        informer, now = connection.request.informer, self.history.clock()
-        connection.ends = self.hits("unserved", informer) is not None
-        connection.empty = self.hits("empty_watch", informer) is not None
-        if fault := self.hits("brief", informer):
-            connection.ends_at = now + fault.amount
-        if connection.request.kind == "watchlist":
-            if (fault := self.hits("no_watchlist", informer)) and fault.amount == 500:
-                connection.error = statuses.unsupported_watch_list().status
-            if fault := self.hits("endless", informer):
-                connection.without_end_mark = True
-                connection.ends_at = now + fault.amount if fault.amount else None
-
-    async def delay(self, informer: str) -> None:
-        """Wait for the present latency."""
-        fault = self.current("latency", informer)
-        await asyncio.sleep(fault.amount / 1000 if fault else 0)
-
-    # -- bytes --------------------------------------------------------------------------------
-
-    def pieces(self, connection: Connection, data: bytes) -> list[bytes]:
-        """Cut bytes anywhere, as they would arrive."""
-        fault = self.current("drip", connection.request.informer)
-        if fault and len(data) <= fault.amount * 200:
-            return [data[at : at + fault.amount] for at in range(0, len(data), fault.amount)]
-        if self.chance.random() < 0.7 or len(data) < 2:
-            return [data]
-        cut = self.chance.randrange(1, len(data))
-        return [data[:cut], data[cut:]]
-
-    def lines(self, connection: Connection, lines: list[bytes]) -> list[bytes]:
-        """Return the events of a watch as they are sent, with the faults of bookmarks."""
-        request = connection.request
-        if connection.without_end_mark:
-            lines = [line for line in lines if not is_end_bookmark(line)]
-        elif request.kind == "watchlist" and not request.initial_list_complete and lines:
-            lines = self._with_a_decoy(lines)
-        if self.current("no_bookmarks", request.informer):
-            return [line for line in lines if not is_bookmark(line) or is_end_bookmark(line)]
-        if self.current("duplicate_bookmarks", request.informer):
-            return [each for line in lines for each in _echoed(line)]
-        return lines
-
-    def _with_a_decoy(self, lines: list[bytes]) -> list[bytes]:
-        """Add a bookmark before the end mark that isn't the end mark."""
-        marks = [at for at, line in enumerate(lines) if is_end_bookmark(line)]
-        if self.chance.random() >= DECOYS:
-            return lines
-        at = self.chance.randint(0, min(marks, default=len(lines)))
-        return [*lines[:at], _decoy(self.cluster.resource_version), *lines[at:]]
-
-    def corrupted(self, data: bytes) -> bytes:
-        """Break one brace: no other change of these bodies is certain to be noticed."""
-        braces = [at for at, byte in enumerate(data) if byte == ord("{")]
-        if not braces:
-            return data
-        at = self.chance.choice(braces)
-        return data[:at] + b"\0" + data[at + 1 :]
 
     def __repr__(self) -> str:
         return f"<Network open={len(self.open)} faults={len(self.history.of(FaultStarted))}>"
 
 
-def error_status(code: int, retry_after: int = 0, *, plain: bool = False) -> Status:
-    """Return the status that a server sends with a code.
-
-    Args:
-        code: the HTTP status; 504 means a resourceVersion that is too large.
-        retry_after: seconds for ``Retry-After``; 0 for none.
-        plain: send a 404 as plain text instead of an object.
-    """
-    if code == 504:
-        return _TOO_LARGE_STATUSES[0]
-    if code == 404 and plain:
-        return statuses.page_not_found().status
-    if code == 302:
-        return Status(302, "", "redirected to another host, which is not followed")
-    return Status(code, _REASONS.get(code, ""), "made up", retry_after=float(retry_after) or None)
-
-
-def phase_of(request: Request) -> Phase:
-    """Return the phase of the errors of a request."""
-    if request.kind == "discovery":
-        return "discovery"
-    return "watch" if request.kind in ("watch", "watchlist") else "list"
-
-
-def _echoed(line: bytes) -> list[bytes]:
-    return [line, line] if is_bookmark(line) else [line]
-
-
-def _decoy(version: int) -> bytes:
-    metadata = (
-        b'"annotations":{"k8s.io/initial-events-end":"false"},"resourceVersion":"%d"' % version
-    )
-    return b'{"type":"BOOKMARK","object":{"metadata":{%s}}}\n' % metadata
+def _switch_off(fault: Fault, switches: list[Switch]) -> None:
+    for switch in switches:
+        if fault.kind in _ENDED and not isinstance(switch.effect, Cut):
+            switch.end()
+        else:
+            switch.retire()
 
 
 def _note(request: Request, error: FetchError) -> None:
@@ -441,3 +268,163 @@ def _note(request: Request, error: FetchError) -> None:
     request.expired = classify(error) in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
     if isinstance(error, ServerError):
         request.retry_after = error.status.retry_after or 0.0
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingListerWatcher:
+    """Lists and watches one selection for one informer; a ``ListerWatcher``."""
+
+    network: Network
+    name: str
+    resource: Resource
+    inner: ClusterListerWatcher
+    """The lister-watcher of the resource in the only version that the cluster has."""
+    watch_lists: bool = True
+
+    @asynccontextmanager
+    async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Open a page; yields its bytes."""
+        with self._record(request, request.query()) as record:
+            self._check_version("list")
+            async with (
+                self.inner.list(request) as chunks,
+                aclosing(self._observe(record, chunks)) as observed,
+            ):
+                yield observed
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Open a stream of events; yields its bytes."""
+        with self._record(request, request.query()) as record, self._decoy(request):
+            self._check_version("watch")
+            async with (
+                self.inner.watch(request) as chunks,
+                aclosing(self._observe(record, chunks)) as observed,
+            ):
+                yield observed
+
+    async def discover(self) -> Resource | None:
+        """Return the resource as the discovery documents have it; ``None`` if they don't."""
+        with self._record(DiscoveryRequest(), {}):
+            served = await self.inner.discover()
+            return served and self.network.served_version(self.name, served)
+
+    def with_resource(self, resource: Resource) -> RecordingListerWatcher:
+        """Return a lister-watcher of the resource in another version."""
+        return replace(self, resource=resource)
+
+    def release_list_slot(self) -> None:
+        """Let another informer begin: the initial list of the open WatchList is complete."""
+        self.inner.release_list_slot()
+
+    def _record(
+        self, request: AnyRequest, query: dict[str, str]
+    ) -> AbstractContextManager[Request]:
+        query |= {"labelSelector": self.inner.labels} if self.inner.labels else {}
+        text = "&".join(f"{name}={value}" for name, value in query.items())
+        return self.network.record(self.name, request, text)
+
+    def _check_version(self, phase: Phase) -> None:
+        """Raise a 404 unless the resource is served in the requested version."""
+        if self.network.served_version(self.name, self.resource) != self.resource:
+            with statuses.error_phase(phase):
+                raise statuses.not_served(self.resource.api_version)
+
+    @contextmanager
+    def _decoy(self, request: WatchRequest) -> Generator[None]:
+        """Add a bookmark before the end mark that isn't the end mark, to some WatchLists."""
+        chance = self.network.chance
+        if not request.initial or chance.random() >= _DECOYS:
+            yield
+            return
+        version = self.network.cluster.resource_version
+        left = [_decoy(version)]
+
+        def with_decoy(line: bytes) -> list[bytes]:
+            if left and (_END_ANNOTATION in line or chance.random() < 0.1):
+                return [left.pop(), line]
+            return [line]
+
+        with self.inner.source.faults.rewrite_events(with_decoy, verb="watch_list", times=1):
+            yield
+
+    async def _observe(
+        self, request: Request, chunks: AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes]:
+        """Pass bytes on, some of them cut in two, and record the times of their arrival."""
+        history, chance = self.network.history, self.network.chance
+        request.answered = request.last_read = history.clock()
+        arrived = _Arrivals(request)
+        request.awaited = True
+        async for chunk in chunks:
+            cut = chance.randrange(len(chunk)) if chance.random() < _CUTS else 0
+            for part in (chunk[:cut], chunk[cut:]):
+                if part:
+                    arrived.add(part, *history.stamp())
+                    request.awaited = False
+                    yield part
+                    request.awaited, request.last_read = True, history.clock()
+        arrived.finish(*history.stamp())
+
+    def __repr__(self) -> str:
+        return f"<RecordingListerWatcher of {self.resource} for {self.name}>"
+
+
+class _Arrivals:
+    """The bytes of one answer, searched for bookmarks and the end of a whole state."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._rest = b""
+
+    def add(self, data: bytes, order: int, now: float) -> None:
+        """Record the lines of a watch that are complete with ``data``, which has arrived."""
+        request = self._request
+        data = self._rest + data
+        if request.kind not in ("watch", "watchlist"):
+            self._rest = data
+            return
+        *lines, self._rest = data.split(b"\n")
+        for line in lines:
+            if not line.startswith(_BOOKMARK):
+                request.changes += 1
+            elif _END_ANNOTATION in line:
+                request.initial_list_complete = request.initial_list_complete or order
+            elif request.kind == "watch" or request.initial_list_complete:
+                request.bookmarks.append(now)
+
+    def finish(self, order: int, now: float) -> None:
+        """Record the end of a list, which is the end of a state if there is no further page."""
+        body = self._rest
+        if self._request.kind == "list" and body.startswith(b"{") and not _MORE.search(body):
+            self._request.initial_list_complete = order
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSource:
+    """A network in the place of a client; a factory's ``Source``."""
+
+    network: Network
+    name: str
+
+    def lister_watcher(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+    ) -> RecordingListerWatcher:
+        """Return the lister-watcher of one informer."""
+        inner = self.network.source(self.name).lister_watcher(
+            resource, namespace=namespace, labels=labels, fields=fields
+        )
+        return RecordingListerWatcher(self.network, self.name, resource, inner)
+
+
+def _decoy(version: int) -> bytes:
+    metadata = b'"annotations":{%s},"resourceVersion":"%d"' % (_NO_END_ANNOTATION, version)
+    return b'%s,"object":{"metadata":{%s}}}\n' % (_BOOKMARK, metadata)

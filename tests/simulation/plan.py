@@ -177,8 +177,8 @@ class Fault:
     lasting: float = 0.0
     """Seconds."""
     amount: int = 0
-    """Bytes of a reset, stall or drip; milliseconds of latency; the code of a status or error
-    event; seconds of a brief or endless watch; the form of ``version_too_large``."""
+    """Bytes of a reset, stall, drip or corruption; milliseconds of latency; the code of a status or
+    error event; seconds of a brief or endless watch; the form of ``version_too_large``."""
     retry_after: int = 0
     """The seconds in the ``Retry-After`` of a status."""
     share: float = 1.0

@@ -138,8 +138,8 @@ class Request(Record):
     """The times at which bookmarks had arrived, without the one that ends an initial state."""
     last_read: float = 0.0
     """The last time at which the client had read something and was ready for more."""
-    silent_since: float | None = None
-    """The time since which nothing arrives, and nothing will."""
+    awaited: bool = False
+    """True while the client waits for bytes, and at the end if it did so then."""
 
     def __str__(self) -> str:
         return f"{self.informer} asks: {self.kind} {self.query}"

@@ -19,9 +19,9 @@ from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
+from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
-from tests.simulation.lister_watcher import FaultyListerWatcher, FaultySource
-from tests.simulation.network import Network
+from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import (
     Fault,
     InformerSpec,
@@ -62,7 +62,8 @@ _AFTER_FAILURE = 0.0005
 class Parts:
     """The classes of a history: the real ones, or ones with a planted bug."""
 
-    network: type[Network] = Network
+    rewrite: Callable[[str], RewriteLine] | None = None
+    """Returns for an informer the function that changes its watch events: a bug of the server."""
     informer: type[ObservedInformer] = ObservedInformer
     factory: type[SharedInformerFactory] = SharedInformerFactory
 
@@ -83,8 +84,13 @@ class World:
             features=Features(watch_list=plan.watch_list),
         )
         self._cluster.add_resource(plan.resource)
-        self._network = parts.network(self._cluster, history, Random(f"{plan.seed} network"))
-        self._network.on_failure = self._sample_after_failure
+        self._network = Network(
+            self._cluster,
+            history,
+            Random(f"{plan.seed} network"),
+            rewrite=parts.rewrite,
+            on_failure=self._sample_after_failure,
+        )
         self._informers = {spec.name: self._make_informer(spec) for spec in plan.informers}
         self._listeners: dict[str, SimulatedListener] = {}
         self._running: list[asyncio.Task[None]] = []
@@ -101,8 +107,8 @@ class World:
 
     def _make_informer(self, spec: InformerSpec) -> ObservedInformer:
         labels = f"app={spec.app}" if spec.app else ""
-        source = FaultyListerWatcher(
-            self._network, spec.name, self._plan.resource, spec.namespace, labels
+        source = RecordingSource(self._network, spec.name).lister_watcher(
+            self._plan.resource, namespace=spec.namespace, labels=labels
         )
         return self._parts.informer(source, spec, self._history)
 
@@ -242,7 +248,7 @@ class World:
     async def _visit(self, step: Visit) -> None:
         """Enter and leave a factory, which must leave no request behind."""
         await visit(step, self._parts.factory, self._network, self._plan.resource)
-        left = [each for each in self._network.open if each.request.informer == step.name]
+        left = [each for each in self._network.open if each.informer == step.name]
         if left:
             self._complaints.append(f"{step.name} left requests open: {left}")
 
@@ -330,7 +336,7 @@ async def visit(
     left_at, order = 0.0, 0
     try:
         async with (
-            factory(FaultySource(network, step.name), namespace="db") as informers,
+            factory(RecordingSource(network, step.name), namespace="db") as informers,
             informers.use(resource) as informer,
         ):
             informer.add_handler(visitor, drain=step.drains, fail_fast=step.fails > 0)

@@ -242,7 +242,7 @@ def _parse_json(output: bytes) -> Any:
 
 def _make_grant(status: Mapping[str, Any]) -> TokenGrant:
     token, certificate, key = (
-        str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
+        _read_text(status, name) for name in ("token", "clientCertificateData", "clientKeyData")
     )
     if bool(certificate) != bool(key):
         raise ValueError("printed a certificate without its key, or a key without its certificate")
@@ -254,6 +254,16 @@ def _make_grant(status: Mapping[str, Any]) -> TokenGrant:
         raise ValueError(f"printed a token that can't be used: {error}") from None
     pair = CertificatePair(certificate.encode(), key.encode()) if certificate else None
     return TokenGrant(header, pair, *_parse_lifetime(status.get("expirationTimestamp")))
+
+
+def _read_text(status: Mapping[str, Any], name: str) -> str:
+    """Return a text of the status; empty if there is none. ``true`` is no token."""
+    value: object = status.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"printed an ExecCredential whose {name} is no text")
+    return value
 
 
 def _parse_lifetime(expires: object) -> tuple[float, ...]:

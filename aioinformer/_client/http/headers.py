@@ -40,7 +40,7 @@ def check_headers(headers: Headers) -> Headers:
     """Return a copy of a mapping after checking it. A function is returned unchanged.
 
     Raises:
-        ValueError: a header contains a control character.
+        ValueError: a header contains a control character, or its name a space or a colon.
     """
     return headers if callable(headers) else _check_mapping(headers)
 
@@ -62,10 +62,20 @@ def current_headers(headers: Headers) -> Mapping[str, str]:
         raise FetchError(text, phase="credentials") from error
 
 
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The characters of a header's name (RFC 9110, ``token``). A server or a proxy that reads a name
+with a space or a colon may read another header than the one that was meant."""
+
+
 def _check_mapping(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not (name.isprintable() and value.isprintable()):
             raise ValueError(f"the header {name!r} contains a newline or control character")
+        if not HEADER_NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is no name of a header: it may contain letters, digits and hyphens, "
+                "and no space or colon"
+            )
     return dict(headers)
 
 

@@ -164,6 +164,17 @@ LOGIN_HINT = (
 )
 
 
+INITIALIZING_MESSAGE = "initializing"
+"""A part of the message of a 429 with which a server that has just started, or whose custom
+resource has changed, asks for some patience: "storage is (re)initializing"."""
+
+OVERLOAD_HINT = (
+    "the server limits its load, and informers try again: the User-Agent in its audit log names "
+    "the clients that send too much, and a FlowSchema (API Priority and Fairness) can give this "
+    "program's user a share of its own: `kubectl get flowschemas,prioritylevelconfigurations`"
+)
+
+
 def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
     """Return the hint for the error response to a read; empty if there is none.
 
@@ -187,6 +198,8 @@ def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
         case 404 if phase in ("list", "watch"):
             found = OBJECT_PATH.search(path)
             return _missing_resource_hint(found["group"] if found else None)
+        case 429 if INITIALIZING_MESSAGE not in status.message:
+            return OVERLOAD_HINT
         case _:
             return ""
 

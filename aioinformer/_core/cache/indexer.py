@@ -117,7 +117,7 @@ def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None
     if old.uid == new.uid:
         events.append(Updated(old, new))
     else:
-        events += (Deleted(old), Added(new))
+        events += (Deleted(old, "vanished"), Added(new))
 
 
 class Indexer:
@@ -277,11 +277,12 @@ class Indexer:
         if old is None:
             return
         self.state.remove(old)
-        # A listener's view holds ``old``. The event carries the server's last state only if that
-        # is the same object with the same content but for the version: otherwise a filter could
-        # match one and not the other, and the listener would keep the object for ever.
-        is_last_state = obj.uid == old.uid and not was_rejected and type(obj) is not ExcludedObject
-        events.append(Deleted(obj if is_last_state else old))
+        if obj.uid != old.uid:  # the deletion of ``old`` itself was missed
+            events.append(Deleted(old, "vanished"))
+        elif was_rejected or type(obj) is ExcludedObject:  # programs must not see ``obj``
+            events.append(Deleted(old))
+        else:
+            events.append(Deleted(obj, "deleted", old))
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move the applied version on to the bookmark's, unless that is older."""

@@ -8,6 +8,7 @@ watch_decoder    lines of a watch to deltas, bookmarks and errors
 list_decoder     a streamed list to objects, while its bytes still arrive
 json_scanner     the items and the long items of a list whose bytes are still arriving
 metadata_form    metadata alone, for informers with ``metadata_only=True``
+type_check       the check of an object's kind and namespace
 object_decoder   one object's bytes to a ``KubeObject``, without building its body
 status_decoder   a ``Status`` body
 shape            ``model=``, ``transform=`` and ``convert=``: the form in which objects are kept

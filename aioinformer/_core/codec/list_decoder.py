@@ -25,16 +25,19 @@ from msgspec.json import Decoder
 from aioinformer._core.codec.json_scanner import BraceScanner, ItemsScanner
 from aioinformer._core.codec.object_decoder import (
     DECODE_ERRORS,
+    ItemEnvelope,
     ObjectMetadata,
-    decode_envelope,
+    decode_item,
     decode_object,
     encode_type_meta,
 )
 from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.codec.type_check import find_other_namespace, find_other_type
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
-from aioinformer.errors import ProtocolError
+from aioinformer.errors import ProtocolError, UnexpectedObject
 
 __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
@@ -64,7 +67,7 @@ _SEPARATOR = re.compile(rb"[\s,]*")
 
 
 class _ListMetadata(Struct, rename={"continue_token": "continue"}):
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     continue_token: str = ""
     remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
 
@@ -102,18 +105,25 @@ class ListDecoder:
     """A decoder of one response to a list request."""
 
     def __init__(
-        self, resource: Resource, *, managed_fields: bool = False, cap: int = ITEM_CAP
+        self,
+        resource: Resource,
+        *,
+        managed_fields: bool = False,
+        namespace: str | None = None,
+        cap: int = ITEM_CAP,
     ) -> None:
         """Create a decoder.
 
         Args:
             resource: the resource that is listed.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            namespace: the namespace that is listed; ``None`` for all.
             cap: the longest item, in bytes, that is accepted.
         """
         self._resource = resource
         self._cap = cap
         self._managed_fields = managed_fields
+        self._namespace = namespace
         self._type_meta = encode_type_meta(resource)
         self._buffer = b""
         self._offset = 0  # of the current item in the buffer
@@ -259,11 +269,11 @@ class ListDecoder:
             if not end:
                 return None  # the separator may not have arrived yet
             try:
-                metadata = decode_envelope(memoryview(self._buffer)[start:end]).metadata
+                envelope = decode_item(memoryview(self._buffer)[start:end])
             except DECODE_ERRORS:
                 continue
             self._offset = end
-            return metadata, self._buffer, start, end
+            return self._check_item(envelope), self._buffer, start, end
         self._scanner, self._scan_at = BraceScanner(), self._offset
         return None
 
@@ -285,10 +295,27 @@ class ListDecoder:
             self._parts, self._parts_size = [], 0
             start, end = 0, len(source)
         try:
-            metadata = decode_nested(decode_envelope, memoryview(source)[start:end]).metadata
+            envelope = decode_nested(decode_item, memoryview(source)[start:end])
         except DECODE_ERRORS as error:
             raise self._protocol_error(str(error)) from error
-        return metadata, source, start, end
+        return self._check_item(envelope), source, start, end
+
+    def _check_item(self, item: ItemEnvelope) -> ObjectMetadata:
+        """Return the metadata of an item of the requested kind and namespace.
+
+        Raises:
+            UnexpectedObject: the item is another object. The whole list is rejected then: without
+                its items, the cache would be emptied.
+        """
+        metadata, difference = item.metadata, ""
+        if item.kind or item.apiVersion:
+            difference = find_other_type(self._resource, item.kind, item.apiVersion)
+        if self._namespace is not None and metadata.namespace != self._namespace:
+            difference = difference or find_other_namespace(self._namespace, metadata.namespace)
+        if difference:
+            message = f"the list of {self._resource} has an object {difference}"
+            raise UnexpectedObject(message, phase="list")
+        return metadata
 
     def _remember_separator(self, end: int) -> None:
         """Remember the bytes between this item and the next one, if they have arrived."""

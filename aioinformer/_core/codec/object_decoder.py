@@ -17,14 +17,17 @@ from sys import intern
 from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
     "DECODE_ERRORS",
+    "ItemEnvelope",
     "ObjectEnvelope",
     "ObjectMetadata",
     "decode_envelope",
+    "decode_item",
     "decode_object",
     "encode_type_meta",
     "remove_managed_fields",
@@ -50,7 +53,7 @@ class ObjectMetadata(Struct, gc=False):
     name: str
     namespace: str = ""
     uid: str = ""
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     managedFields: Raw | UnsetType = UNSET  # noqa: N815 - the key in the JSON
 
 
@@ -59,6 +62,17 @@ class ObjectEnvelope(Struct, gc=False):
 
     metadata: ObjectMetadata
 
+
+class ItemEnvelope(Struct, gc=False):
+    """An item of a list, with everything but its metadata and type skipped."""
+
+    metadata: ObjectMetadata
+    kind: str = ""
+    apiVersion: str = ""  # noqa: N815 - the key in the JSON
+
+
+decode_item = Decoder(ItemEnvelope).decode
+"""The metadata pass over an item of a list, with the kind and apiVersion that some items have."""
 
 decode_envelope = Decoder(ObjectEnvelope).decode
 """The metadata pass. Raises ``msgspec.DecodeError`` unless the bytes are exactly one object."""

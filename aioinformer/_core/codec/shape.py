@@ -168,8 +168,13 @@ class Shape(Generic[T]):
                 nothing to visit. With 50,000 pods of eight fields, a full collection takes 0.1 ms
                 longer with such structs, 60 ms with others, 200 ms with dataclasses, which also
                 take twice the memory; the whole program waits for it (``benchmarks/models.py``).
+                WARNING: all readers and handlers share the one cached object. An object of a
+                mutable model can be changed in place, and the cache then differs from the server
+                until the object's next change. Copy before changing;
+                ``aioinformer.testing.MutationDetector`` finds programs that don't.
             convert: converts a ``KubeObject`` when the object is read. It must be quick, and is
-                called in whatever thread reads. A few results are kept and shared.
+                called in whatever thread reads. A few results are kept and shared, so that the
+                warning of ``model`` applies to them.
             transform: see ``Transform``.
             metadata_only: True to keep nothing but ``metadata`` of each object. The informer asks
                 the server for ``PartialObjectMetadata``. The other options see an object that has

@@ -16,7 +16,7 @@ be resumed from (client-go's rule for synthetic events).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from sys import maxsize
 
@@ -32,17 +32,35 @@ from aioinformer._core.codec.object_decoder import (
 )
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.status_decoder import decode_status, one_line
+from aioinformer._core.codec.type_check import (
+    LINE_ENDS,
+    PLAIN_HEADS,
+    find_other_namespace,
+    iter_line_heads,
+    read_other_type,
+)
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import FetchError, LineTooLong, ProtocolError, server_error
+from aioinformer.errors import (
+    FetchError,
+    LineTooLong,
+    ProtocolError,
+    UnexpectedObject,
+    server_error,
+)
 
 __all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatch", "WatchDecoder"]
 
 
 LINE_CAP = 64 * 1024 * 1024
 """The longest line in bytes. The largest event of a server with default limits has 9 MiB."""
+
+
+_EMPTY_LINES = b"\n", b"\r\n"
+"""Lines without content. Some proxies send such lines to keep a connection alive."""
 
 
 class LineSplitter:
@@ -70,9 +88,11 @@ class LineSplitter:
             return []
         if newline == len(chunk) - 1 and not self._tail:
             # One event per chunk, as the server flushes them: nothing to copy.
-            return [chunk] if newline else []
+            return [chunk] if newline > 1 or chunk not in _EMPTY_LINES else []
         lines = self._split(chunk)
-        return [line for line in lines if line != b"\n"] if b"\n" in lines else lines
+        if b"\n" in lines or b"\r\n" in lines:
+            return [line for line in lines if line not in _EMPTY_LINES]
+        return lines
 
     def _split(self, chunk: bytes) -> list[bytes]:
         # Ten times as fast as ``bytes.split``, which looks at one byte after the other.
@@ -127,18 +147,8 @@ class _EventEnvelope(Struct, gc=False):
     object: Raw
 
 
-class _KindObject(Struct, gc=False):
-    kind: str = ""
-
-
-class _KindLine(Struct, gc=False):
-    """The kind of a change's object."""
-
-    object: _KindObject
-
-
 class _BookmarkMetadata(Struct, gc=False):
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     annotations: Raw | UnsetType = UNSET
 
 
@@ -150,62 +160,88 @@ _END_ANNOTATION = "k8s.io/initial-events-end"
 _END_ANNOTATION_BYTES = _END_ANNOTATION.encode()
 
 _decode_change = Decoder(_ChangeLine).decode
-_decode_kind = Decoder(_KindLine).decode
 _decode_annotations = Decoder(dict[str, Raw]).decode
 _decode_event_envelope = Decoder(_EventEnvelope).decode
 _decode_bookmark_body = Decoder(_BookmarkBody).decode
 
 _DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
-_LINE_HEADS: dict[bytes, tuple[DeltaKind, bytes]] = {
-    # The first letter of the type determines the head of the line.
-    name[:1].encode(): (kind, f'{{"type":"{name}","object":{{'.encode())
-    for name, kind in _DELTA_KINDS.items()
-}
-_LINE_ENDS = b"}}\n", b"}}"
-_UNKNOWN_HEAD: tuple[DeltaKind, bytes] = "Updated", b"no line of JSON begins like this"
+_UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
 
 
 class EventDecoder:
     """A decoder of the lines of one watch."""
 
-    def __init__(self, resource: Resource, *, managed_fields: bool = False) -> None:
+    def __init__(
+        self, resource: Resource, *, managed_fields: bool = False, namespace: str | None = None
+    ) -> None:
         """Create a decoder.
 
         Args:
             resource: the resource that is watched.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            namespace: the namespace that is watched; ``None`` for all.
         """
         self.bookmarks = 0
         """The number of bookmarks decoded so far."""
         self._resource = resource
         self._managed_fields = managed_fields
-        self._kind_checked = False
-        """True once the kind of an object was checked. A watch has objects of one kind."""
+        self._namespace = namespace
+        self._spellings = tuple(iter_line_heads(resource))
+        self._heads = self._spellings[0]
+        """The heads of this watch's lines, kind and apiVersion included: a line that begins with
+        one of them has an object of the watched kind, at no cost."""
 
     def decode(self, line: bytes) -> Delta | Bookmark:
         """Return the delta or bookmark on ``line``.
 
         Raises:
             ServerError: the line is an ERROR event; the error has the server's Status.
+            UnexpectedObject: the object is of another kind, or in another namespace.
             ProtocolError: the line is no watch event.
         """
-        kind, head = _LINE_HEADS.get(line[9:10], _UNKNOWN_HEAD)
-        # Otherwise the line has white space where servers write none, or it is no change.
-        if not (line.startswith(head) and line.endswith(_LINE_ENDS)):
-            return self._decode_envelope(line)
+        kind, head, start = self._heads.get(line[9:10], _UNKNOWN_HEAD)
+        # Otherwise the line has another spelling or kind, or it is no change.
+        if not (line.startswith(head) and line.endswith(LINE_ENDS)):
+            plain = self._learn_spelling(line)
+            if plain is None:
+                return self._decode_envelope(line)
+            kind, start = plain
         try:
             metadata = _decode_change(line).object.metadata
         except RecursionError:
             metadata = self._decode_nested_metadata(line)
         except DECODE_ERRORS:
             return self._decode_envelope(line)
-        if not self._kind_checked:
-            self._check_kind(line)
+        if metadata.namespace != self._namespace and self._namespace is not None:
+            self._check_namespace(metadata.namespace)
         end = len(line) - (2 if line.endswith(b"\n") else 1)
         obj = decode_object(
-            self._resource, metadata, line, len(head) - 1, end, managed_fields=self._managed_fields
+            self._resource, metadata, line, start, end, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
+
+    def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
+        """Return the change on ``line`` and the offset of its object, after a check of its kind.
+
+        Returns:
+            ``None`` if the line isn't a change in the server's usual spelling.
+
+        Raises:
+            UnexpectedObject: the object is of another kind.
+            ProtocolError: kind or apiVersion is no text.
+        """
+        kind, head, start = PLAIN_HEADS.get(line[9:10], _UNKNOWN_HEAD)
+        if not (line.startswith(head) and line.endswith(LINE_ENDS)):
+            return None
+        for heads in self._spellings:
+            if line.startswith(heads[line[9:10]][1]):
+                self._heads = heads  # the further lines of this watch are spelled alike
+                return kind, start
+        try:
+            self._check_kind(line[start:].rstrip()[:-1])
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(line, error) from error
+        return kind, start
 
     def _decode_nested_metadata(self, line: bytes) -> ObjectMetadata:
         try:
@@ -213,16 +249,18 @@ class EventDecoder:
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
-    def _check_kind(self, line: bytes) -> None:
-        """Raise if the object is of another kind than the watched one (client-go skips it)."""
-        try:
-            kind = decode_nested(_decode_kind, line).object.kind
-        except DECODE_ERRORS as error:
-            raise self._protocol_error(line, error) from error
-        if kind not in ("", self._resource.kind, "PartialObjectMetadata"):
-            message = f"the watch of {self._resource} has objects of kind {one_line(kind, 80)}"
-            raise ProtocolError(message, phase="watch")
-        self._kind_checked = True
+    def _check_kind(self, raw: bytes) -> None:
+        """Raise ``UnexpectedObject`` if ``raw`` is an object of another kind."""
+        self._reject(read_other_type(self._resource, raw))
+
+    def _check_namespace(self, namespace: str) -> None:
+        """Raise ``UnexpectedObject`` if an object is in another namespace."""
+        self._reject(find_other_namespace(self._namespace, namespace))
+
+    def _reject(self, difference: str) -> None:
+        if difference:
+            message = f"the watch of {self._resource} sent an object {difference}"
+            raise UnexpectedObject(message, phase="watch")
 
     def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
         """Decode a line that isn't a change in the server's usual spelling."""
@@ -247,6 +285,8 @@ class EventDecoder:
 
     def _decode_object(self, raw: bytes) -> KubeObject:
         metadata = decode_envelope(raw).metadata
+        self._check_kind(raw)
+        self._check_namespace(metadata.namespace)
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
         )
@@ -316,6 +356,10 @@ class WatchBatch(Struct):
     """Events of any kind, in ``entries`` or not."""
     initial_list: InitialList | None = None
     """The complete initial list, in the batch that contains its end mark."""
+    unexpected: UnexpectedObject | None = None
+    """The first event that was ignored, because its object is of another kind or namespace."""
+    ignored: int = 0
+    """The number of such events."""
     error: FetchError | None = None
     """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
 
@@ -338,6 +382,7 @@ class WatchDecoder:
         *,
         initial: InitialList | None = None,
         managed_fields: bool = False,
+        namespace: str | None = None,
         line_cap: int = LINE_CAP,
         converter: Converter | None = None,
     ) -> None:
@@ -347,6 +392,7 @@ class WatchDecoder:
             resource: the resource that is watched.
             initial: collects the initial list of a WatchList; ``None`` for a plain watch.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            namespace: the namespace that is watched; ``None`` for all.
             line_cap: the longest event, in bytes, that is accepted.
             converter: converts an object to its stored form; ``None`` stores objects unchanged.
         """
@@ -354,7 +400,7 @@ class WatchDecoder:
         """The most bytes to pass to ``feed`` at once, so that a call takes little time."""
         self._initial = initial
         self._splitter = LineSplitter(cap=line_cap)
-        self._decoder = EventDecoder(resource, managed_fields=managed_fields)
+        self._decoder = EventDecoder(resource, managed_fields=managed_fields, namespace=namespace)
         self._decode = (
             self._decoder.decode if converter is None else self._with_converter(converter)
         )
@@ -362,7 +408,10 @@ class WatchDecoder:
     def feed(self, data: bytes) -> WatchBatch:
         """Decode the events that ``data`` completes.
 
-        An error doesn't discard the events before it, so it is returned in the batch.
+        An error doesn't discard the events before it, so it is returned in the batch. An event of
+        another kind or namespace is ignored, as in client-go, but an initial list with such an
+        object is an error: the list isn't the one that was requested, and must not replace the
+        cached state.
         """
         batch = WatchBatch([], 0, 0)
         bookmarks = self._decoder.bookmarks
@@ -372,14 +421,24 @@ class WatchDecoder:
             if self._initial is not None:
                 lines = self._feed_initial(self._initial, lines, batch)
                 bookmarks = self._decoder.bookmarks  # neither the end mark counts nor any before it
-            decode, append = self._decode, batch.entries.append
-            for line in lines:
-                append(decode(line))
+            self._decode_changes(iter(lines), batch)
         except FetchError as error:
             batch.error = error
         if self._initial is None:
             batch.bookmarks = self._decoder.bookmarks - bookmarks
         return batch
+
+    def _decode_changes(self, lines: Iterator[bytes], batch: WatchBatch) -> None:
+        decode, append = self._decode, batch.entries.append
+        while True:
+            try:
+                for line in lines:
+                    append(decode(line))
+            except UnexpectedObject as error:
+                batch.unexpected = batch.unexpected or error
+                batch.ignored += 1
+            else:
+                return
 
     def _feed_initial(
         self, initial: InitialList, lines: list[bytes], batch: WatchBatch

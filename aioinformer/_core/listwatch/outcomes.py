@@ -28,6 +28,8 @@ from aioinformer.errors import (
 
 __all__ = ["Outcome", "RequestEnd", "classify"]
 
+METHOD_NOT_ALLOWED = 405
+
 UNAVAILABLE = 503
 """The status of a server that starts, stops or is overloaded, often with a Retry-After."""
 
@@ -39,6 +41,9 @@ class Outcome(Enum):
     """A page arrived, and more pages follow."""
     COMPLETE = auto()
     """The last page arrived."""
+    POLLED = auto()
+    """The last page arrived, and the next list follows after the interval of polling, because the
+    server refuses watches."""
     REWOUND = auto()
     """The state is older than an earlier one. If the read was consistent, the server was restored
     from a backup. If not, a replica may lag behind, and a consistent read follows."""
@@ -71,14 +76,20 @@ class Outcome(Enum):
     """The network did not carry the request: refused, reset, timed out."""
     CONNECTION_LOST = auto()
     """The connection broke in the middle of a response."""
+    UNAUTHORIZED = auto()
+    """401: the server doesn't accept the credentials."""
     ACCESS_DENIED = auto()
-    """401 or 403."""
+    """403: the role doesn't allow the request."""
+    METHOD_NOT_ALLOWED = auto()
+    """405: the server doesn't serve this kind of request for the resource."""
+    WATCH_REFUSED = auto()
+    """403, 404 or 405 for a watch, right after a list that worked."""
     NOT_FOUND = auto()
     """404: the resource isn't served."""
     SERVER_ERROR = auto()
     """Any other 5xx response."""
     BAD_REQUEST = auto()
-    """Any other response: 400, 405, 422, a redirect."""
+    """Any other response: 400, 422, a redirect."""
     ERROR_EVENT = auto()
     """An ERROR event inside the stream. Which changes were missed is unknown."""
     PROTOCOL_ERROR = auto()
@@ -91,6 +102,8 @@ class RequestEnd(Struct, frozen=True):
     outcome: Outcome
     error: FetchError | None = None
     """``None`` if nothing went wrong, and where an error was reported before."""
+    known: bool = False
+    """True if the program knows of the error: it is logged, and not reported again."""
 
     @property
     def retry_after(self) -> float | None:
@@ -121,12 +134,16 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
         return Outcome.VERSION_TOO_LARGE
     if isinstance(error, TooManyRequests) or error.status.code == UNAVAILABLE:
         return Outcome.THROTTLED
-    if isinstance(error, Unauthorized | Forbidden):
+    if isinstance(error, Unauthorized):
+        return Outcome.UNAUTHORIZED
+    if isinstance(error, Forbidden):
         return Outcome.ACCESS_DENIED
     if isinstance(error, NotFound):
         return Outcome.NOT_FOUND
     if in_stream:
         return Outcome.ERROR_EVENT
+    if error.status.code == METHOD_NOT_ALLOWED:
+        return Outcome.METHOD_NOT_ALLOWED
     return Outcome.SERVER_ERROR if isinstance(error, ServerFailure) else Outcome.BAD_REQUEST
 
 

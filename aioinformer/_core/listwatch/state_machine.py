@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
 from aioinformer._core.listwatch.requests import (
     ANY,
     NEWEST,
@@ -40,7 +41,7 @@ from aioinformer._core.listwatch.transitions import (
     Wait,
 )
 from aioinformer._core.objects.identity import is_older
-from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut
+from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, RequestTimedOut
 
 __all__ = ["ListWatchState", "ScheduledRequest"]
 
@@ -86,6 +87,7 @@ class ListWatchState:
         profile: ServerProfile | None = None,
         watch_list: bool = False,
         discovery: bool = False,
+        poll_interval: float = POLL_INTERVAL,
     ) -> None:
         """Create the state of a reflector that hasn't started; ``begin`` returns the first request.
 
@@ -97,6 +99,7 @@ class ListWatchState:
             profile: the server's behaviour for this resource, shared by its informers.
             watch_list: True if a WatchList is tried before a list.
             discovery: True if the source can show whether the resource is served.
+            poll_interval: seconds between two lists where the server refuses watches.
         """
         self.backoff = backoff or Backoff()
         self.profile = profile or ServerProfile()
@@ -115,6 +118,7 @@ class ListWatchState:
         self._page_size = page_size
         self._watch_list = watch_list
         self._discovery = discovery
+        self._polling = Polling(poll_interval)
         self._list_version = ANY
         self._needs_newest = False
         self._watch_cache_disabled = False
@@ -192,7 +196,7 @@ class ListWatchState:
             message = "the list is older than requested; reading the newest state instead"
             return RequestEnd(Outcome.REWOUND, ProtocolError(message, phase="list"))
         self._accept_state(self._first_page_version)
-        return RequestEnd(Outcome.COMPLETE)
+        return RequestEnd(Outcome.COMPLETE if self._polling.finish_list() else Outcome.POLLED)
 
     def complete_initial_list(self, resource_version: str, now: float) -> None:
         """Record that the initial list of a WatchList is complete. A watch follows.
@@ -225,6 +229,7 @@ class ListWatchState:
     def open_watch(self, request: WatchRequest, now: float) -> IdleTimeout:
         """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
         self._watch_opened_at, self._watch_changed = now, False
+        self._polling.open_watch()
         self._watch_seconds = request.timeout
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=now, timeout=request.timeout, initial=request.initial
@@ -308,6 +313,22 @@ class ListWatchState:
         )
         return RequestEnd(Outcome.IDLE_TIMEOUT, RequestTimedOut(message, phase="watch"))
 
+    def finish_failed(self, error: FetchError, *, opened: bool) -> RequestEnd:
+        """Classify the end of a request that failed.
+
+        Args:
+            error: the error that ended the request.
+            opened: True if a 200 response had begun before the error.
+        """
+        outcome, polling = classify(error, opened=opened), self._polling
+        if self.phase is Phase.WATCH and not opened and polling.is_refusal(outcome):
+            known = polling.active
+            polling.start()
+            return RequestEnd(Outcome.WATCH_REFUSED, error, known)
+        if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
+            polling.listing = False
+        return RequestEnd(outcome, error)
+
     # -- the next request ----------------------------------------------------------------------
 
     def advance(
@@ -376,6 +397,8 @@ class ListWatchState:
     def _compute_delay(self, wait: Wait, now: float, jitter: float, minimum: float) -> float:
         if wait is Wait.NONE:
             return 0.0
+        if wait is Wait.POLL:
+            return self._polling.delay(jitter)
         if wait is Wait.SPACED:
             if not self._last_watch_short:
                 return 0.0
@@ -403,16 +426,20 @@ class ListWatchState:
                 NextRequest.FULL_STATE
                 | NextRequest.NEWEST_STATE
                 | NextRequest.LIST
+                | NextRequest.SINGLE_LIST
                 | NextRequest.DISCOVERY
             ):
+                if next_request is NextRequest.SINGLE_LIST:
+                    self._polling.listing = True
                 self._needs_newest = self._needs_newest or next_request is NextRequest.NEWEST_STATE
                 return self._build_state_request(now, jitter)
 
     def _build_state_request(self, now: float, jitter: float) -> AnyRequest:
         """Return a WatchList if the server may support it, else the first page of a list."""
         known = NEWEST if self._needs_newest else self.resource_version
+        lists_only = self._watchlist_pause or self._polling.listing or self._polling.active
         self.used_watchlist = (
-            self._watch_list and not self._watchlist_pause and self.profile.supports_watchlist(now)
+            self._watch_list and not lists_only and self.profile.supports_watchlist(now)
         )
         if self.used_watchlist:
             self.initial_list_complete = False

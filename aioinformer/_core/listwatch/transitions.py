@@ -56,6 +56,9 @@ class NextRequest(Enum):
     LIST = auto()
     """The whole state by a list. Later reads are lists too for a while, since WatchLists don't
     complete on this server."""
+    SINGLE_LIST = auto()
+    """The whole state by a list, this time: the server refused a watch or a WatchList, and may
+    allow a list. If the list is refused too, the next read is a WatchList again."""
     UNPAGED_LIST = auto()
     """The list again without pages, at the version first requested (client-go's
     FullListIfExpired). Pages that outlive their token would never reach the end. The server offers
@@ -83,6 +86,8 @@ class Wait(Enum):
     SPACED = auto()
     """No wait after the first short watch. After the next ones, a wait that makes watches begin
     twenty seconds apart."""
+    POLL = auto()
+    """The interval of polling."""
     ALWAYS = auto()
     """A backoff."""
 
@@ -140,6 +145,11 @@ class Transition(Struct, frozen=True):
     """The level at which the error is logged. An end that an older server must be expected to
     cause is information."""
 
+    @property
+    def tries_list(self) -> bool:
+        """True if a list shows next if the error concerns watches only, or the resource."""
+        return self.next_request is NextRequest.SINGLE_LIST and self.wait is not Wait.POLL
+
 
 _RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
 _RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
@@ -156,6 +166,10 @@ _CHECK_THEN_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.ALWAYS)
 
 _READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.SKIP_ONCE)
 
+# The role may allow lists and no watches, and an aggregated API may serve lists only. If the list
+# is refused too, the refusal concerns the resource.
+_TRY_LIST = Transition(NextRequest.SINGLE_LIST, Wait.SKIP_ONCE)
+
 # The server has no WatchList: an older one, or one whose storage can't do it (recording 43). That
 # costs one attempt. If the request itself is wrong, the list that follows fails as well.
 _LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
@@ -171,8 +185,10 @@ _STATE_READS = {
     Outcome.THROTTLED: _DELAY_STATE,
     Outcome.UNREACHABLE: _RETRY_STATE,
     Outcome.CONNECTION_LOST: _RETRY_STATE,
+    Outcome.UNAUTHORIZED: _RETRY_STATE,
     Outcome.ACCESS_DENIED: _RETRY_STATE,
     Outcome.NOT_FOUND: _ASK_DISCOVERY,
+    Outcome.METHOD_NOT_ALLOWED: _RETRY_STATE,
     Outcome.SERVER_ERROR: _RETRY_STATE,
     Outcome.BAD_REQUEST: _RETRY_STATE,
     Outcome.PROTOCOL_ERROR: _RETRY_STATE,
@@ -185,11 +201,17 @@ _LIST_READS = _STATE_READS | {
     Outcome.COMPLETE: Transition(
         NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.LIST_WORKS | Learn.SERVED
     ),
+    Outcome.POLLED: Transition(
+        NextRequest.SINGLE_LIST, Wait.POLL, Ending.NORMAL, learn=Learn.LIST_WORKS | Learn.SERVED
+    ),
 }
 
 TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
     Phase.WATCHLIST: _STATE_READS
     | {
+        Outcome.ACCESS_DENIED: _TRY_LIST,
+        Outcome.NOT_FOUND: _TRY_LIST,
+        Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
         Outcome.BAD_REQUEST: _LIST_INSTEAD,
         Outcome.ERROR_EVENT: _LIST_INSTEAD,
         Outcome.WATCHLIST_TIMEOUT: _LIST_INSTEAD,
@@ -225,11 +247,14 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.THROTTLED: _DELAY_WATCH,
         Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
-        Outcome.ACCESS_DENIED: _RETRY_WATCH,
+        Outcome.UNAUTHORIZED: _RETRY_WATCH,
+        Outcome.ACCESS_DENIED: _TRY_LIST,
+        Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
+        Outcome.WATCH_REFUSED: Transition(NextRequest.SINGLE_LIST, Wait.POLL),
         Outcome.SERVER_ERROR: Transition(
             NextRequest.WATCH, Wait.ALWAYS, fallback=NextRequest.FULL_STATE
         ),
-        Outcome.NOT_FOUND: _ASK_DISCOVERY,
+        Outcome.NOT_FOUND: _TRY_LIST,
         Outcome.BAD_REQUEST: _RETRY_STATE,
         Outcome.ERROR_EVENT: _RETRY_STATE,
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
@@ -246,8 +271,10 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.THROTTLED: _DELAY_WATCH,
         Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
+        Outcome.UNAUTHORIZED: _RETRY_WATCH,
         Outcome.ACCESS_DENIED: _RETRY_WATCH,
         Outcome.NOT_FOUND: _RETRY_WATCH,
+        Outcome.METHOD_NOT_ALLOWED: _RETRY_WATCH,
         Outcome.SERVER_ERROR: _RETRY_WATCH,
         Outcome.BAD_REQUEST: _RETRY_WATCH,
         Outcome.PROTOCOL_ERROR: _RETRY_WATCH,
@@ -266,8 +293,10 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.VERSION_TOO_LARGE: _RETRY_STATE,
         Outcome.THROTTLED: _DELAY_STATE,
         Outcome.UNREACHABLE: _RETRY_STATE,
+        Outcome.UNAUTHORIZED: _RETRY_STATE,
         Outcome.ACCESS_DENIED: _RETRY_STATE,
         Outcome.NOT_FOUND: _RETRY_STATE,
+        Outcome.METHOD_NOT_ALLOWED: _RETRY_STATE,
         Outcome.SERVER_ERROR: _RETRY_STATE,
         Outcome.BAD_REQUEST: _RETRY_STATE,
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
@@ -276,5 +305,6 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
 """The rows by phase and outcome. client-go differs in these points: it lists after any failed start
 of a watch (here the watch is tried again, because its resourceVersion stays valid until the server
 answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429,
-it tries a WatchList again in every cycle, it compares no version after an outage, and it has no
-``IDLE_TIMEOUT``, ``SHORT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
+it tries a WatchList again in every cycle, it lists at the pace of its backoff where watches are
+refused, it compares no version after an outage, and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``,
+``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""

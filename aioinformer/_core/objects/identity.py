@@ -7,15 +7,33 @@ resourceVersions are decimal numbers of any length on every conformant server, a
 (KEP-5504). Some aggregated servers have versions of another form, which can only be compared for
 equality. Source: client-go's ``resourceversion.CompareResourceVersion``, which also rejects the
 empty version, zero and leading zeros.
+
+Versions are compared as strings of digits and never as ``int``, which rejects thousands of digits.
 """
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct
 
 from aioinformer.errors import NotComparable
 
-__all__ = ["ObjectKey", "as_int", "has_reached", "is_numeric", "is_older"]
+__all__ = [
+    "MAX_VERSION_LENGTH",
+    "ObjectKey",
+    "VersionText",
+    "has_reached",
+    "is_numeric",
+    "is_older",
+]
+
+MAX_VERSION_LENGTH = 256
+"""The longest accepted resourceVersion, in characters. etcd's have 20 digits at most; a version is
+repeated in URLs, health and metrics, so that a longer text is treated as malformed."""
+
+VersionText: TypeAlias = Annotated[str, Meta(max_length=MAX_VERSION_LENGTH)]
+"""A resourceVersion in a response. The decoders reject a longer text."""
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
@@ -41,7 +59,9 @@ class ObjectKey(Struct, frozen=True, order=True, gc=False):
 
 
 def is_numeric(version: str) -> bool:
-    """Return True if ``version`` is a decimal number, as KEP-5504 demands."""
+    """Return True if ``version`` is a decimal number of a sensible length, as KEP-5504 demands."""
+    if len(version) > MAX_VERSION_LENGTH:
+        return False
     return version.isascii() and version.isdecimal() and not version.startswith("0")
 
 
@@ -64,15 +84,7 @@ def has_reached(version: str, wanted: str) -> bool:
     """
     if not version or version == wanted:
         return version == wanted
-    return as_int(version) >= as_int(wanted)
-
-
-def as_int(version: str) -> int:
-    """Return ``version`` as a number.
-
-    Raises:
-        NotComparable: ``version`` is no number.
-    """
-    if not is_numeric(version):
-        raise NotComparable(version)
-    return int(version)
+    for each in (version, wanted):
+        if not is_numeric(each):
+            raise NotComparable(each)
+    return not is_older(version, wanted)

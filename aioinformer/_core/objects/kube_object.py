@@ -359,7 +359,8 @@ E = TypeVar("E", default=KubeObject)
 
 DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered", "dropped"]
 """The reason of a ``Deleted`` event. ``deleted``: the server sent the deletion. ``vanished``: a
-relist no longer contains the object; the time of the deletion and the last state are unknown.
+relist no longer contains the object, or contains another one of that name (a re-created object, or
+one that a watch shows as added); the time of the deletion and the last state are unknown.
 ``resource_gone``: the server no longer serves the resource (its CustomResourceDefinition was
 deleted), which discovery has confirmed. ``filtered``: the object still exists and is cached, but no
 longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
@@ -408,17 +409,41 @@ class Updated(Struct, Generic[T_co], frozen=True, gc=False):
         return key_of(self.new)
 
 
-class Deleted(Struct, Generic[T_co], frozen=True, gc=False):
+class Deleted(Struct, Generic[T_co], frozen=True, eq=False, gc=False):
     """An object that is no longer cached, or no longer passes the listener's filter."""
 
     obj: T_co
     """The last known state."""
     reason: DeleteReason = "deleted"
+    _cached: T_co | None = None
+    """The cached state, if the server sent another one with the deletion. It is no part of the
+    event's value: filters decide by it, since a listener holds that state."""
 
     @property
     def key(self) -> ObjectKey:
         """The key of the object."""
         return key_of(self.obj)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Deleted):
+            return NotImplemented
+        others: tuple[object, DeleteReason] = (other.obj, other.reason)
+        return (self.obj, self.reason) == others
+
+    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Deleted, self.obj, self.reason))
+
+    def __repr__(self) -> str:
+        return f"Deleted(obj={self.obj!r}, reason={self.reason!r})"
+
+
+def held_state(event: Deleted) -> KubeObject:
+    """Return the state that a listener holds when ``event`` arrives."""
+    cached = event._cached  # pyright: ignore[reportPrivateUsage]  # in the module of the class
+    return event.obj if cached is None else cached
 
 
 Event: TypeAlias = Added[E] | Updated[E] | Deleted[E]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aioinformer.errors import UnknownResource
 
@@ -37,6 +37,10 @@ def is_path_segment(text: str) -> bool:
 class Resource:
     """A resource, as the API server's URLs name it.
 
+    Two resources are equal if their group, version and plural are, which make up the URL. So a
+    resource that is written by hand, one that discovery has found and a built-in name stand for the
+    same resource, and requests for them share one informer.
+
     Args:
         group: the API group; empty for the core group.
         version: the API version, such as ``v1``.
@@ -50,10 +54,10 @@ class Resource:
     group: str
     version: str
     plural: str
-    kind: str
-    namespaced: bool = True
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
+    kind: str = field(compare=False)
+    namespaced: bool = field(default=True, compare=False)
+    singular: str = field(default="", compare=False)
+    short_names: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         parts = {"version": self.version, "plural": self.plural, "group": self.group or "core"}
@@ -201,6 +205,7 @@ def _parse_table(table: str) -> Iterator[Resource]:
 BUILT_IN: tuple[Resource, ...] = tuple(_parse_table(_TABLE))
 """The resources that every cluster serves, the core group first."""
 
+_BY_IDENTITY = {resource: resource for resource in BUILT_IN}
 _BY_NAME: dict[str, Resource] = {}
 for _resource in BUILT_IN:
     for _name in _resource.names():
@@ -231,9 +236,14 @@ def find_built_in(name: str) -> Resource:
 
 
 def resolve_built_in(resource: str | Resource) -> Resource:
-    """Return ``resource`` itself, or the built-in resource with this name.
+    """Return the built-in resource with this name or identity, or else ``resource`` itself.
+
+    A built-in resource that a program has written by hand may lack its short names, or have a wrong
+    kind.
 
     Raises:
-        UnknownResource: there is none.
+        UnknownResource: ``resource`` is a name, and no built-in resource has it.
     """
-    return find_built_in(resource) if isinstance(resource, str) else resource
+    if isinstance(resource, str):
+        return find_built_in(resource)
+    return _BY_IDENTITY.get(resource, resource)

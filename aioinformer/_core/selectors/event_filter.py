@@ -8,6 +8,9 @@ The semantics are those of client-go's FilteringResourceEventHandler:
     passes      -           a deletion with reason "filtered"
     -           -           nothing
 
+The old state of a deletion is the cached one: the state that the server sends with a deletion may
+differ from it, and the listener holds the cached one.
+
 The filter is asked about the old state again; the result isn't remembered. So a filter costs no
 memory, and must depend on the object alone. Events of every kind are filtered: live events, the
 initial state, the changes of a relist, and resyncs.
@@ -25,7 +28,14 @@ from typing import Any, TypeAlias
 from typing_extensions import TypeVar
 
 from aioinformer._core.callables import check_signature
-from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    Updated,
+    held_state,
+)
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.predicates import (
     ChangePredicate,
@@ -69,7 +79,8 @@ class EventFilter:
     def apply(self, event: Event) -> Event | None:
         """Return the event to deliver instead of ``event``, or ``None`` for none."""
         if not isinstance(event, Updated):
-            return event if self._passes(event.obj) else None
+            held = held_state(event) if isinstance(event, Deleted) else event.obj
+            return event if self._passes(held) else None
         old, new = event.old, event.new
         now = self._passes(new)
         before = now if old is new else self._passes(old)  # equal objects: a resync

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aioinformer._core.arguments import check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.selectors.event_filter import Filter
 
@@ -32,6 +33,8 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_int("limit", self.limit)
+        if self.resync is not None:
+            check_seconds("resync", self.resync, zero="never")
 
 
 class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
@@ -49,5 +52,5 @@ class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
         check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be seconds, or None for no limit, not {self.timeout:g}")
+        if self.timeout is not None:
+            check_seconds("timeout", self.timeout)

@@ -12,6 +12,7 @@ waiters         tasks that wait for a state of the cache
 cache_reader    ``wait_for`` and ``wait_until``, with timeouts and checks of the caller
 verifier        comparison of the cache with the server, once or periodically
 status          health and gauges
-informer        one resource: all of these parts
+pipeline        all of these parts, connected and run
+informer        one resource: the public side of a pipeline
 factory         one informer per resource, scope, selectors and shape; start and end of all
 """

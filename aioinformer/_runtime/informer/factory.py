@@ -11,12 +11,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import fields
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, overload
 
 from msgspec import Struct
 from typing_extensions import Unpack
 
+from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.cache.store import Indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -51,6 +53,10 @@ pending events, and for all of them to end after their cancellation."""
 
 CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
+
+
+ENTER_TURNS = 10
+"""Turns of the loop in which a task that was just created may enter the factory."""
 
 
 class Source(Protocol):
@@ -167,8 +173,11 @@ class SharedInformerFactory:
                 f"a factory takes a Client, or another source of informers, not {source!r}"
             )
         self._source = source
+        names = [each.name for each in fields(InformerOptions)]
+        check_names(options, names, "namespace", "shutdown_timeout")
         self._options = InformerOptions().merge(options)
         self._namespace = namespace or None
+        check_seconds("shutdown_timeout", shutdown_timeout, zero="no wait")
         self._shutdown_timeout = shutdown_timeout
         self._server_profiles: dict[Resource, ServerProfile] = {}
         self._entries: dict[InformerKey, InformerEntry] = {}
@@ -217,7 +226,8 @@ class SharedInformerFactory:
             resource: the name of a built-in resource in any of its forms, or a ``Resource``.
             indexers: index functions by index name, added to the informer's.
             model: the type to build from each object as it is read, instead of keeping its JSON;
-                see ``Shape.of``. Another model makes another informer.
+                see ``Shape.of``. All readers share the object: make it frozen, or never change it.
+                Another model makes another informer.
             convert: a function that makes what programs see of an object, at each access; see
                 ``Shape.of``.
             **request: ``namespace``, ``labels``, ``fields``, ``managed_fields``, ``metadata_only``
@@ -376,7 +386,9 @@ class SharedInformerFactory:
         Raises:
             SyncTimeout: not within that time; the error says which informers, and why.
             NotRunning: an informer ended before, and is still in use.
+            UsageError: the factory was not entered.
         """
+        await self._check_entered()
         async with sync_timeout(timeout, self._unsynced_health):
             while waiting := [informer for informer in self if not informer.synced]:
                 try:
@@ -384,6 +396,17 @@ class SharedInformerFactory:
                 except NotRunning:
                     if waiting[0] in list(self):  # else its last user has left: nobody waits for it
                         raise
+
+    async def _check_entered(self) -> None:
+        """Raise unless the factory was entered, or is being entered by a task that has started."""
+        for _ in range(ENTER_TURNS):
+            if self._supervisor.state != "new":
+                return
+            await asyncio.sleep(0)
+        raise UsageError(
+            "the factory was not entered, so that its informers don't run: wait inside of "
+            "'async with factory:', or while a task awaits factory.run()"
+        )
 
     def _unsynced_health(self) -> dict[str, str]:
         return {each.name: str(each.health) for each in self if not each.synced}

@@ -1,17 +1,11 @@
 """The shared informer: one reflector, one cache, many listeners.
 
-    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister
-                                  └─────▶ ListenerRegistry ──▶ handlers, streams
-
-``SharedInformer`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, the resync timer, the periodic verification, and one task for each handler.
-Its public methods pass the work to a part.
+``SharedInformer`` is the public side of an informer: it documents and checks what programs pass,
+and hands the work to the parts that ``InformerPipeline`` makes, connects and runs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -19,7 +13,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
@@ -42,24 +36,15 @@ from aioinformer._runtime.delivery.handlers import (
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer._runtime.informer.cache_reader import CacheReader, ObjectTest
-from aioinformer._runtime.informer.listener_registry import ListenerRegistry
+from aioinformer._runtime.informer.cache_reader import ObjectTest
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
-from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.informer.status import InformerStatus
-from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
-from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.scan import Scan
-from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import UsageError
 
 __all__ = ["SharedInformer"]
-
-log = logging.getLogger("aioinformer.informer")
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
@@ -114,18 +99,7 @@ class SharedInformer(Generic[T]):
         self.resource = source.resource
         if shape.metadata_only and isinstance(source, SupportsMetadataOnly):
             source = source.with_metadata_only()
-        self._converter = shape.keep()
-        self._managed_fields = managed_fields
-        found: Any = indexers
-        self._indexer = Indexer(found, view=shape.view())
-        self._view: ObjectView[T] | None = self._indexer.view
-        self._queue = DeltaQueue()
-        self._pump = Pump(self.name, self._queue, self._indexer)
-        self.lister: Lister[T] = Lister(
-            self._indexer, self.resource, namespace=namespace, start_scan=Scan
-        )
-        """Reads the cache; all of it but ``scan`` can be used from any thread."""
-        self._reporter = InformerReporter(
+        reporter = InformerReporter(
             self.name,
             label=label,
             resource=str(self.resource),
@@ -133,66 +107,27 @@ class SharedInformer(Generic[T]):
             tracing=options.tracing,
             on_error=options.on_error,
         )
-        self._pump.on_rejected = self._reporter.object_rejected
-        self._status = InformerStatus(
-            self._reporter,
-            self._queue,
-            self._indexer,
-            self._pump,
-            lambda: self._reflector.strategy,
-        )
-        self._on_fatal: Callable[[Exception], None] | None = None
-        self._task_group = StrictTaskGroup("informer", self._record_fatal)
-        self._listeners: ListenerRegistry[T] = self._make_registry(options)
-        self._reader: CacheReader[T] = self._make_reader(namespace)
-        self._verifier = PeriodicVerifier(
-            options.verify_every,
-            lambda: self._compare(contents=False),
-            self._reporter.verification_failed,
-        )
-        self._reflector = self._make_reflector(source, options, habits)
-
-    def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
-        return ListenerRegistry(
-            self.name,
-            self._pump,
-            self._indexer,
-            self._reporter,
-            self._task_group,
-            resync=options.resync,
-            describe=self._status.describe,
-        )
-
-    def _make_reader(self, namespace: str | None) -> CacheReader[T]:
-        return CacheReader(
-            self.name,
-            self.resource,
-            self._indexer,
-            self._pump,
-            self._listeners,
-            namespace=namespace,
-            describe=self._status.describe,
-        )
-
-    def _make_reflector(
-        self, source: ListerWatcher, options: InformerOptions, habits: ServerProfile | None
-    ) -> Reflector:
-        # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
-        # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
-        return Reflector(
+        self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
-            self._queue,
-            options=options,
-            habits=habits,
-            managed_fields=self._managed_fields,
-            keep=self._converter,
-            known=self._indexer.deduplicate,
-            fail_fast=options.fail_fast,
-            reports=self._reporter,
+            shape,
+            reporter,
+            options,
+            namespace=namespace,
+            indexers=indexers,
+            managed_fields=managed_fields,
+            profile=habits,
         )
+        self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
+        self._indexer = self._pipeline.indexer
+        self._view: ObjectView[T] | None = self._indexer.view
+        self.lister: Lister[T] = Lister(
+            self._indexer, self.resource, namespace=namespace, start_scan=Scan
+        )
+        """Reads the cache; all of it but ``scan`` can be used from any thread."""
 
     # -- listeners -------------------------------------------------------------------------------
 
+    @suggest_keywords
     def add_handler(
         self,
         handler: Handler[T],
@@ -278,6 +213,7 @@ class SharedInformer(Generic[T]):
         self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
         return function
 
+    @suggest_keywords
     def events(
         self,
         *,
@@ -531,27 +467,15 @@ class SharedInformer(Generic[T]):
         return await self._reader.run_with_timeout(
             timeout,
             lambda: "a state that the server has confirmed",
-            lambda: self._compare(contents),
+            lambda: self._pipeline.compare(contents),
         )
-
-    async def _compare(self, contents: bool) -> Verification:
-        result = await verify(
-            self._reflector.source,
-            self._indexer,
-            self._pump.waiters,
-            contents=contents,
-            managed_fields=self._managed_fields,
-            converter=self._converter,
-        )
-        self._reporter.status.record_comparison(len(result.differences))
-        return result
 
     # -- status ----------------------------------------------------------------------------------
 
     @property
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
-        return self._status.health()
+        return self._pipeline.status.health()
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -568,49 +492,11 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: the informer was started before.
         """
-        if self._task_group.entered:
-            raise UsageError(f"the informer of {self.name} was started before; make another one")
-        self._on_fatal = on_fatal
-        reporter = self._reporter
-        reporter.metrics.informer_started(reporter.label, self._status.levels)
-        try:
-            await self._run_tasks()
-        except (asyncio.CancelledError, BaseExceptionGroup):
-            if (error := self._task_group.failure) is not None:
-                raise error from error.__cause__
-            reporter.status.set_state("stopped")
-            raise
-        finally:
-            self._pump.end()
-            reporter.trace.closed()
-            reporter.metrics.informer_ended(reporter.label, self._status.levels)
-
-    async def _run_tasks(self) -> None:
-        parts = {
-            "reflector": self._reflector.run,
-            "pump": self._pump.run,
-            "resync": self._listeners.resync_timer.run,
-        }
-        if self._verifier.period:
-            parts["verification"] = self._verifier.run
-        async with self._task_group as tasks:
-            self._listeners.start_all()
-            for part, run in parts.items():
-                tasks.start(run(), name=f"{part} of {self.name}")
-
-    def _record_fatal(self, error: BaseException) -> None:
-        """Report the error that ends the informer; called by the task group at once."""
-        status = self._reporter.status
-        status.set_state("failed")
-        log.critical("the informer of %s failed", self.name, exc_info=error)
-        if isinstance(error, Exception):
-            status.record_error(error)
-            if self._on_fatal is not None:
-                self._on_fatal(error)
+        await self._pipeline.run(on_fatal)
 
     def __repr__(self) -> str:
-        status, state = self._reporter.status, self._indexer.state
+        pipeline, state = self._pipeline, self._indexer.state
         return (
-            f"<SharedInformer {self.name} {status.state} synced={state.synced} "
-            f"objects={len(state.objects)} listeners={len(self._pump.listeners)}>"
+            f"<SharedInformer {self.name} {pipeline.reporter.status.state} synced={state.synced} "
+            f"objects={len(state.objects)} listeners={len(pipeline.pump.listeners)}>"
         )

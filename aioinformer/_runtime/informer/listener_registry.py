@@ -99,6 +99,8 @@ class ListenerRegistry(Generic[T]):
 
     def start_all(self) -> None:
         """Start the tasks of the handlers that were added before the task group was entered."""
+        # A handler that was removed before its start has no task whose end would remove it here.
+        self._registrations = dict.fromkeys(self.registrations)
         for registration in self.registrations:
             self._start(registration)
 

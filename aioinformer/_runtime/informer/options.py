@@ -9,9 +9,10 @@ signature repeats them. Every option is documented here or in ``ReflectorOptions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
+from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.selectors.label_parser import LabelMapping
@@ -81,9 +82,8 @@ class InformerOptions(ReflectorOptions):
     def __post_init__(self) -> None:
         # Not super(): a dataclass with slots is made twice, and super() knows the first class.
         ReflectorOptions.__post_init__(self)
-        for name, seconds in (("resync", self.resync), ("verify_every", self.verify_every)):
-            if not seconds >= 0:  # written so that a NaN fails, too
-                raise ValueError(f"{name} must be seconds, or 0 for never, not {seconds:g}")
+        check_seconds("resync", self.resync, zero="never")
+        check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):
@@ -91,8 +91,14 @@ class InformerOptions(ReflectorOptions):
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:
-    """Return the options in ``request``: the keywords that are no part of the scope."""
+    """Return the options in ``request``: the keywords that are no part of the scope.
+
+    Raises:
+        TypeError: a keyword is neither an option nor a part of the scope.
+    """
     scope = InformerScope.__annotations__
+    options = [each.name for each in fields(InformerOptions)]
+    check_names(request, (*scope, *options), "indexers", "model", "convert")
     return {
         name: value for name, value in request.items() if name not in scope and value is not None
     }

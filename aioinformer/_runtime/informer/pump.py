@@ -273,6 +273,13 @@ class Pump:
         self.waiters.notify_all()
         self._report_rejected(replacement.rejected)
         count = len(self._indexer.state.objects)
+        if replacement.rejected and not count:
+            log.warning(
+                "%s: the list is complete, but nothing is cached: each of its %d objects was "
+                "rejected; correct the model=, transform= or index function that raised",
+                self._name,
+                len(replacement.rejected),
+            )
         log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):

@@ -8,6 +8,7 @@ from typing import Literal
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.instrumentation import Levels
+from aioinformer._core.objects.identity import is_numeric
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.health import Health
@@ -55,6 +56,7 @@ class InformerStatus:
             fresh=status.fresh,
             strategy=self._strategy(),
             rewinds=self._reporter.rewinds,
+            ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
         )
@@ -68,7 +70,7 @@ class InformerStatus:
         state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
         version = state.resource_version
         return Levels(
-            resource_version=int(version) if version.isdecimal() else 0,
+            resource_version=int(version) if is_numeric(version) else 0,
             freshness_seconds=float("inf") if fresh is None else fresh,
             queue_entries=len(fifo),
             queue_bytes=fifo.size,

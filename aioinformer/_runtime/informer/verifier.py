@@ -22,11 +22,12 @@ from aioinformer._core.cache.verification import Comparison, Verification
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.outcomes import classify
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import CacheDiffers, Expired, FetchError, NotSynced, ProtocolError
 
@@ -103,15 +104,18 @@ async def _add_server_objects(
         for obj in objects if converter is None else map(converter, objects):
             comparison.add_server_object(obj)
 
-    token = ""
+    token, pages = "", PageSequence()
     while True:
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
-        decoder = ListDecoder(source.resource, managed_fields=managed_fields)
+        decoder = ListDecoder(
+            source.resource, managed_fields=managed_fields, namespace=served_namespace(source)
+        )
         async with source.list(request) as chunks:
             # Singly, because the comparison of contents decodes two bodies per object.
             frame = await read_page(chunks, decoder, add, singly=True)
         _check_version(source, frame.resource_version, request)
         token = frame.continue_token
+        pages.add(decoder.count, frame.remaining, token)
         if not token:
             return
 

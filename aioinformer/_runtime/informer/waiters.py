@@ -14,10 +14,10 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.objects.identity import as_int, has_reached, is_numeric
+from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
-from aioinformer.errors import NotRunning, UsageError
+from aioinformer.errors import NotComparable, NotRunning, UsageError
 
 __all__ = ["CacheWaiters", "ObjectVersion"]
 
@@ -60,14 +60,14 @@ class _Waiter(Struct, frozen=True, eq=False):
     """One waiting task, and the changes that may fulfil its condition."""
 
     key: ObjectKey | None
-    version: int | None
+    version: str | None
     future: asyncio.Future[None]
 
-    def notify(self, changed_keys: set[ObjectKey], applied_version: int) -> None:
+    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
         if (
             self.key is None
             or self.key in changed_keys
-            or (self.version is not None and applied_version >= self.version)
+            or (self.version is not None and not is_older(applied_version, self.version))
         ):
             self.notify_all()
 
@@ -86,7 +86,7 @@ class _ChangedKeys:
         self._keys: set[ObjectKey] = set()
         self._future: asyncio.Future[None] | None = None
 
-    def notify(self, changed_keys: set[ObjectKey], applied_version: int) -> None:
+    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
         self._keys |= changed_keys
         self._wake()
 
@@ -151,8 +151,7 @@ class CacheWaiters:
 
     def notify(self, events: Iterable[Event]) -> None:
         """Wake the waiters that these events, or the applied version, may fulfil."""
-        version = self._indexer.state.resource_version
-        applied = int(version) if is_numeric(version) else 0
+        applied = self._indexer.state.resource_version
         changed_keys = {event.obj.key for event in events}
         for waiter in self.waiting:
             waiter.notify(changed_keys, applied)
@@ -170,7 +169,7 @@ class CacheWaiters:
     # -- called by waiting tasks -----------------------------------------------------------------
 
     async def wait_until(
-        self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: int | None = None
+        self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: str | None = None
     ) -> None:
         """Wait until ``ready()`` is true. It is called at once, and always in this task.
 
@@ -200,7 +199,9 @@ class CacheWaiters:
             NotRunning: the informer ended before.
         """
         if not self._has_reached(target):
-            version = as_int(target.resource_version)
+            version = target.resource_version
+            if not is_numeric(version):
+                raise NotComparable(version)
             await self.wait_until(
                 lambda: self._has_reached(target), key=target.key, version=version
             )

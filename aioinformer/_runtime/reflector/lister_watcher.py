@@ -15,10 +15,12 @@ from aioinformer._core.objects.resources import Resource
 
 __all__ = [
     "ListerWatcher",
+    "ServesNamespace",
     "SharesAnswers",
     "SharesListSlots",
     "SupportsDiscovery",
     "SupportsMetadataOnly",
+    "served_namespace",
 ]
 
 
@@ -81,6 +83,21 @@ class SharesAnswers(Protocol):
             True if the server answered; False if the time passed.
         """
         ...
+
+
+@runtime_checkable
+class ServesNamespace(Protocol):
+    """A ``ListerWatcher`` that knows its scope. Objects in another namespace are rejected."""
+
+    @property
+    def namespace(self) -> str | None:
+        """The only namespace of the objects; ``None`` if there may be several."""
+        ...
+
+
+def served_namespace(source: ListerWatcher) -> str | None:
+    """Return the only namespace of the objects of ``source``; ``None`` if it isn't known."""
+    return (source.namespace or None) if isinstance(source, ServesNamespace) else None
 
 
 @runtime_checkable

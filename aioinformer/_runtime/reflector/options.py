@@ -10,11 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict
 
+from aioinformer._core.arguments import check_names
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
+from aioinformer._core.listwatch.polling import POLL_INTERVAL
 
 __all__ = ["ReflectorKeywords", "ReflectorOptions"]
+
+MIN_POLL_INTERVAL = 5.0
+"""The least ``poll_interval`` in seconds. Each poll is a list of the whole state."""
 
 
 class ReflectorKeywords(TypedDict, total=False):
@@ -25,6 +30,7 @@ class ReflectorKeywords(TypedDict, total=False):
     watch_list: bool
     page_size: int
     line_cap: int
+    poll_interval: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +49,26 @@ class ReflectorOptions:
     resourceVersion, because a limit would bypass the server's watch cache."""
     line_cap: int = LINE_CAP
     """The longest watch event, in bytes, that the reflector accepts."""
+    poll_interval: float = POLL_INTERVAL
+    """Seconds, five at least, between two lists that refresh the cache where the server serves
+    lists and refuses watches (403, 404 or 405). Each interval is up to a tenth shorter or longer.
+    The watch is tried again now and then."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
 
         Raises:
             TypeError: ``page_size`` or ``line_cap`` is no int.
-            ValueError: ``page_size`` is negative, or ``line_cap`` is less than 1.
+            ValueError: ``page_size`` is negative, ``line_cap`` is less than 1, or
+                ``poll_interval`` less than 5.
         """
         _check_number("page_size", self.page_size, 0)
         _check_number("line_cap", self.line_cap, 1)
+        if not MIN_POLL_INTERVAL <= self.poll_interval < float("inf"):  # so that a NaN fails, too
+            raise ValueError(
+                f"poll_interval must be at least {MIN_POLL_INTERVAL:g} seconds, "
+                f"not {self.poll_interval:g}"
+            )
 
     def merge(self, keywords: Mapping[str, Any]) -> Self:
         """Return a copy in which ``keywords`` replace the fields of the same names.
@@ -62,14 +78,7 @@ class ReflectorOptions:
         Raises:
             TypeError: a keyword isn't the name of a field.
         """
-        names = [each.name for each in fields(self)]
-        for name in keywords:
-            if name not in names:
-                from difflib import get_close_matches  # rarely needed
-
-                close = get_close_matches(name, names, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise TypeError(f"there is no option {name!r}{hint}")
+        check_names(keywords, [each.name for each in fields(self)])
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
 

@@ -19,7 +19,8 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
@@ -31,6 +32,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     SharesAnswers,
     SharesListSlots,
     SupportsDiscovery,
+    served_namespace,
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.watch_reader import WatchReader
@@ -94,12 +96,14 @@ class Reflector:
             profile=habits,
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
+            poll_interval=options.poll_interval,
         )
         self._managed_fields = managed_fields
         self._converter = keep
         self._find_cached = known
         self._fail_fast = fail_fast
         self._listed: list[KubeObject] = []
+        self._pages = PageSequence()
         self._opened = False
         self.reports = reports or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
@@ -139,7 +143,7 @@ class Reflector:
                 end.outcome, now=clock(), jitter=random.random(), retry_after=end.retry_after
             )
             self.reports.request_ended(end, step.transition, step.delay)
-            if isinstance(end.error, self._fail_fast):
+            if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
                 raise end.error
             if step.delay:
                 await self._wait(step)
@@ -164,7 +168,7 @@ class Reflector:
                 return await self._watch(request)
             return await self._check_served()
         except FetchError as error:
-            return RequestEnd(classify(error, opened=self._opened), error)
+            return self._state.finish_failed(error, opened=self._opened)
         except asyncio.CancelledError:
             self.reports.request_cancelled()
             raise
@@ -173,18 +177,20 @@ class Reflector:
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed = []
+            self._listed, self._pages = [], PageSequence()
         page: list[KubeObject] = []
         async with self._source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
             envelope = await self._read_page(chunks, take)
+            if not request.freshness_check:
+                self._pages.add(len(page), envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
-        if end.outcome is Outcome.COMPLETE:
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
             listed, self._listed = self._listed, []
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())
@@ -202,7 +208,11 @@ class Reflector:
     async def _read_page(
         self, chunks: AsyncIterator[bytes], take: Callable[[Iterable[KubeObject]], None]
     ) -> ListEnvelope:
-        decoder = ListDecoder(self._source.resource, managed_fields=self._managed_fields)
+        decoder = ListDecoder(
+            self._source.resource,
+            managed_fields=self._managed_fields,
+            namespace=served_namespace(self._source),
+        )
         total = self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
@@ -231,6 +241,7 @@ class Reflector:
             self._source.resource,
             initial=InitialList(self._find_cached) if request.initial else None,
             managed_fields=self._managed_fields,
+            namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
             converter=self._converter,
         )

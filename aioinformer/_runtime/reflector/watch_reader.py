@@ -81,6 +81,8 @@ class WatchReader:
             bookmark=bookmarks > 0,
         )
         self._reporter.received(len(data), batch.event_count, now if entries else None)
+        if batch.unexpected is not None:
+            self._reporter.events_ignored(batch.unexpected, batch.ignored)
         if batch.error is not None:
             raise batch.error
 

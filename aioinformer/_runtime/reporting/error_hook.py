@@ -37,7 +37,8 @@ class Problem:
     ``rewind``, ``verify``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``."""
     cause: str
     """The kind of failure, in one word: the name of an ``Outcome`` in lower case, such as
-    ``access_denied``, ``expired``, ``unreachable`` or ``idle_timeout``; ``rejected`` for an object;
+    ``access_denied`` (403), ``unauthorized`` (401), ``expired``, ``unreachable``,
+    ``watch_refused`` or ``idle_timeout``; ``rejected`` for an object;
     ``differs`` for a cache that was compared with the server; for a handler or a controller, its
     name."""
     error: Exception

@@ -13,11 +13,20 @@ from typing import Literal, TypeAlias
 __all__ = ["Health", "InformerState", "ReflectorStatus", "describe_error", "error_text"]
 
 InformerState: TypeAlias = Literal[
-    "new", "listing", "watching", "waiting", "absent", "stopped", "failed"
+    "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"
 ]
 """``new``: not started. ``waiting``: a request failed; the next one is due in ``retry_in``.
+``polling``: the server refuses watches, for the reason in ``error``, and lists refresh the cache;
+the next list is due in ``retry_in``.
 ``absent``: the server doesn't serve the resource; the next check is due in ``retry_in``.
 ``failed``: a task of the informer ended that should not have: a bug, or ``fail_fast``."""
+
+
+_STATE_TEXTS: dict[InformerState, str] = {
+    "absent": "waiting for the resource",
+    "polling": "polling, since the server refuses watches,",
+}
+"""The states whose name alone doesn't say enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +38,10 @@ class Health:
     """Seconds in this state."""
     error: Exception | None
     """The last error, with the server's Status in it if there was one; ``None`` once a list or a
-    watch has succeeded again."""
+    watch has succeeded again. In the state ``polling``, the error with which the server refuses
+    watches."""
     retry_in: float | None
-    """Seconds to the next request, while waiting."""
+    """Seconds to the next request, while waiting or polling."""
     synced: bool
     """True once the initial list was applied. It stays true."""
     resource_version: str
@@ -57,16 +67,31 @@ class Health:
     """The kind of request by which the whole state is, or was last, read."""
     rewinds: int = 0
     """The number of times that the server has gone back in time (restored from a backup)."""
+    ignored: int = 0
+    """The number of watch events that were ignored, because their objects are of another kind or in
+    another namespace (``errors.UnexpectedObject``)."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
     differences: int = 0
     """The number of differences that the last comparison found."""
 
+    @property
+    def rejects_all(self) -> bool:
+        """True if there are objects, and every one of them was rejected, so that none is cached."""
+        return self.rejections > 0 and not self.objects
+
+    @property
+    def ok(self) -> bool:
+        """True if the cache can be read: it is synced, the informer runs, and not every object was
+        rejected, as by a wrong ``model=`` or index function. How old the cache is, ``fresh`` says.
+        """
+        return self.synced and self.state not in ("stopped", "failed") and not self.rejects_all
+
     def __str__(self) -> str:
         if self.state == "new":
             return "not started: enter the factory with `async with`, or await run()"
-        doing = "waiting for the resource" if self.state == "absent" else self.state
+        doing = _STATE_TEXTS.get(self.state, self.state)
         parts = [f"{doing} for {self.since:.1f} s"]
         if self.error is not None:
             parts.append(f"last error: {error_text(self.error)}")
@@ -74,10 +99,13 @@ class Health:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
             parts.append(f"the server went back in time {self.rewinds} times")
+        if self.ignored:
+            parts.append(f"{self.ignored} events of other kinds or namespaces ignored")
         if self.differences:
             parts.append(f"{self.differences} objects differ from the server's")
         if self.rejections:
-            parts.append(f"{self.rejections} objects rejected")
+            rejected = f"{self.rejections} objects rejected"
+            parts.append(f"{rejected}: none is cached" if self.rejects_all else rejected)
         if self.unconverted:
             parts.append(f"convert= failed {self.unconverted} times")
         if self.blocked_by:
@@ -94,8 +122,12 @@ class ReflectorStatus:
         self.error: Exception | None = None
         self.absent = False
         """True if the server is known not to serve the resource."""
+        self.watch_refusal: Exception | None = None
+        """The error with which the server refuses watches, while lists refresh the cache."""
         self.fresh_at: float | None = None
         """The time at which the server last proved that the received state is up to date."""
+        self.ignored = 0
+        """The number of events that were ignored because of their kind or namespace."""
         self.differences = 0
         """The number of differences that the last comparison found."""
         self._verified_at: float | None = None
@@ -116,7 +148,7 @@ class ReflectorStatus:
 
     def clear_error(self) -> None:
         """Forget the error, since a list or a watch has succeeded."""
-        self.error = None
+        self.error = self.watch_refusal
 
     def record_error(self, error: Exception) -> None:
         """Record the last error."""
@@ -124,7 +156,8 @@ class ReflectorStatus:
 
     def schedule_retry(self, delay: float) -> None:
         """Record that the next request is due in ``delay`` seconds."""
-        self.set_state("absent" if self.absent else "waiting")
+        healthy = self.watch_refusal is not None and self.error is self.watch_refusal
+        self.set_state("absent" if self.absent else "polling" if healthy else "waiting")
         self._retry_at = self._clock() + delay
 
     def record_comparison(self, differences: int) -> None:

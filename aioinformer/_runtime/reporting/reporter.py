@@ -78,12 +78,14 @@ class InformerReporter:
         """The spans of the requests; a call never raises."""
         self.rewinds = 0
         """The number of times that the server has gone back in time."""
-        self._informer = informer
+        self.informer = informer
         self._on_error = on_error
         self._tracing = tracing
         self._measured = metrics is not None
         self._clock: Callable[[], float] = float
         self._requested_at = 0.0
+        self._ignored_reported = False
+        """True if an ignored event of the watch under way was reported."""
         self._verb: Verb = "list"
 
     def start(self, clock: Callable[[], float]) -> None:
@@ -96,14 +98,18 @@ class InformerReporter:
     def request_started(self, request: AnyRequest) -> None:
         """Record that the reflector is about to send ``request``."""
         self._verb, self._requested_at = request.verb, self._clock()
-        if state := _REQUEST_STATES.get(self._verb):
+        self._ignored_reported = False
+        state = _REQUEST_STATES.get(self._verb)
+        if state is not None and self.status.watch_refusal is None:
             self.status.set_state(state)
         self.metrics.request_started(self.label, self._verb)
         self.trace.asked(self._verb)
 
     def watch_opened(self) -> None:
         """Record that a watch is open and the state before it was read completely."""
+        self.status.absent = False
         self.status.set_state("watching")
+        self.status.watch_refusal = None
         self.status.clear_error()
         self.trace.complete()
 
@@ -137,12 +143,15 @@ class InformerReporter:
         seconds = self._clock() - self._requested_at
         self.metrics.request_ended(self.label, self._verb, cause, seconds)
         self.trace.ended(cause, error)
-        if end.outcome is Outcome.COMPLETE and self._verb == "list":
+        if end.outcome in (Outcome.COMPLETE, Outcome.POLLED) and self._verb == "list":
             self.trace.complete()
         if error is not None:
-            self._log_end(error, transition)
+            self._log_end(end, error, transition)
             self.status.record_error(error)
-            self._report(self._verb, cause, error, delay)
+            if end.outcome is Outcome.WATCH_REFUSED:
+                self.status.watch_refusal = error
+            if not end.known:
+                self._report(self._verb, cause, error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
         if Learn.SERVED in transition.learn:
@@ -150,12 +159,15 @@ class InformerReporter:
         if delay:
             self.status.schedule_retry(delay)
 
-    def _log_end(self, error: FetchError, transition: Transition) -> None:
+    def _log_end(self, end: RequestEnd, error: FetchError, transition: Transition) -> None:
         if transition.next_request is NextRequest.LIST:
             message = "%s: WatchList is not available, falling back to LIST: %s"
+        elif end.outcome is Outcome.WATCH_REFUSED:
+            message = "%s: the server refuses watches, lists refresh the cache: %s"
         else:
             message = "%s: %s"
-        log.log(_LEVELS[transition.log], message, self._informer, describe_error(error))
+        level = logging.INFO if end.known else _LEVELS[transition.log]
+        log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
         """Record that a request was cancelled because the informer ends."""
@@ -163,21 +175,32 @@ class InformerReporter:
         self.metrics.request_ended(self.label, self._verb, "cancelled", seconds)
         self.trace.ended("cancelled", None)
 
+    def events_ignored(self, error: FetchError, count: int) -> None:
+        """Record that ``count`` events were ignored, whose objects must not be cached.
+
+        Log and report the first of each watch: a broken proxy may send thousands a second.
+        """
+        self.status.ignored += count
+        if not self._ignored_reported:
+            self._ignored_reported = True
+            log.warning("%s: the event is ignored: %s", self.informer, error)
+            self._report(self._verb, "ignored", error, None)
+
     def resource_absent(self, *, confirmed: bool) -> None:
         """Record that the server doesn't serve the resource; log that if it is ``confirmed``."""
         self.status.absent = True
         if confirmed:
-            log.warning("%s: the server no longer serves this resource", self._informer)
+            log.warning("%s: the server no longer serves this resource", self.informer)
 
     def resource_moved(self, error: FetchError) -> None:
         """Report that the resource is read in another API version from now on."""
-        log.warning("%s: %s", self._informer, error)
+        log.warning("%s: %s", self.informer, error)
         self._report("discovery", Outcome.API_VERSION_CHANGED.name.lower(), error, None)
 
     def server_rewound(self, error: FetchError) -> None:
         """Report that the server shows an older state than before."""
         self.rewinds += 1
-        log.warning("%s: %s", self._informer, error)
+        log.warning("%s: %s", self.informer, error)
         self._report("rewind", Outcome.REWOUND.name.lower(), error, None)
 
     # -- the cache -----------------------------------------------------------------------------
@@ -189,7 +212,7 @@ class InformerReporter:
     def verification_failed(self, cause: str, error: Exception) -> None:
         """Report that the cache differs from the server, or that they could not be compared."""
         level = logging.ERROR if isinstance(error, CacheDiffers) else logging.WARNING
-        log.log(level, "%s: verifying: %s: %s", self._informer, type(error).__name__, error)
+        log.log(level, "%s: verifying: %s: %s", self.informer, type(error).__name__, error)
         self._report("verify", cause, error, None)
 
     # -- listeners -----------------------------------------------------------------------------
@@ -200,7 +223,7 @@ class InformerReporter:
         The name of a listener ends with the informer's name and so with its selectors, which may
         name an object. The informer's label replaces them.
         """
-        own = name.removesuffix(f" of {self._informer}")
+        own = name.removesuffix(f" of {self.informer}")
         return name if own == name else f"{own} of {self.label}"
 
     def handler_timer(self, listener: str) -> Callable[[float, int], None] | None:
@@ -213,7 +236,7 @@ class InformerReporter:
 
     def handler_spans(self, listener: str) -> Callable[[str], SafeSpan] | None:
         """Return a function that begins the span of a handler's call; ``None`` for no spans."""
-        own = listener.removesuffix(f" of {self._informer}")  # without the selectors
+        own = listener.removesuffix(f" of {self.informer}")  # without the selectors
         return handler_span_factory(self._tracing, self.label, own)
 
     def handler_failed(self, listener: str, error: Exception) -> None:
@@ -229,9 +252,9 @@ class InformerReporter:
 
     def _call_hook(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
         problem = Problem(
-            informer=self._informer, phase=phase, cause=cause, error=error, retry_in=retry_in
+            informer=self.informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )
         call_hook(self._on_error, log, problem)
 
     def __repr__(self) -> str:
-        return f"<InformerReporter of {self._informer} {self.status!r}>"
+        return f"<InformerReporter of {self.informer} {self.status!r}>"

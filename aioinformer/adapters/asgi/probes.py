@@ -65,6 +65,8 @@ def _unready_reason(informer: SharedInformer, within: float | None) -> str:
         return str(health)
     if not health.synced:
         return f"not synced: {health}"
+    if health.rejects_all:
+        return f"nothing is cached: {health}"
     if within is not None and (health.fresh is None or health.fresh > within):
         return f"not known to be up to date: {health}"
     return ""

@@ -171,6 +171,13 @@ class Watch:
         encoder = self._view.encoder
         return encoder.encode_bookmark(version) if version > self._start_version else None
 
+    def take_bookmark(self) -> list[bytes]:
+        """Return a bookmark of the present version, if a line was taken or anything was written."""
+        version = self._current_version()
+        if not self._first_line_taken and version <= self._start_version:
+            return []
+        return [self._view.encoder.encode_bookmark(version)]
+
     @property
     def next_deadline(self) -> float:
         """The time of the next bookmark or of the end, whichever is first."""

@@ -6,6 +6,7 @@ to the next action, and the server carries that action out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -35,6 +36,27 @@ class ErrorStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignBody:
+    """The answer is 200 with a body that is not from an API server."""
+
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaleList:
+    """A list shows an older state than the one that was requested."""
+
+    versions: int
+    """The difference of the two states in resourceVersions."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndlessPages:
+    """Each page of a list has a continue token; after the last page comes the first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The connection breaks, or stalls."""
 
@@ -59,6 +81,8 @@ class Corrupt:
 
     after: int
     put: bytes
+    find: bytes = b""
+    """The bytes that are overwritten: the first such ones from ``after`` on; any if empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +103,10 @@ class EndWatch:
 
     status: Status | None = None
     """The content of an ERROR event before the end; ``None`` for no event."""
+    after: float = 0.0
+    """Seconds of a watch before the end; those before the fault began count as well."""
+    idle: bool = False
+    """True if a watch ends as soon as there is no event to send, after a bookmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +114,24 @@ class RepeatBookmarks:
     """Each bookmark is sent twice."""
 
 
+RewriteLine: TypeAlias = Callable[[bytes], Iterable[bytes]]
+"""Returns the lines that are sent in the place of one line of a watch, each with its newline."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteEvents:
+    """Other lines are sent in the place of those of a watch."""
+
+    rewrite: RewriteLine
+
+
 Effect: TypeAlias = (
     Refuse
     | Delay
     | ErrorStatus
+    | ForeignBody
+    | StaleList
+    | EndlessPages
     | Cut
     | Drip
     | Corrupt
@@ -97,12 +139,17 @@ Effect: TypeAlias = (
     | NoInitialEventsEnd
     | EndWatch
     | RepeatBookmarks
+    | RewriteEvents
 )
 
-RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus)
+RESPONSE_START_EFFECTS = (Refuse, Delay, ErrorStatus, ForeignBody)
 """The effects on requests that aren't answered yet. Answers under way don't feel them."""
-WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd, EndWatch, RepeatBookmarks)
+IMMEDIATE_EFFECTS = (Cut, Corrupt, EndWatch)
+"""The effects on answers under way at the moment at which the fault is switched on."""
+WATCH_EFFECTS = (LateBookmarks, NoInitialEventsEnd, EndWatch, RepeatBookmarks, RewriteEvents)
 """The effects on watches alone."""
+LIST_EFFECTS = (StaleList, EndlessPages)
+"""The effects on lists alone."""
 
 # -- actions -----------------------------------------------------------------------------------
 
@@ -129,6 +176,14 @@ class RespondWithError:
 
 
 @dataclass(frozen=True, slots=True)
+class RespondWithBody:
+    """Answer 200 with this body."""
+
+    body: bytes
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class BreakConnection:
     """Break the connection."""
 
@@ -136,4 +191,6 @@ class BreakConnection:
     """True if the client sees a connection that was never made."""
 
 
-FaultAction: TypeAlias = SendBytes | WaitUntil | RespondWithError | BreakConnection
+FaultAction: TypeAlias = (
+    SendBytes | WaitUntil | RespondWithError | RespondWithBody | BreakConnection
+)

@@ -11,27 +11,34 @@ The module is sans-I/O. The server asks for ``response_action`` before the first
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self, TypeVar
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ServerError, server_error
 from aioinformer.testing.faults.effects import (
+    IMMEDIATE_EFFECTS,
     RESPONSE_START_EFFECTS,
     BreakConnection,
     Corrupt,
     Cut,
     Delay,
     Drip,
+    EndlessPages,
     EndWatch,
     ErrorStatus,
     FaultAction,
+    ForeignBody,
     LateBookmarks,
     NoInitialEventsEnd,
     Refuse,
     RepeatBookmarks,
+    RespondWithBody,
     RespondWithError,
+    RewriteEvents,
     SendBytes,
+    StaleList,
     WaitUntil,
 )
 from aioinformer.testing.faults.faults import Fault, Faults, RequestVerb
@@ -40,7 +47,13 @@ from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 
 __all__ = ["FaultedRequest"]
 
+_BOOKMARK = b'{"type":"BOOKMARK"'
 _END_ANNOTATION = INITIAL_EVENTS_END.encode()
+_FIRST_PAGE_AGAIN = "endless"
+"""The continue token of a last page that is followed by the first one."""
+_LIST_METADATA = re.compile(rb'("metadata":\{)')
+_HAS_NEXT_PAGE = re.compile(rb'"continue":"[^"]')
+_NO_NEXT_PAGE = b'"continue":""'
 _NEVER = float("inf")
 
 _E = TypeVar("_E")
@@ -72,8 +85,13 @@ class FaultedRequest:
         """Called when a fault begins or ends, because a wait may be over then."""
         self._namespace = namespace
         self._faults = faults
+        self._number = faults.next_number()
         self._start_offsets: dict[Fault, int] = {}
         """The faults that concern this request, with ``bytes_sent`` when each first did."""
+        self._passed_over: set[Fault] = set()
+        """The faults that would concern this request, but not as one of their share."""
+        self._corrupted: set[Fault] = set()
+        self._answered = False
         self._arrival_time: float | None = None
         self._next_drip_time = 0.0
         self._stop_observing = faults.observe(self._notify)
@@ -96,10 +114,14 @@ class FaultedRequest:
             # A new exception for each request, since it will carry a phase and a traceback.
             error = server_error(answer.status) if answer.status else self._forbidden_error()
             return RespondWithError(error)
+        self._answered = True
+        for _, foreign in self._active_effects(ForeignBody):
+            return RespondWithBody(foreign.body, foreign.content_type)
         # A cut with a number of bytes lets the head pass; ``body_action`` applies it.
         cuts = [cut for _, cut in self._active_effects(Cut) if cut.after is None]
         if not cuts:
             return SendBytes(b"")
+        self._answered = False
         # A break is visible to the client and a stall is not, so the break decides.
         return WaitUntil(_NEVER) if all(cut.stalled for cut in cuts) else BreakConnection()
 
@@ -144,10 +166,40 @@ class FaultedRequest:
         for fault, effect in self._active_effects(Corrupt):
             # The overwritten range, relative to ``data``. It may lie partly or wholly outside.
             start = self._start_offsets[fault] + effect.after - self.bytes_sent
+            if effect.find:
+                start = data.find(effect.find, max(start, 0))
+                if start < 0 or fault in self._corrupted:
+                    continue
+                self._corrupted.add(fault)
             low, high = max(start, 0), min(start + len(effect.put), len(data))
             if low < high:
                 data = data[:low] + effect.put[low - start : high - start] + data[high:]
         return data
+
+    # -- lists ---------------------------------------------------------------------------------
+
+    def list_query(self, query: Mapping[str, str]) -> dict[str, str]:
+        """Return the query of a list as the server understands it."""
+        self._apply_faults((StaleList, EndlessPages))
+        understood = dict(query)
+        if understood.get("continue") == _FIRST_PAGE_AGAIN:
+            del understood["continue"]
+        version = understood.get("resourceVersion", "")
+        behind = sum(effect.versions for _, effect in self._active_effects(StaleList))
+        if behind and version.isdecimal() and int(version) > behind:
+            understood["resourceVersion"] = str(int(version) - behind)
+            understood["resourceVersionMatch"] = "Exact"
+        return understood
+
+    def list_body(self, body: bytes) -> bytes:
+        """Return the page of a list as the server sends it."""
+        if not self._active_effects(EndlessPages) or _HAS_NEXT_PAGE.search(body):
+            return body
+        token = _FIRST_PAGE_AGAIN.encode()
+        head, found, rest = body.rpartition(_NO_NEXT_PAGE)  # lists of custom resources have this
+        if found:
+            return head + b'"continue":"%s"' % token + rest
+        return _LIST_METADATA.sub(rb'\1"continue":"%s",' % token, body, count=1)
 
     # -- watches -------------------------------------------------------------------------------
 
@@ -156,35 +208,57 @@ class FaultedRequest:
         self._apply_faults((LateBookmarks,))
         return sum(effect.seconds for _, effect in self._active_effects(LateBookmarks))
 
-    def watch_end(self) -> EndWatch | None:
-        """Return the fault that ends this watch now, if there is one."""
+    def watch_end(self, now: float, *, idle: bool) -> EndWatch | None:
+        """Return the fault that ends this watch now, if there is one.
+
+        Args:
+            now: the present time.
+            idle: True if there is no event to send.
+        """
         self._apply_faults((EndWatch,))
-        return next((effect for _, effect in self._active_effects(EndWatch)), None)
+        ends = (effect for _, effect in self._active_effects(EndWatch))
+        return next((end for end in ends if self._is_due(end, now) and idle >= end.idle), None)
 
-    def repeats_line(self, line: bytes) -> bool:
-        """Return True if this line of a watch must be sent twice."""
-        if not line.startswith(b'{"type":"BOOKMARK"'):
-            return False
-        self._apply_faults((RepeatBookmarks,))
-        return bool(self._active_effects(RepeatBookmarks))
+    def _is_due(self, end: EndWatch, now: float) -> bool:
+        return now >= (self._arrival_time or 0.0) + end.after
 
-    def drops_line(self, line: bytes) -> bool:
-        """Return True if this line of a watch must not be sent."""
-        if not line.startswith(b'{"type":"BOOKMARK"') or _END_ANNOTATION not in line:
-            return False
-        self._apply_faults((NoInitialEventsEnd,))
-        return bool(self._active_effects(NoInitialEventsEnd))
+    def next_watch_end(self) -> float:
+        """Return the time at which a fault will end this watch; ``inf`` for never."""
+        ends = (effect for _, effect in self._active_effects(EndWatch) if not effect.idle)
+        began = self._arrival_time or 0.0
+        return min((began + end.after for end in ends), default=_NEVER)
+
+    def sent_lines(self, lines: Iterable[bytes]) -> list[bytes]:
+        """Return the lines of a watch that are sent in the place of ``lines``."""
+        sent = [again for line in lines for again in self._sent_bookmarks(line)]
+        self._apply_faults((RewriteEvents,) if sent else ())
+        for _, effect in self._active_effects(RewriteEvents):
+            sent = [other for line in sent for other in effect.rewrite(line)]
+        return sent
+
+    def _sent_bookmarks(self, line: bytes) -> tuple[bytes, ...]:
+        if not line.startswith(_BOOKMARK):
+            return (line,)
+        is_end = _END_ANNOTATION in line
+        self._apply_faults((NoInitialEventsEnd, RepeatBookmarks) if is_end else (RepeatBookmarks,))
+        if is_end and self._active_effects(NoInitialEventsEnd):
+            return ()
+        return (line, line) if self._active_effects(RepeatBookmarks) else (line,)
 
     # -- the faults ----------------------------------------------------------------------------
 
     def _apply_faults(self, effects: tuple[type[object], ...]) -> None:
         """Count this request as a hit of each active fault that has one of these effects."""
         for fault in self._faults.on:
-            if fault in self._start_offsets or not isinstance(fault.effect, effects):
+            if not isinstance(fault.effect, effects):
                 continue
-            if fault.concerns(self.verb, self.resource):
+            if fault in self._start_offsets or fault in self._passed_over:
+                continue
+            if self._faults.concern(fault, self.verb, self.resource, self._number):
                 fault.hits += 1
                 self._start_offsets[fault] = self.bytes_sent
+            elif fault.concerns(self.verb, self.resource, self._number):
+                self._passed_over.add(fault)
 
     def _active_effects(self, effect: type[_E]) -> list[tuple[Fault, _E]]:
         """Return the faults that concern this request and have this effect."""
@@ -195,6 +269,8 @@ class FaultedRequest:
         ]
 
     def _notify(self) -> None:
+        if self._answered:  # a fault that is short meets the answers under way all the same
+            self._apply_faults(IMMEDIATE_EFFECTS)
         if self.on_change is not None:
             self.on_change()
 

@@ -14,35 +14,59 @@ whole process are methods of ``ApiServer`` (``stop``, ``restart``, ``drop_connec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import count
+from random import Random
 from types import TracebackType
-from typing import Literal, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import Status
 from aioinformer.testing.faults.effects import (
+    LIST_EFFECTS,
     WATCH_EFFECTS,
     Corrupt,
     Cut,
     Delay,
     Drip,
     Effect,
+    EndlessPages,
     EndWatch,
     ErrorStatus,
+    ForeignBody,
     LateBookmarks,
     NoInitialEventsEnd,
     Refuse,
     RepeatBookmarks,
+    RewriteEvents,
+    RewriteLine,
+    StaleList,
 )
+from aioinformer.testing.wire import statuses
 
-__all__ = ["Fault", "Faults", "RequestFilter", "RequestVerb", "WatchFilter"]
+__all__ = ["Fault", "Faults", "ListFilter", "RequestFilter", "RequestVerb", "WatchFilter"]
 
 RequestVerb: TypeAlias = Literal[
-    "any", "list", "watch", "get", "create", "update", "patch", "delete"
+    "any", "list", "watch", "watch_list", "get", "create", "update", "patch", "delete"
 ]
-"""The verb of a request. Documents that aren't objects (discovery, health) are ``get``."""
+"""The verb of a request. Documents that aren't objects (discovery, health) are ``get``. A
+``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these
+too."""
+
+HTML_PAGE = b"<html><body>Your session has expired. Please log in again.</body></html>\n"
+"""A page that a proxy sends in the place of an answer."""
+
+TOO_LARGE = "Too large resource version"
+_TOO_LARGE_STATUSES = {
+    "message": Status(504, "Timeout", f"{TOO_LARGE}: 9, current: 1", retry_after=1.0),
+    "reason": Status(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}),
+    "cause": Status(504, "Timeout", details={"causes": [{"message": TOO_LARGE}]}),
+}
+"""The forms in which servers say that a resourceVersion is not reached yet: client-go's
+``isTooLargeResourceVersionError`` knows these three."""
 
 _DEFAULT_STATUSES = {
+    302: ("", "redirected to another host"),
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "Unauthorized"),
     404: ("NotFound", "the server could not find the requested resource"),
@@ -56,17 +80,30 @@ _DEFAULT_STATUSES = {
 """Reason and message by code, with apimachinery's texts (``errors.NewGenericServerResponse``)."""
 
 
-class WatchFilter(TypedDict, total=False):
-    """The watches that a fault concerns."""
+class ListFilter(TypedDict, total=False):
+    """The lists that a fault concerns."""
 
     resource: str | Resource | None
     """A ``Resource``, or a name in any form; ``None`` (the default) for all resources."""
     times: int | None
     """The number of requests after which the fault is used up; ``None`` (the default) for any
     number."""
+    share: float
+    """The share of these requests that the fault concerns, from 0 to 1 (the default). The
+    ``random`` of ``Faults`` decides for each request."""
+    under_way: bool | None
+    """True for requests alone that have arrived before the fault began, False for later ones
+    alone; ``None`` (the default) for both."""
 
 
-class RequestFilter(WatchFilter, total=False):
+class WatchFilter(ListFilter, total=False):
+    """The watches that a fault concerns."""
+
+    verb: Literal["watch", "watch_list"]
+    """``watch_list`` for watches alone that begin with the whole state; ``watch`` by default."""
+
+
+class RequestFilter(ListFilter, total=False):
     """The requests that a fault concerns."""
 
     verb: RequestVerb
@@ -77,42 +114,72 @@ class Fault:
     """One switch that is on. ``end`` switches it off, and so does leaving its context."""
 
     def __init__(
-        self,
-        effect: Effect,
-        verb: RequestVerb,
-        resource: str | Resource | None,
-        times: int | None,
-        on_end: Callable[[Fault], None],
+        self, effect: Effect, requests: Mapping[str, Any], faults: Faults, number: int
     ) -> None:
         """Make a fault. The methods of ``Faults`` do."""
+        times: int | None = requests.get("times")
+        share: float = requests.get("share", 1.0)
         if times is not None and times < 1:
             raise ValueError(f"times must be at least 1 request, or None for all; not {times}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"share must be from 0 to 1, not {share}")
         self.effect = effect
         self.hits = 0
         """The number of requests that the fault has concerned so far."""
-        self._verb = verb
-        self._resource = resource
+        self._verb: RequestVerb = requests.get("verb", "any")
+        self._resource: str | Resource | None = requests.get("resource")
         self._times = times
-        self._on_end = on_end
+        self.share = share
+        """The share of requests that the fault concerns."""
+        self._under_way: bool | None = requests.get("under_way")
+        self._faults = faults
+        self._number = number
+        self.retired = False
+        """True once the fault concerns no further requests because of ``retire``."""
         self.ended = False
         """True once the fault was switched off."""
 
     @property
     def active(self) -> bool:
         """True if the fault can concern another request."""
-        return not self.ended and (self._times is None or self.hits < self._times)
+        if self.ended or self.retired:
+            return False
+        return self._times is None or self.hits < self._times
 
     def end(self) -> None:
         """Switch the fault off. Stalled connections go on, broken ones stay broken."""
         if not self.ended:
             self.ended = True
-            self._on_end(self)
+            self._faults.remove(self)
 
-    def concerns(self, verb: RequestVerb, resource: Resource | None) -> bool:
-        """Return True if the fault concerns such a request, and is not used up."""
-        if not self.active or (isinstance(self.effect, WATCH_EFFECTS) and verb != "watch"):
+    def retire(self) -> None:
+        """Let the fault concern no further requests.
+
+        It goes on for the requests that it concerns already, as after ``times`` requests: a
+        connection that is stalled stays so, where ``end`` would let it go on. ``end`` still works.
+        """
+        self.retired = True
+
+    def concerns(
+        self, verb: RequestVerb, resource: Resource | None, number: int | None = None
+    ) -> bool:
+        """Return True if the fault concerns such a request, and is not used up.
+
+        Args:
+            verb: the verb of the request.
+            resource: the requested resource, if there is one.
+            number: the number of the request (``Faults.next_number``); ``None`` for a later one.
+        """
+        is_watch = verb in ("watch", "watch_list")
+        effect = self.effect
+        if not self.active or (isinstance(effect, WATCH_EFFECTS) and not is_watch):
             return False
-        if self._verb not in ("any", verb):
+        if isinstance(effect, LIST_EFFECTS) and verb != "list":
+            return False
+        if self._verb not in ("any", verb, "watch" if is_watch else verb):
+            return False
+        under_way = number is not None and number < self._number
+        if self._under_way not in (None, under_way):
             return False
         if self._resource is None or resource is None:
             return self._resource is None
@@ -134,18 +201,27 @@ class Fault:
     def __repr__(self) -> str:
         requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
+        state = "retired" if self.retired and not self.ended else state
         return f"<Fault {self.effect} for {requests} {state} {self.hits} hits>"
 
 
 class Faults:
     """The switches of a server.
 
-    Each method switches a fault on and returns it. The keywords ``verb``, ``resource`` and
-    ``times`` choose the requests: see ``RequestFilter``. Switches for watches have no ``verb``.
+    Each method switches a fault on and returns it. The keywords ``verb``, ``resource``, ``times``,
+    ``share`` and ``under_way`` choose the requests: see ``RequestFilter``. Switches for lists have
+    no ``verb``.
     """
 
-    def __init__(self) -> None:
-        """Make switches that are all off."""
+    def __init__(self, *, random: Random | None = None) -> None:
+        """Make switches that are all off.
+
+        Args:
+            random: decides the requests of faults with a ``share``; a generator with a fixed seed
+                by default, so that each run of a test is the same.
+        """
+        self._random = random or Random(0)
+        self._numbers = count(1)
         self._active: list[Fault] = []
         self._observers: list[Callable[[], None]] = []
 
@@ -186,7 +262,12 @@ class Faults:
         return self._add(Drip(size, every), **requests)
 
     def corrupt(
-        self, *, after: int = 0, put: bytes = b"\xff", **requests: Unpack[RequestFilter]
+        self,
+        *,
+        after: int = 0,
+        put: bytes = b"\xff",
+        find: bytes = b"",
+        **requests: Unpack[RequestFilter],
     ) -> Fault:
         r"""Overwrite bytes of the body with ``put``, once in each answer.
 
@@ -194,14 +275,16 @@ class Faults:
             after: the offset of the first overwritten byte, counted as in ``reset``. In a
                 compressed answer it is an offset of the compressed bytes.
             put: the bytes; ``b"\xff"``, the default, is part of no UTF-8 text.
+            find: overwrite the first of these bytes from ``after`` on, such as ``b"{"``; without
+                them, whatever is there.
             **requests: the requests that the fault concerns.
         """
-        return self._add(Corrupt(_check_offset(after) or 0, put), **requests)
+        return self._add(Corrupt(_check_offset(after) or 0, put, find), **requests)
 
     # -- answers -------------------------------------------------------------------------------
 
     def latency(self, seconds: float, **requests: Unpack[RequestFilter]) -> Fault:
-        """Begin answers this many seconds late."""
+        """Begin answers this many seconds late; with ``inf``, not before the fault ends."""
         return self._add(Delay(seconds), **requests)
 
     def status(
@@ -211,20 +294,59 @@ class Faults:
         retry_after: int | None = None,
         reason: str = "",
         message: str = "",
+        plain: bool = False,
         **requests: Unpack[RequestFilter],
     ) -> Fault:
         """Answer with an error.
 
         Args:
-            code: the HTTP status.
+            code: the HTTP status of an error, or of a redirection, whose ``Location`` is on
+                another host then.
             retry_after: seconds for ``Retry-After``; no such header by default.
             reason: a reason such as ``ServiceUnavailable``; the server's own by default.
             message: the text; the server's own by default.
+            plain: True for the 404 in plain text with which a server answers for a group version
+                that it doesn't serve (recording 53); ``code`` must be 404.
             **requests: the requests that the fault concerns.
         """
-        if not 400 <= code <= 599:
-            raise ValueError(f"code must be the status of an error, 400 to 599, not {code}")
+        if not 300 <= code <= 599:
+            raise ValueError(f"code must be the status of an error, 300 to 599, not {code}")
+        if plain:
+            if code != 404:
+                raise ValueError(f"plain is for the code 404 alone, not {code}")
+            return self._add(ErrorStatus(statuses.page_not_found().status), **requests)
         return self._add(ErrorStatus(_make_status(code, retry_after, reason, message)), **requests)
+
+    def version_too_large(
+        self,
+        form: Literal["message", "reason", "cause"] = "reason",
+        **requests: Unpack[RequestFilter],
+    ) -> Fault:
+        """Answer 504: the requested resourceVersion is not reached yet.
+
+        Args:
+            form: the place of the explanation in the Status, which depends on the server's version:
+                its message, the reason of a cause, or the message of a cause.
+            **requests: the requests that the fault concerns.
+        """
+        return self._add(ErrorStatus(_TOO_LARGE_STATUSES[form]), **requests)
+
+    def html_page(self, body: bytes = HTML_PAGE, **requests: Unpack[RequestFilter]) -> Fault:
+        """Answer 200 with a page for people, as the login page of a proxy."""
+        return self._add(ForeignBody(body, "text/html"), **requests)
+
+    # -- lists ---------------------------------------------------------------------------------
+
+    def stale_lists(self, versions: int, **lists: Unpack[ListFilter]) -> Fault:
+        """Answer lists of a resourceVersion with a state that is so many versions older.
+
+        Lists that name no version aren't concerned, nor are further pages.
+        """
+        return self._add(StaleList(versions), verb="list", **lists)
+
+    def endless_pages(self, **lists: Unpack[ListFilter]) -> Fault:
+        """Give each page of a list a continue token; the first page follows the last one."""
+        return self._add(EndlessPages(), verb="list", **lists)
 
     def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:
         """Answer 403, with the text of RBAC for each request (recordings 25 and 40)."""
@@ -237,23 +359,42 @@ class Faults:
 
         The bookmark that ends a WatchList's initial events is sent; see ``endless_watch_list``.
         """
-        return self._add(LateBookmarks(float("inf")), verb="watch", **watches)
+        return self._add_for_watches(LateBookmarks(float("inf")), watches)
 
     def delay_bookmarks(self, seconds: float, **watches: Unpack[WatchFilter]) -> Fault:
         """Send each bookmark this many seconds late, with the version of the later time."""
-        return self._add(LateBookmarks(seconds), verb="watch", **watches)
+        return self._add_for_watches(LateBookmarks(seconds), watches)
 
     def endless_watch_list(self, **watches: Unpack[WatchFilter]) -> Fault:
         """Never mark the end of a WatchList's initial events, as some aggregated servers don't."""
-        return self._add(NoInitialEventsEnd(), verb="watch", **watches)
+        return self._add_for_watches(NoInitialEventsEnd(), watches)
 
     def repeat_bookmarks(self, **watches: Unpack[WatchFilter]) -> Fault:
         """Send each bookmark twice."""
-        return self._add(RepeatBookmarks(), verb="watch", **watches)
+        return self._add_for_watches(RepeatBookmarks(), watches)
 
-    def end_watches(self, **watches: Unpack[WatchFilter]) -> Fault:
-        """End watches properly and at once, also those that begin while the fault is on."""
-        return self._add(EndWatch(), verb="watch", **watches)
+    def end_watches(
+        self, *, after: float = 0.0, idle: bool = False, **watches: Unpack[WatchFilter]
+    ) -> Fault:
+        """End watches properly, also those that begin while the fault is on.
+
+        Args:
+            after: seconds of a watch before its end; by default, a watch ends at once.
+            idle: True to send the events that there are and end a watch then, after a bookmark if
+                there were any.
+            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        """
+        return self._add_for_watches(EndWatch(after=after, idle=idle), watches)
+
+    def rewrite_events(self, rewrite: RewriteLine, **watches: Unpack[WatchFilter]) -> Fault:
+        """Change the lines of watches, for servers with faults that have no switch of their own.
+
+        Args:
+            rewrite: called with each line, which is an event as JSON and a newline; returns the
+                lines to send instead: ``[]`` loses the event, ``[line, line]`` repeats it.
+            **watches: the watches that the fault concerns (see ``WatchFilter``).
+        """
+        return self._add_for_watches(RewriteEvents(rewrite), watches)
 
     def error_event(
         self, code: int, *, reason: str = "", message: str = "", **watches: Unpack[WatchFilter]
@@ -267,7 +408,7 @@ class Faults:
             **watches: the watches that the fault concerns (see ``WatchFilter``).
         """
         status = _make_status(code, None, reason, message)
-        return self._add(EndWatch(status), verb="watch", **watches)
+        return self._add_for_watches(EndWatch(status), watches)
 
     # -- all switches --------------------------------------------------------------------------
 
@@ -286,25 +427,36 @@ class Faults:
         for fault in self.on:
             fault.end()
 
+    def next_number(self) -> int:
+        """Return the number of a request that arrives now. Requests and faults count together."""
+        return next(self._numbers)
+
+    def concern(
+        self, fault: Fault, verb: RequestVerb, resource: Resource | None, number: int
+    ) -> bool:
+        """Return True if ``fault`` concerns a request; each call decides its ``share`` anew."""
+        if not fault.concerns(verb, resource, number):
+            return False
+        return fault.share == 1 or self._random.random() < fault.share
+
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call ``changed`` after each switch. The returned function ends that."""
         self._observers.append(changed)
         return lambda: self._observers.remove(changed)
 
-    def _add(
-        self,
-        effect: Effect,
-        *,
-        verb: RequestVerb = "any",
-        resource: str | Resource | None = None,
-        times: int | None = None,
-    ) -> Fault:
-        fault = Fault(effect, verb, resource, times, self._remove)
+    def _add_for_watches(self, effect: Effect, watches: WatchFilter) -> Fault:
+        # A filter of watches is one of requests, with fewer verbs.
+        requests: dict[str, Any] = {"verb": "watch", **watches}
+        return self._add(effect, **requests)
+
+    def _add(self, effect: Effect, **requests: Unpack[RequestFilter]) -> Fault:
+        fault = Fault(effect, requests, self, self.next_number())
         self._active.append(fault)
         self._notify()
         return fault
 
-    def _remove(self, fault: Fault) -> None:
+    def remove(self, fault: Fault) -> None:
+        """Take a fault that has ended off the list."""
         self._active.remove(fault)
         self._notify()
 

@@ -79,7 +79,10 @@ class _RequestRouter:
                 return abort(request)
 
     async def _respond(self, request: web.Request, driver: RequestDriver) -> web.StreamResponse:
-        await driver.start_response()
+        foreign = await driver.start_response()
+        if foreign is not None:
+            content = Response(foreign.body, content_type=foreign.content_type)
+            return await send_response(request, content, driver)
         self._check_token(request)
         document = self._non_resource_urls.find_response(request)
         if document is not None:
@@ -92,7 +95,7 @@ class _RequestRouter:
         await driver.wait_for_version(self._cluster, queries.required_version(request.query))
         if queries.is_watch(request.query):
             return await self._stream_watch(request, path, driver)
-        return await send_response(request, self._list_response(request, path), driver)
+        return await send_response(request, self._list_response(request, path, driver), driver)
 
     def _check_token(self, request: web.Request) -> None:
         """Raise ``Unauthorized`` if the server has a token and the request doesn't bear it."""
@@ -100,12 +103,13 @@ class _RequestRouter:
         if token is not None and not compare_digest(shown.encode(), f"Bearer {token}".encode()):
             raise statuses.unauthorized()
 
-    def _list_response(self, request: web.Request, path: ResourcePath) -> Response:
+    def _list_response(
+        self, request: web.Request, path: ResourcePath, driver: RequestDriver
+    ) -> Response:
         form = negotiate_list_form(request.headers.get("Accept", ""), path.resource)
-        page = queries.list_page(
-            self._cluster, path.resource, path.namespace, request.query, form=form
-        )
-        return Response(page)
+        query = driver.request.list_query(request.query)
+        page = queries.list_page(self._cluster, path.resource, path.namespace, query, form=form)
+        return Response(driver.request.list_body(page))
 
     async def _stream_watch(
         self, request: web.Request, path: ResourcePath, driver: RequestDriver
@@ -153,7 +157,9 @@ def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVer
         return WRITE_VERBS[request.method]
     if path is None or path.name:
         return "get"
-    return "watch" if queries.is_watch(request.query) else "list"
+    if not queries.is_watch(request.query):
+        return "list"
+    return "watch_list" if queries.is_watch_list(request.query) else "watch"
 
 
 # -- documents ---------------------------------------------------------------------------------

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from aioinformer.errors import ConnectionFailed, ConnectionLost
+from aioinformer.errors import ConnectionFailed, ConnectionLost, RequestTimedOut
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.faults.effects import (
     BreakConnection,
+    RespondWithBody,
     RespondWithError,
     SendBytes,
     WaitUntil,
@@ -29,6 +30,9 @@ __all__ = ["RequestDriver", "split_chunks"]
 CHUNK_BYTES = 64 * 1024
 """Bytes of a list that are sent at a time. An HTTP client reads about as much at once."""
 
+CHUNK_LINES = 16
+"""The most events of a watch in one chunk: about as many pods as fit a TLS record of 16 KiB."""
+
 VERSION_WAIT_TIMEOUT = 3.0
 """Seconds that a server waits for a resourceVersion that is not reached yet (the watch cache's
 ``blockTimeout``)."""
@@ -42,19 +46,33 @@ class RequestDriver:
         self._request = request
         self._clock = clock
         self._wakeup = asyncio.Event()
+        self.client_deadline = _NEVER
+        """The time at which the client gives up, unless bytes arrive; ``inf`` for never. It is for
+        sources without sockets, where no client counts the seconds."""
         request.on_change = self._wakeup.set
 
-    async def start_response(self) -> None:
+    @property
+    def request(self) -> FaultedRequest:
+        """The request under faults."""
+        return self._request
+
+    async def start_response(self) -> RespondWithBody | None:
         """Return when the answer can begin.
+
+        Returns:
+            The whole answer, if it is not the server's own; else ``None``.
 
         Raises:
             ServerError: the answer is this error.
             ConnectionFailed, ConnectionLost: no answer is sent.
+            RequestTimedOut: the client gives up.
         """
         while True:
             match self._request.response_action(self._clock.now):
                 case SendBytes():
-                    return
+                    return None
+                case RespondWithBody() as foreign:
+                    return foreign
                 case WaitUntil(until):
                     await self._wait_until(until)
                 case RespondWithError(error):
@@ -94,7 +112,7 @@ class RequestDriver:
                     return part
                 case WaitUntil(until):
                     await self._wait_until(until)
-                case BreakConnection() | RespondWithError():
+                case BreakConnection() | RespondWithError() | RespondWithBody():
                     raise ConnectionLost("the connection broke in the middle of the answer")
 
     async def watch_lines(self, watch: Watch) -> AsyncGenerator[bytes]:
@@ -104,31 +122,38 @@ class RequestDriver:
             A line, or no bytes after each wait: then ``transfer`` looks at the faults, which may
             have changed.
         """
-        request = self._request
+        request, clock = self._request, self._clock
         watch.on_ready = self._wakeup.set
         watch.bookmark_delay = request.bookmark_delay
         while not watch.ended:
             self._wakeup.clear()
-            if (end := request.watch_end()) is not None:
+            if (end := request.watch_end(clock.now, idle=False)) is not None:
                 if end.status is not None:
                     yield encode_error_event(statuses.status_document(end.status))
                 return
-            lines = watch.take(self._clock.now)
-            for line in lines:
-                if not request.drops_line(line):
+            lines = request.sent_lines(taken := watch.take(clock.now))
+            for start in range(0, len(lines), CHUNK_LINES):
+                yield b"".join(lines[start : start + CHUNK_LINES])
+            if not taken and request.watch_end(clock.now, idle=True) is not None:
+                for line in request.sent_lines(watch.take_bookmark()):
                     yield line
-                    if request.repeats_line(line):
-                        yield line
-            if not lines and not watch.ended:
-                await self._clock.until(self._wakeup, watch.next_deadline)
+                return
+            if not taken and not watch.ended:
+                deadline = min(watch.next_deadline, request.next_watch_end())
+                await clock.until(self._wakeup, deadline)
                 yield b""
 
     async def _wait_until(self, until: float) -> None:
+        if self._clock.now >= self.client_deadline:
+            raise RequestTimedOut("no bytes came in time")
         self._wakeup.clear()
-        await self._clock.until(self._wakeup, until)
+        await self._clock.until(self._wakeup, min(until, self.client_deadline))
 
     def __repr__(self) -> str:
         return f"<RequestDriver of {self._request!r}>"
+
+
+_NEVER = float("inf")
 
 
 async def split_chunks(body: bytes) -> AsyncGenerator[bytes]:

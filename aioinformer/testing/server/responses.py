@@ -39,6 +39,8 @@ GZIP_MIN_BYTES = 128 * 1024
 GZIP_LEVEL = 1
 """The compression level of a real server."""
 
+_REDIRECTION_TARGET = "https://elsewhere.invalid/"
+"""The ``Location`` of a redirection: another host, to which no credentials may be sent."""
 _CACHE_HEADERS = {"Cache-Control": "no-cache, private"}
 _GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 _NOSNIFF_HEADERS = {"X-Content-Type-Options": "nosniff"}
@@ -73,6 +75,8 @@ def error_response(error: ServerError) -> Response:
     headers: dict[str, str] = {}
     if status.retry_after is not None:
         headers["Retry-After"] = f"{status.retry_after:g}"
+    if 300 <= status.code < 400:
+        headers["Location"] = _REDIRECTION_TARGET
     if status.code == 404 and not status.reason:
         text = "text/plain; charset=utf-8"
         return Response(f"{status.message}\n".encode(), 404, text, headers | _NOSNIFF_HEADERS)

@@ -25,8 +25,9 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer.errors import FetchError, RequestTimedOut
+from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut
 from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.faults.effects import RespondWithBody
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server import queries
@@ -39,7 +40,9 @@ from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 
-REQUEST_TIMEOUT = Timeouts().silence
+TIMEOUTS = Timeouts()
+"""The time limits of lists and watches: those of a client by default."""
+REQUEST_TIMEOUT = TIMEOUTS.silence
 """Seconds that a write can take, by the event loop's time: the time in which a client expects the
 first byte of an answer."""
 
@@ -125,7 +128,8 @@ class ClusterSender:
         verb = WRITE_VERBS.get(request.method, "get")
         with FaultedRequest(source.faults, verb, path.resource, path.namespace) as faulted:
             driver = RequestDriver(faulted, source.clock)
-            await driver.start_response()
+            if (foreign := await driver.start_response()) is not None:
+                return foreign.body
             object_request = ObjectRequest(
                 request.method, path, request.query, request.content_type, request.body
             )
@@ -159,12 +163,26 @@ class ClusterListerWatcher:
         """
         query = request.query() | self._selector_params()
         async with self._drive_request("list", request) as driver:
-            await self._start_response(driver, query)
-            cluster, form = self.source.cluster, self.form
-            body = queries.list_page(cluster, self.resource, self.namespace, query, form=form)
-            async with aclosing(driver.transfer(split_chunks(body))) as chunks:
+            foreign = await self._start_response(driver, query)
+            body = self._page(driver, query) if foreign is None else foreign.body
+            async with aclosing(self._read_body(driver, body)) as chunks:
                 self.lane.record_response()
                 yield chunks
+
+    def _page(self, driver: RequestDriver, query: Mapping[str, str]) -> bytes:
+        faulted = driver.request
+        understood, cluster = faulted.list_query(query), self.source.cluster
+        page = queries.list_page(cluster, self.resource, self.namespace, understood, form=self.form)
+        return faulted.list_body(page)
+
+    async def _read_body(self, driver: RequestDriver, body: bytes) -> AsyncGenerator[bytes]:
+        """Yield a whole body; the client gives up if no byte comes for some time."""
+        clock = self.source.clock
+        driver.client_deadline = clock.now + TIMEOUTS.silence
+        async with aclosing(driver.transfer(split_chunks(body))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                driver.client_deadline = clock.now + TIMEOUTS.silence
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -176,13 +194,19 @@ class ClusterListerWatcher:
         """
         query = request.query() | self._selector_params()
         async with self._drive_request("watch", request) as driver:
-            await self._start_response(driver, query)
+            foreign = await self._start_response(driver, query)
+            if foreign is not None:
+                async with aclosing(self._read_body(driver, foreign.body)) as chunks:
+                    yield chunks
+                return
+            now = self.source.clock.now
+            driver.client_deadline = now + request.timeout + TIMEOUTS.grace
             watch = queries.start_watch(
                 self.source.cluster,
                 self.resource,
                 self.namespace,
                 query,
-                now=self.source.clock.now,
+                now=now,
                 form=self.form,
             )
             try:
@@ -215,8 +239,11 @@ class ClusterListerWatcher:
         """
         async with self.lane.acquire(DiscoveryRequest()):
             with FaultedRequest(self.source.faults, "get", None) as faulted:
+                driver = RequestDriver(faulted, self.source.clock)
+                driver.client_deadline = self.source.clock.now + TIMEOUTS.silence
                 try:
-                    await RequestDriver(faulted, self.source.clock).start_response()
+                    if await driver.start_response() is not None:
+                        raise ProtocolError("the answer is no discovery document")
                 except FetchError as error:
                     error.phase = "discovery"
                     raise
@@ -235,17 +262,26 @@ class ClusterListerWatcher:
         self, verb: Literal["list", "watch"], request: Request
     ) -> AsyncGenerator[RequestDriver]:
         source = self.source
+        concerned = "watch_list" if isinstance(request, WatchRequest) and request.initial else verb
         async with self.lane.acquire(request):
-            with FaultedRequest(source.faults, verb, self.resource, self.namespace) as faulted:
+            with FaultedRequest(source.faults, concerned, self.resource, self.namespace) as faulted:
                 try:
                     yield RequestDriver(faulted, source.clock)
                 except FetchError as error:
                     error.phase = verb
                     raise
 
-    async def _start_response(self, driver: RequestDriver, query: Mapping[str, str]) -> None:
-        await driver.start_response()
-        await driver.wait_for_version(self.source.cluster, queries.required_version(query))
+    async def _start_response(
+        self, driver: RequestDriver, query: Mapping[str, str]
+    ) -> RespondWithBody | None:
+        """Wait until the answer can begin; return it if it is not the server's own."""
+        is_watch = queries.is_watch(query)
+        limit = TIMEOUTS.watch_start if is_watch else TIMEOUTS.silence
+        driver.client_deadline = self.source.clock.now + limit
+        foreign = await driver.start_response()
+        if foreign is None:
+            await driver.wait_for_version(self.source.cluster, queries.required_version(query))
+        return foreign
 
     def _selector_params(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}

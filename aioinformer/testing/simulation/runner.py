@@ -177,6 +177,7 @@ def simulate(
     Raises:
         SimulationFailed: the program raised, or did not end, in one of the histories.
     """
+    __tracebackhide__ = True  # pytest shows the caller's line instead of these frames
     settings = _Settings(duration, settle, faults, tuple(kinds), limit, cost)
     for seed in seeds:
         history = _History(program, seed, settings)

@@ -216,6 +216,9 @@ async def test_a_plugin_that_prints_something_else_says_so(
     ("status", "text"),
     [
         ({}, "neither a token nor a certificate"),
+        ({"token": True}, "an ExecCredential whose token is no text"),
+        ({"token": 12345678}, "an ExecCredential whose token is no text"),
+        ({"clientCertificateData": ["C"], "clientKeyData": "K"}, "clientCertificateData is no"),
         ({"clientCertificateData": CANARY}, "a certificate without its key"),
         ({"clientKeyData": CANARY}, "a key without its certificate"),
         ({"token": f"{CANARY} x"}, "a token that can't be used: it contains a space"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
 
 from aioinformer._client.discovery.documents import (
@@ -32,8 +34,8 @@ def test_the_aggregated_document_describes_every_group() -> None:
     found = [each.resource for each in aggregated()]
 
     (deployments,) = [each for each in found if each.plural == "deployments"]
-    assert deployments == Resource(
-        "apps", "v1", "deployments", "Deployment", short_names=("deploy",)
+    assert astuple(deployments) == astuple(
+        Resource("apps", "v1", "deployments", "Deployment", short_names=("deploy",))
     )
     assert {"apps", "batch", "rbac.authorization.k8s.io"} < {each.group for each in found}
 
@@ -63,7 +65,8 @@ def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
     both = [each for each in BUILT_IN if (each.group, each.version, each.plural) in served]
 
     assert len(both) > 40
-    assert [served[each.group, each.version, each.plural] for each in both] == both
+    for each in both:
+        assert astuple(served[each.group, each.version, each.plural]) == astuple(each)
 
 
 def test_subresources_are_left_out() -> None:

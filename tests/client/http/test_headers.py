@@ -24,6 +24,12 @@ def test_fixed_ones_are_those_of_the_beginning() -> None:
     assert current_headers(kept) == {"X-Team": "shop"}
 
 
+@pytest.mark.parametrize("name", ["X Team", "X-Team ", "", "X-Team:", "X-Té", "X(Team)"])
+def test_a_name_that_no_header_can_have_is_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of a header"):
+        check_headers({name: "shop"})
+
+
 async def test_a_function_is_asked_for_each_request() -> None:
     async def number(request: web.Request) -> web.Response:
         return web.Response(text=request.headers["X-Number"])

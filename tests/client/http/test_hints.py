@@ -123,7 +123,21 @@ def test_selectors_are_suspected_of_a_bad_request() -> None:
     }
 
 
-@pytest.mark.parametrize("code", [429, 500, 503])
+def test_too_many_requests_get_the_advice_to_find_the_clients_and_to_set_a_share() -> None:
+    hint = hint_for_read_error(Status(429, "TooManyRequests"), "/api/v1/pods", "list")
+
+    assert "API Priority and Fairness" in hint
+    assert "User-Agent in its audit log" in hint
+    assert "`kubectl get flowschemas,prioritylevelconfigurations`" in hint
+
+
+def test_a_server_that_has_just_started_is_not_taken_for_an_overloaded_one() -> None:
+    status = Status(429, "TooManyRequests", "storage is (re)initializing")
+
+    assert hint_for_read_error(status, "/api/v1/pods", "list") == ""
+
+
+@pytest.mark.parametrize("code", [500, 503])
 def test_what_passes_by_itself_gets_no_advice(code: int) -> None:
     assert hint_for_read_error(Status(code, "x"), PODS, "list") == ""
 

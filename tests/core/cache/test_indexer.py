@@ -142,7 +142,7 @@ def test_a_re_created_object_is_a_deletion_and_an_addition(kind: DeltaKind) -> N
     old, new = pod("a", rv="1", uid="first"), pod("a", rv="11", uid="second")
     indexer = holding(old)
 
-    assert applied(indexer, delta(kind, new)) == [Deleted(old), Added(new)]
+    assert applied(indexer, delta(kind, new)) == [Deleted(old, "vanished"), Added(new)]
     assert indexer.state.objects[key("a")] is new
 
 
@@ -152,6 +152,7 @@ def test_the_deletion_of_another_uid_tells_of_the_object_that_was_held() -> None
 
     (event,) = applied(indexer, deleted(pod("a", rv="11", uid="second")))
 
+    assert event == Deleted(old, "vanished")
     assert event.obj is old
     assert held(indexer) == {}
 
@@ -186,7 +187,7 @@ def test_an_equal_version_of_another_uid_is_not_the_same() -> None:
     """A cluster restored from a backup may count anew."""
     old, new = pod("a", rv="5", uid="first"), pod("a", rv="5", uid="second")
 
-    assert applied(holding(old), added(new)) == [Deleted(old), Added(new)]
+    assert applied(holding(old), added(new)) == [Deleted(old, "vanished"), Added(new)]
 
 
 def test_events_are_appended_in_the_order_of_the_changes() -> None:
@@ -382,7 +383,7 @@ def test_a_relist_without_versions_delivers_what_has_other_content() -> None:
 def test_a_relist_tells_a_re_created_object_as_deletion_and_addition() -> None:
     old, new = pod("a", rv="7", uid="first"), pod("a", rv="11", uid="second")
 
-    assert relisted(holding(old), [new]) == [Deleted(old), Added(new)]
+    assert relisted(holding(old), [new]) == [Deleted(old, "vanished"), Added(new)]
 
 
 def test_a_relist_at_an_older_version_still_tells_what_differs() -> None:

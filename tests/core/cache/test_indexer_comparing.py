@@ -106,7 +106,7 @@ def test_another_object_is_no_update() -> None:
     append_change(old, newer, events)
     append_change(newer, another, events)
 
-    assert events == [Updated(old, newer), Deleted(newer), Added(another)]
+    assert events == [Updated(old, newer), Deleted(newer, "vanished"), Added(another)]
 
 
 def test_an_error_without_its_tracebacks_keeps_nothing_alive() -> None:

@@ -17,7 +17,7 @@ from aioinformer._core.codec.list_decoder import HEAD_CAP, ITEM_CAP, ListDecoder
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import ProtocolError
+from aioinformer.errors import ProtocolError, UnexpectedObject
 from tests.client.recordings import read_recording
 from tests.core import strategies
 from tests.core.builders import PODS, WIDGETS, encode, pod_body, pod_list
@@ -201,6 +201,31 @@ def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: J
         at = written.index(sent_bytes(obj), at) + len(sent_bytes(obj))
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"kind": "Service", "apiVersion": "v1"} | pod_body("b"),
+        pod_body("b") | {"kind": "Service"},
+        pod_body("b") | {"apiVersion": "v2"},
+        pod_body("b", namespace="shop"),
+    ],
+)
+@pytest.mark.parametrize("before", range(3))
+def test_a_list_with_an_object_of_another_kind_or_namespace_is_rejected(
+    item: dict[str, Any], before: int
+) -> None:
+    items = [pod_body(f"a-{number}") for number in range(before)]
+    body = encode(pod_list([*items, item, *items]))
+
+    def read() -> None:
+        decoder = ListDecoder(PODS, namespace="web")
+        decoder.feed(body)
+        decoder.close()
+
+    with pytest.raises(UnexpectedObject, match=r"the list of pods has an object (of|in) another"):
+        read()
+
+
 def test_an_item_without_a_type_is_stored_with_the_bytes_of_a_watch() -> None:
     items = [pod_body("a"), {"apiVersion": "v1", "kind": "Pod"} | pod_body("b")]
     (one, two), _ = decoded([encode(pod_list(items))])
@@ -244,7 +269,7 @@ def test_what_looks_like_a_cut_is_none(order: str, look_alike: object, size: int
         body = dict(sorted(body.items()))
         body["items"] = [{"apiVersion": "example.com/v1", **item} for item in items]
 
-    objects, _ = decoded(cut(encode(body), size))
+    objects, _ = decoded(cut(encode(body), size), PODS if order == "built-in" else WIDGETS)
 
     assert bodies(objects) == body["items"]
 

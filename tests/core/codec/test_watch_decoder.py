@@ -10,11 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.watch_decoder import EventDecoder, LineSplitter
+from aioinformer._core.codec.watch_decoder import (
+    EventDecoder,
+    InitialList,
+    LineSplitter,
+    WatchDecoder,
+)
 from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import Expired, LineTooLong, ProtocolError, ServerError, ServerFailure
+from aioinformer.errors import (
+    Expired,
+    LineTooLong,
+    ProtocolError,
+    ServerError,
+    ServerFailure,
+    UnexpectedObject,
+)
 from tests.client.recordings import read_recording
 from tests.core import strategies
 from tests.core.builders import PODS, WIDGETS, EventType, encode, line, pod_body
@@ -81,6 +93,25 @@ def test_a_whole_line_in_a_chunk_is_not_copied() -> None:
     chunk = b'{"type":"ADDED"}\n'
 
     assert LineSplitter().feed(chunk)[0] is chunk
+
+
+@given(st.data())
+def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
+    data: st.DataObject,
+) -> None:
+    """A proxy's blank line must not cost a relist."""
+    lines = data.draw(st.lists(st.sampled_from([b"\n", b"\r\n", b"{}\n", b"{}\r\n"]), max_size=8))
+    stream = b"".join(lines)
+    size = data.draw(st.sampled_from([1, 2, 3, 100]))
+    splitter = LineSplitter()
+
+    found = [
+        line
+        for start in range(0, len(stream), size)
+        for line in splitter.feed(stream[start : start + size])
+    ]
+
+    assert found == [line for line in lines if line.strip()]
 
 
 def test_empty_lines_are_left_out() -> None:
@@ -476,12 +507,60 @@ def test_an_object_of_no_kind_is_a_protocol_error(kind: bytes) -> None:
 # -- what no server should send ------------------------------------------------------------------
 
 
-def test_a_change_of_another_kind_is_never_cached() -> None:
-    """client-go skips it; here the watch ends, and says why."""
-    service = b'{"type":"ADDED","object":{"kind":"Service","metadata":{"name":"a"}}}\n'
+SPELLINGS = [
+    '{"kind":"%s","apiVersion":"%s","metadata":{"name":"a","namespace":"web"}}',
+    '{"apiVersion":"%s","kind":"%s","metadata":{"name":"a","namespace":"web"}}',
+    '{"metadata":{"name":"a","namespace":"web"},"kind":"%s","apiVersion":"%s"}',
+    ' {"kind":"%s", "apiVersion":"%s","metadata":{"name":"a","namespace":"web"}}',
+]
 
-    with pytest.raises(ProtocolError, match="has objects of kind Service"):
-        EventDecoder(PODS).decode(service)
+
+def typed_line(spelling: str, kind: str, api_version: str, event: str = "MODIFIED") -> bytes:
+    types = (api_version, kind) if spelling.startswith('{"api') else (kind, api_version)
+    return f'{{"type":"{event}","object":{spelling % types}}}\n'.encode()
+
+
+@pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("before", SPELLINGS)
+def test_an_object_of_another_kind_is_rejected_anywhere_in_a_watch(
+    before: str, spelling: str, event: str
+) -> None:
+    decoder = EventDecoder(PODS)
+    assert isinstance(decoder.decode(typed_line(before, "Pod", "v1")), Delta)
+
+    for kind, api_version in (("Service", "v1"), ("Pod", "metrics.k8s.io/v1"), ("Pods", "v1")):
+        with pytest.raises(UnexpectedObject, match=f"of another kind: {kind} of {api_version}"):
+            decoder.decode(typed_line(spelling, kind, api_version, event))
+    assert isinstance(decoder.decode(typed_line(spelling, "Pod", "v1", event)), Delta)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_an_object_in_another_namespace_is_rejected(spelling: str) -> None:
+    line = typed_line(spelling, "Pod", "v1")
+
+    assert isinstance(EventDecoder(PODS, namespace="web").decode(line), Delta)
+    with pytest.raises(UnexpectedObject, match="in another namespace: web"):
+        EventDecoder(PODS, namespace="shop").decode(line)
+
+
+def test_an_event_of_another_kind_is_ignored_and_the_watch_goes_on() -> None:
+    decoder = WatchDecoder(PODS, namespace="web")
+    lines = [typed_line(SPELLINGS[0], kind, "v1") for kind in ("Pod", "Service", "Job", "Pod")]
+    batch = decoder.feed(b"".join(lines))
+
+    assert [type(entry) for entry in batch.entries] == [Delta, Delta]
+    assert (batch.ignored, batch.event_count, batch.error) == (2, 4, None)
+    assert "Service" in str(batch.unexpected)
+
+
+def test_an_initial_list_with_an_object_of_another_kind_is_rejected_as_a_whole() -> None:
+    """The list isn't the one that was requested: without these objects it would seem empty."""
+    decoder = WatchDecoder(PODS, initial=InitialList(lambda obj: obj))
+    batch = decoder.feed(typed_line(SPELLINGS[0], "Service", "v1", "ADDED"))
+
+    assert isinstance(batch.error, UnexpectedObject)
+    assert batch.initial_list is None
 
 
 @pytest.mark.parametrize("kind", ["Pod", "PartialObjectMetadata"])

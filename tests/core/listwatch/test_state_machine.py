@@ -13,6 +13,7 @@ from aioinformer._core.listwatch.backoff import (
     Backoff,
 )
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
+from aioinformer._core.listwatch.polling import POLL_INTERVAL, Polling
 from aioinformer._core.listwatch.requests import (
     PAGE_SIZE,
     DiscoveryRequest,
@@ -29,9 +30,10 @@ from aioinformer._core.listwatch.state_machine import (
     SHORT_WATCH_SECONDS,
     WATCH_SECONDS,
     ListWatchState,
+    ScheduledRequest,
 )
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
-from aioinformer.errors import ProtocolError
+from aioinformer.errors import ProtocolError, Status, server_error
 from tests.core import strategies
 from tests.core.list_watch_states import (
     NO_JITTER,
@@ -259,7 +261,7 @@ def test_an_event_ends_the_count_of_watches_not_served() -> None:
     assert state.phase is Phase.WATCH
 
 
-@pytest.mark.parametrize("outcome", [Outcome.THROTTLED, Outcome.ACCESS_DENIED])
+@pytest.mark.parametrize("outcome", [Outcome.THROTTLED, Outcome.UNAUTHORIZED])
 def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
     state = watching_state("10")
@@ -362,10 +364,10 @@ def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
 
 @pytest.mark.parametrize(
     "outcome",
-    [Outcome.ACCESS_DENIED, Outcome.NOT_FOUND, Outcome.THROTTLED, Outcome.UNREACHABLE],
+    [Outcome.UNAUTHORIZED, Outcome.THROTTLED, Outcome.UNREACHABLE],
 )
 def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
-    """401, 403, 404, 429, 503 and a network that is down would answer a list alike."""
+    """401, 429, 503 and a network that is down concern a list alike."""
     state = watchlist_state()
     for _ in range(20):
         assert advance(state, outcome).request == WatchRequest("", 450, initial=True)
@@ -595,7 +597,9 @@ def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) 
     state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True, watch_list=watch_list)
     first = state.begin(now=0.0, jitter=0.5)
 
-    step = advance(state, Outcome.NOT_FOUND)
+    if watch_list:
+        assert advance(state, Outcome.NOT_FOUND).request.verb == "list"
+    step = finish(state, 404, "NotFound")
 
     assert step.request == DiscoveryRequest()
     assert step.delay > 0
@@ -608,8 +612,112 @@ def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> 
     state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
     advance(state, state.finish_page("10", ""))
     advance(state, Outcome.NOT_FOUND)
+    finish(state, 404, "NotFound")
 
     assert advance(state, Outcome.APPEARED).request == ListRequest("", 500)
+
+
+# -- watches that are refused --------------------------------------------------------------------
+
+REFUSED = [(403, "Forbidden"), (404, "NotFound"), (405, "MethodNotAllowed")]
+
+
+def finish(state: ListWatchState, code: int, reason: str) -> ScheduledRequest:
+    """Return the request that follows an error response to the request under way."""
+    end = state.finish_failed(server_error(Status(code, reason)), opened=False)
+    return advance(state, end)
+
+
+@pytest.mark.parametrize(("code", "reason"), REFUSED)
+def test_a_watch_list_that_is_refused_is_followed_by_a_list_at_once(code: int, reason: str) -> None:
+    state = watchlist_state()
+    step = finish(state, code, reason)
+
+    assert (step.request, step.delay) == (ListRequest("0", PAGE_SIZE), 0.0)
+
+
+def test_if_the_list_is_refused_too_the_next_read_is_a_watch_list_again() -> None:
+    """The role may allow watches once it allows anything."""
+    state = watchlist_state()
+    finish(state, 403, "Forbidden")
+
+    step = finish(state, 403, "Forbidden")
+
+    assert step.request == WatchRequest("", 450, initial=True)
+    assert step.delay > 0
+
+
+@pytest.mark.parametrize(("code", "reason"), REFUSED)
+def test_a_refused_watch_is_followed_by_a_list_and_the_watch_again(code: int, reason: str) -> None:
+    """A server that has just started refuses requests for some seconds."""
+    state = watching_state("10")
+    state.open_watch(WatchRequest("10", 300), 0.0)
+
+    step = finish(state, code, reason)
+    assert (step.request, step.delay) == (ListRequest("10", 0), 0.0)
+    assert advance(state, state.finish_page("12", "")).request == WatchRequest("12", 450)
+
+
+@pytest.mark.parametrize(("code", "reason"), REFUSED)
+def test_lists_refresh_the_cache_where_a_watch_is_refused_right_after_a_list(
+    code: int, reason: str
+) -> None:
+    state = watching_state("10")
+    error = server_error(Status(code, reason))
+    first = state.finish_failed(error, opened=False)
+    assert first == RequestEnd(Outcome.WATCH_REFUSED, error)
+
+    step = advance(state, first)
+    assert (step.request, step.delay) == (ListRequest("10", 0), POLL_INTERVAL)
+    assert step.request.verb == "list"
+
+
+def test_a_watch_is_tried_again_behind_the_first_list_and_then_ever_more_rarely() -> None:
+    state, lists = watching_state("10"), list[int]()
+    for _ in range(6):
+        end = state.finish_failed(server_error(Status(403, "Forbidden")), opened=False)
+        assert end.known is bool(lists)
+        step, count = advance(state, end), 0
+        while isinstance(step.request, ListRequest):
+            assert step.delay == POLL_INTERVAL
+            count += 1
+            step = advance(state, state.finish_page("10", ""))
+        lists.append(count)
+
+    assert lists == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_watch_that_is_accepted_ends_the_polling() -> None:
+    state = ListWatchState(backoff=Backoff(NO_JITTER), watch_list=True)
+    state.begin(now=0.0, jitter=0.5)
+    finish(state, 403, "Forbidden")
+    advance(state, state.finish_page("10", ""))
+    finish(state, 403, "Forbidden")
+    assert advance(state, state.finish_page("11", "")).request == WatchRequest("11", 450)
+
+    state.open_watch(WatchRequest("11", 450), 100.0)
+
+    assert advance(state, Outcome.ENDED).request == WatchRequest("11", 450)
+    assert advance(state, Outcome.EXPIRED).request == WatchRequest("11", 450, initial=True)
+    assert state.finish_failed(server_error(Status(403, "Forbidden")), opened=False).outcome is (
+        Outcome.ACCESS_DENIED
+    )
+
+
+def test_an_outage_does_not_end_the_polling() -> None:
+    state = watching_state("10")
+    finish(state, 403, "Forbidden")
+    for _ in range(3):
+        assert advance(state, Outcome.UNREACHABLE).request == ListRequest("10", 0)
+
+    assert advance(state, state.finish_page("11", "")).request == WatchRequest("11", 450)
+    assert finish(state, 403, "Forbidden").delay == POLL_INTERVAL
+
+
+def test_the_interval_of_polling_has_a_jitter_of_a_tenth() -> None:
+    polling = Polling(100.0)
+
+    assert [polling.delay(jitter) for jitter in (0.0, 0.5, 1.0)] == pytest.approx([90, 100, 110])
 
 
 def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
@@ -757,6 +865,8 @@ SLOW = {
     Outcome.API_VERSION_CHANGED,
 }
 """Outcomes that take their time by themselves, and what follows such a one."""
+POLLS = {Outcome.POLLED, Outcome.WATCH_REFUSED}
+"""Outcomes that the state machine itself finds, where the server refuses watches."""
 
 
 @given(st.data(), st.sampled_from([0, 1, 50]), st.booleans())
@@ -775,7 +885,7 @@ def test_no_sequence_of_outcomes_leads_astray(
         if state.phase is Phase.WATCHLIST and data.draw(st.booleans()):
             state.complete_initial_list(str(version), now)
             complete, read_at = True, now
-        outcome = data.draw(strategies.outcomes(state.phase))
+        outcome = data.draw(strategies.outcomes(state.phase).filter(lambda each: each not in POLLS))
         before = state.resource_version
         if outcome in (Outcome.MORE, Outcome.COMPLETE):
             token = f"t{version}" if outcome is Outcome.MORE else ""

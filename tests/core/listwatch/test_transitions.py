@@ -8,8 +8,10 @@ from typing import Literal
 import pytest
 
 from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer.errors import Status, server_error
 from tests.core.list_watch_states import (
     DISCOVERY,
     STATES_BY_PHASE,
@@ -19,7 +21,7 @@ from tests.core.list_watch_states import (
     watching_state,
 )
 
-Waits = Literal["never", "after a skip", "again", "always"]
+Waits = Literal["never", "after a skip", "again", "always", "polls"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ ROWS = [
     Row(Phase.WATCHLIST, Outcome.THROTTLED, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.UNREACHABLE, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.CONNECTION_LOST, WATCHLIST_PREFIX, "always"),
-    Row(Phase.WATCHLIST, Outcome.ACCESS_DENIED, WATCHLIST_PREFIX, "always"),
-    Row(Phase.WATCHLIST, Outcome.NOT_FOUND, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.ACCESS_DENIED, ("0", 500, ""), "after a skip"),
+    Row(Phase.WATCHLIST, Outcome.METHOD_NOT_ALLOWED, ("0", 500, ""), "after a skip"),
+    Row(Phase.WATCHLIST, Outcome.UNAUTHORIZED, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.NOT_FOUND, ("0", 500, ""), "after a skip"),
     Row(Phase.WATCHLIST, Outcome.SERVER_ERROR, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.PROTOCOL_ERROR, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.ENDED, WATCHLIST_PREFIX, "always"),
@@ -55,6 +59,7 @@ ROWS = [
     # The first list is asked for at "0", 500 items a page.
     Row(Phase.LIST, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.LIST, Outcome.COMPLETE, "20", "never"),
+    Row(Phase.LIST, Outcome.POLLED, ("20", 0, ""), "polls"),
     Row(Phase.LIST, Outcome.REWOUND, ("", 50, ""), "after a skip"),
     Row(Phase.LIST, Outcome.EXPIRED, ("", 500, ""), "after a skip"),
     Row(Phase.LIST, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "after a skip"),
@@ -62,6 +67,8 @@ ROWS = [
     Row(Phase.LIST, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.CONNECTION_LOST, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.METHOD_NOT_ALLOWED, ("0", 500, ""), "always"),
+    Row(Phase.LIST, Outcome.UNAUTHORIZED, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.SERVER_ERROR, ("0", 500, ""), "always"),
     Row(Phase.LIST, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
@@ -69,6 +76,7 @@ ROWS = [
     # Its second page has the token t1.
     Row(Phase.PAGE, Outcome.MORE, ("0", 500, "t2"), "never"),
     Row(Phase.PAGE, Outcome.COMPLETE, "10", "never"),
+    Row(Phase.PAGE, Outcome.POLLED, ("20", 0, ""), "polls"),
     Row(Phase.PAGE, Outcome.REWOUND, ("", 50, ""), "after a skip"),
     Row(Phase.PAGE, Outcome.EXPIRED, ("0", 0, ""), "after a skip"),
     Row(Phase.PAGE, Outcome.VERSION_TOO_LARGE, ("", 500, ""), "after a skip"),
@@ -76,6 +84,8 @@ ROWS = [
     Row(Phase.PAGE, Outcome.UNREACHABLE, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.CONNECTION_LOST, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.METHOD_NOT_ALLOWED, ("0", 500, ""), "always"),
+    Row(Phase.PAGE, Outcome.UNAUTHORIZED, ("0", 500, ""), "always"),
     Row(Phase.PAGE, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
     Row(Phase.PAGE, Outcome.SERVER_ERROR, ("0", 500, "t1"), "always"),
     Row(Phase.PAGE, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
@@ -90,9 +100,12 @@ ROWS = [
     Row(Phase.WATCH, Outcome.THROTTLED, "10", "always"),
     Row(Phase.WATCH, Outcome.UNREACHABLE, ("", 1, ""), "always"),
     Row(Phase.WATCH, Outcome.CONNECTION_LOST, "10", "always"),
-    Row(Phase.WATCH, Outcome.ACCESS_DENIED, "10", "always"),
+    Row(Phase.WATCH, Outcome.ACCESS_DENIED, ("10", 0, ""), "after a skip"),
+    Row(Phase.WATCH, Outcome.METHOD_NOT_ALLOWED, ("10", 0, ""), "after a skip"),
+    Row(Phase.WATCH, Outcome.WATCH_REFUSED, ("10", 0, ""), "polls"),
+    Row(Phase.WATCH, Outcome.UNAUTHORIZED, "10", "always"),
     Row(Phase.WATCH, Outcome.SERVER_ERROR, "10", "always"),
-    Row(Phase.WATCH, Outcome.NOT_FOUND, ("10", 0, ""), "always"),
+    Row(Phase.WATCH, Outcome.NOT_FOUND, ("10", 0, ""), "after a skip"),
     Row(Phase.WATCH, Outcome.BAD_REQUEST, ("10", 0, ""), "always"),
     Row(Phase.WATCH, Outcome.ERROR_EVENT, ("10", 0, ""), "always"),
     Row(Phase.WATCH, Outcome.PROTOCOL_ERROR, ("10", 0, ""), "always"),
@@ -105,6 +118,8 @@ ROWS = [
     Row(Phase.FRESHNESS_CHECK, Outcome.UNREACHABLE, ("", 1, ""), "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.CONNECTION_LOST, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.ACCESS_DENIED, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.METHOD_NOT_ALLOWED, "10", "always"),
+    Row(Phase.FRESHNESS_CHECK, Outcome.UNAUTHORIZED, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.NOT_FOUND, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.SERVER_ERROR, "10", "always"),
     Row(Phase.FRESHNESS_CHECK, Outcome.BAD_REQUEST, "10", "always"),
@@ -119,6 +134,8 @@ ROWS = [
     Row(Phase.DISCOVERY, Outcome.THROTTLED, ("0", 500, ""), "always"),
     Row(Phase.DISCOVERY, Outcome.UNREACHABLE, ("0", 500, ""), "always"),
     Row(Phase.DISCOVERY, Outcome.ACCESS_DENIED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.METHOD_NOT_ALLOWED, ("0", 500, ""), "always"),
+    Row(Phase.DISCOVERY, Outcome.UNAUTHORIZED, ("0", 500, ""), "always"),
     Row(Phase.DISCOVERY, Outcome.NOT_FOUND, ("0", 500, ""), "always"),
     Row(Phase.DISCOVERY, Outcome.SERVER_ERROR, ("0", 500, ""), "always"),
     Row(Phase.DISCOVERY, Outcome.BAD_REQUEST, ("0", 500, ""), "always"),
@@ -152,10 +169,23 @@ def at(row: Row, *, failures: int = 0, skipped: bool = False) -> tuple[ListWatch
             return state, state.finish_page("20", "t2").outcome
         case Outcome.COMPLETE:
             return state, state.finish_page("20", "").outcome
+        case Outcome.POLLED:
+            return polled(row.phase)
         case Outcome.REWOUND:
             return state, state.finish_page("9", "").outcome
         case _:
             return state, row.outcome
+
+
+def polled(phase: Phase) -> tuple[ListWatchState, Outcome]:
+    """Return a state whose watches were refused twice, and the outcome of a list after that."""
+    state, refusal = watching_state("10"), server_error(Status(403, "Forbidden"))
+    for _ in range(2):
+        assert state.finish_failed(refusal, opened=False).outcome is Outcome.WATCH_REFUSED
+    advance(state, Outcome.WATCH_REFUSED)
+    if phase is Phase.PAGE:
+        advance(state, state.finish_page("20", "t1"))
+    return state, state.finish_page("20", "").outcome
 
 
 # -- the table -----------------------------------------------------------------------------------
@@ -192,6 +222,7 @@ def test_whether_it_waits_first(row: Row) -> None:
         "after a skip": (False, False, True),
         "again": (False, False, False),  # whatever failed before: only after another of its kind
         "always": (True, True, True),
+        "polls": (True, True, True),
     }[row.waits]
 
 
@@ -202,6 +233,9 @@ def test_retry_after_is_the_least_wait_of_a_failure(row: Row) -> None:
     state, outcome = at(row, failures=6)
     longer = advance(state, outcome, retry_after=0.5).delay
 
+    if row.waits == "polls":
+        assert asked == longer == POLL_INTERVAL, "a server that refuses watches is not busy"
+        return
     assert asked == (0.0 if row.waits in ("never", "again") else 77.0)
     grown = 3.0 if outcome is Outcome.THROTTLED else 30.0  # a busy server says how long to wait
     assert longer == (0.0 if row.waits in ("never", "again") else grown)

@@ -6,7 +6,12 @@ from collections import Counter
 
 import pytest
 
-from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
+from aioinformer._core.objects.resources import (
+    BUILT_IN,
+    Resource,
+    find_built_in,
+    resolve_built_in,
+)
 from aioinformer.errors import UnknownResource
 
 DEPLOYMENTS = find_built_in("deployments")
@@ -146,10 +151,25 @@ def test_a_version_is_one_segment_of_a_url(version: str) -> None:
         Resource("", version, "pods", "Pod")
 
 
-def test_resources_are_equal_and_hashable_by_content() -> None:
-    assert Resource("a.io", "v1", "widgets", "Widget") == Resource(
-        "a.io", "v1", "widgets", "Widget"
+def test_resources_are_equal_by_group_version_and_plural() -> None:
+    widgets = Resource("a.io", "v1", "widgets", "Widget")
+
+    assert widgets == Resource(
+        "a.io", "v1", "widgets", "Widget", singular="widget", short_names=("wd",)
     )
+    assert widgets == Resource("a.io", "v1", "widgets", "Gadget", namespaced=False)
+    assert widgets != Resource("b.io", "v1", "widgets", "Widget")
+    assert widgets != Resource("a.io", "v2", "widgets", "Widget")
+    assert widgets != Resource("a.io", "v1", "gadgets", "Widget")
+
+
+def test_a_built_in_resource_written_by_hand_is_the_built_in_one() -> None:
+    assert resolve_built_in(Resource("", "v1", "pods", "pod", namespaced=False)) is PODS
+    widgets = Resource("a.io", "v1", "widgets", "Widget")
+    assert resolve_built_in(widgets) is widgets
+
+
+def test_resources_are_hashable() -> None:
     assert len({Resource("a.io", "v1", "widgets", "Widget"), *BUILT_IN, *BUILT_IN}) == (
         len(BUILT_IN) + 1
     )

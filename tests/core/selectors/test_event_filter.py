@@ -25,6 +25,7 @@ from aioinformer import (
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.replay import map_events
+from aioinformer._core.objects.deltas import Delta, DeltaKind
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from tests.core.builders import added, deleted, pod, updated
 
@@ -249,6 +250,44 @@ def test_the_deletion_of_an_object_that_an_index_function_rejects_is_delivered()
         indexer.apply(delta, events)
 
     assert map_events(events, passing(HERE).apply) == (Added(IN_1), Deleted(IN_1))
+
+
+def test_the_deletion_of_a_held_object_is_delivered_whatever_its_last_state_is() -> None:
+    indexer, events = Indexer(), list[Event]()
+    for delta in (added(IN_1), deleted(OUT_2)):
+        indexer.apply(delta, events)
+
+    assert map_events(events, passing(HERE).apply) == (Added(IN_1), Deleted(OUT_2))
+
+
+def test_the_deletion_of_an_object_that_the_listener_never_had_is_not_delivered() -> None:
+    indexer, events = Indexer(), list[Event]()
+    for delta in (added(OUT_1), deleted(IN_2)):
+        indexer.apply(delta, events)
+
+    assert map_events(events, passing(HERE).apply) == ()
+
+
+CHANGES = st.tuples(st.sampled_from(["Updated", "Deleted"]), st.sampled_from(["here", "there"]))
+
+
+@given(st.lists(CHANGES, max_size=12))
+def test_a_filtered_listener_holds_exactly_the_cached_objects_that_pass(
+    changes: list[tuple[DeltaKind, str]],
+) -> None:
+    indexer, view = Indexer(), dict[str, KubeObject]()
+    for number, (kind, node) in enumerate(changes, 1):
+        events: list[Event] = []
+        indexer.apply(Delta(kind, pod("a", rv=str(number), uid="u", node=node)), events)
+        for event in map_events(events, passing(HERE).apply):
+            if isinstance(event, Deleted):
+                del view[event.obj.name]
+            else:
+                assert isinstance(event, Updated) == (event.obj.name in view)
+                view[event.obj.name] = event.obj
+        cached = indexer.state.objects.values()
+
+        assert view == {obj.name: obj for obj in cached if obj["spec"]["nodeName"] == "here"}
 
 
 class World:

@@ -232,6 +232,47 @@ async def test_events_pending_at_the_close_can_be_taken_but_no_resync() -> None:
     assert box.ended
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_a_closed_listener_has_ended_only_after_its_last_event(count: int) -> None:
+    box, received = listener(), list[Event]()
+    for addition in additions(count):  # each in a batch of its own
+        box.put([addition])
+    box.close(drop=False)
+    while await box.ready():
+        assert not box.ended
+        event = box.next_nowait()
+        assert event is not None
+        received.append(event)
+
+    assert received == additions(count)
+    assert box.ended
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("busy", [False, True])
+async def test_a_handler_that_drains_receives_its_last_event(
+    *, concurrency: int, busy: bool
+) -> None:
+    received, go_on = list[str](), asyncio.Event()
+
+    async def handle(event: Event) -> None:
+        received.append(event.obj.name)
+        await go_on.wait()
+
+    registration = make_registration(handle, drain=True, concurrency=concurrency)
+    async with handling(registration):
+        if busy:
+            registration.listener.put([Added(pod("web-0", 0))])
+            await wait_until(lambda: received == ["web-0"])
+        else:
+            await yield_to_loop()  # the handler waits for its first event
+        registration.listener.put([Added(pod("web-0", 1))])
+        go_on.set()
+        await registration.aclose(timeout=10)
+
+    assert received == ["web-0"] * (1 + busy)
+
+
 # -- numbers ----------------------------------------------------------------------------------
 
 

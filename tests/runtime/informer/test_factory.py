@@ -356,6 +356,22 @@ async def test_a_time_out_names_every_informer_that_is_not_synced_and_why() -> N
     assert caught.value.unsynced["services"].startswith("listing for")
 
 
+@pytest.mark.parametrize("resources", [[], ["pods"]])
+async def test_waiting_for_a_factory_that_was_not_entered_is_an_error(resources: list[str]) -> None:
+    informers = SharedInformerFactory(ClusterSource(Cluster()))
+    for resource in resources:
+        informers.informer(resource)
+    with pytest.raises(UsageError, match=r"the factory was not entered.*async with factory"):
+        await informers.wait_synced(timeout=30)
+
+
+async def test_a_factory_that_a_new_task_runs_can_be_waited_for_at_once() -> None:
+    informers = SharedInformerFactory(ClusterSource(Cluster()))
+    informers.informer("pods")
+    async with running_in_background(informers.run()):
+        await informers.wait_synced(timeout=10)
+
+
 async def test_a_factory_without_informers_is_synced() -> None:
     async with factory(scripted_source()) as informers:
         await informers.wait_synced(timeout=0)

@@ -29,6 +29,15 @@ def test_a_resource_is_the_same_under_all_of_its_names() -> None:
     assert of("pods") == of("po") == of("Pod") == of("pod")
 
 
+def test_a_resource_is_the_same_however_it_was_found() -> None:
+    by_hand = Resource("", "v1", "pods", "pod", namespaced=False)
+    discovered = Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",))
+
+    assert of(by_hand, namespace="web") == of("pods", namespace="web")
+    assert of(discovered) == of(WIDGETS)
+    assert of(WIDGETS) != of(Resource("example.com", "v2", "widgets", "Widget"))
+
+
 def test_a_selector_is_the_same_however_it_is_written() -> None:
     assert of(labels="a=1, b=2") == of(labels={"a": "1", "b": "2"})
 

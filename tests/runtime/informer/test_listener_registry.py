@@ -273,6 +273,9 @@ async def plain_async(event: Event) -> None: ...
         ({"resync": float("nan")}, ValueError, "resync must be seconds, or 0 for never, not nan"),
         ({"timeout": float("nan")}, ValueError, "timeout must be seconds"),
         ({"timeout": -1}, ValueError, "timeout must be seconds"),
+        ({"timeout": "5"}, TypeError, "timeout must be seconds, or None for no limit, not '5'"),
+        ({"resync": "60"}, TypeError, "resync must be seconds, or 0 for never, not '60'"),
+        ({"concurency": 3}, TypeError, r"add_handler\(\) has no .*'concurency'; .*'concurrency'"),
         ({"filter": "app=shop"}, TypeError, "a filter is a predicate or a function"),
         ({"filter": plain_async}, TypeError, "the filter plain_async is async"),
         ({"filter": partial(plain_async)}, TypeError, "the filter functools.partial.* is async"),
@@ -694,3 +697,14 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
     )
     logged = [each.getMessage() for each in caplog.records if each.name == "aioinformer.pump"]
     assert logged == ([warning] if seconds == 60 else [])
+
+
+async def test_a_handler_that_is_removed_before_the_start_is_not_kept() -> None:
+    informer = pod_informer(cluster_with_pods("a"))
+    removed = WeakSet([informer.add_handler(lambda _: None)])
+    for registration in removed:
+        registration.remove()
+    del registration
+    async with running_informer(informer):
+        gc.collect()
+        assert not removed

@@ -59,6 +59,7 @@ async def report_later(problem: Problem) -> None: ...
         ({"colour": 5}, "there is no option 'colour'"),
         ({"metrics": Metrics}, r"metrics is an object: pass Metrics\(\), not the class"),
         ({"on_error": report_later}, "must not be async"),
+        ({"resync": "60"}, "resync must be seconds, or 0 for never, not '60'"),
     ],
 )
 def test_a_mistake_is_an_error_wherever_options_are_given(
@@ -72,6 +73,29 @@ def test_a_mistake_is_an_error_wherever_options_are_given(
     with pytest.raises(TypeError, match=message):
         informers.informer("pods", **keywords)
     assert not list(informers)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [("namespce", "namespace"), ("lables", "labels"), ("modle", "model"), ("resinc", "resync")],
+)
+def test_a_misspelt_keyword_of_one_informer_is_corrected(misspelt: str, meant: str) -> None:
+    informers, wrong = SharedInformerFactory(scripted_source()), dict[str, Any]([(misspelt, "x")])
+    message = f"there is no option '{misspelt}'; did you mean '{meant}'"
+    with pytest.raises(TypeError, match=message):
+        informers.informer("pods", **wrong)
+    informers.informer("pods")
+    with pytest.raises(TypeError, match=message):
+        informers.informer("pods", **wrong)
+
+
+def test_a_misspelt_keyword_of_a_factory_is_corrected() -> None:
+    wrong: dict[str, Any] = {"shutdown_timout": 5}
+    with pytest.raises(TypeError, match="did you mean 'shutdown_timeout'"):
+        SharedInformerFactory(scripted_source(), **wrong)
+    text: Any = "5"
+    with pytest.raises(TypeError, match=r"shutdown_timeout must be seconds.*not '5'"):
+        SharedInformerFactory(scripted_source(), shutdown_timeout=text)
 
 
 @pytest.mark.parametrize("keywords", [{"resync": -1.0}, {"verify_every": float("nan")}])

@@ -644,6 +644,26 @@ async def test_who_joins_while_nothing_changes_reads_what_the_last_one_did() -> 
     assert pod("p-0", 1001) in [event.obj for event in third]
 
 
+async def test_a_listener_that_joins_after_a_relist_gets_the_state_of_that_relist() -> None:
+    pipeline = Pipeline()
+
+    async with pipeline.pumping():
+        pipeline.queue.replace([pod("a", 1), pod("b", 2)], "10")
+        await pipeline.drained()
+        assert (
+            len(taken(pipeline.listener(overflow="coalesce"))) == 2
+        )  # the pump keeps these batches for others
+        pipeline.queue.replace([pod("a", 11), pod("c", 12)], "20")
+        await pipeline.drained()
+        late = taken(pipeline.listener(overflow="coalesce"))
+        pipeline.queue.replace([], "30")
+        await pipeline.drained()
+        last = taken(pipeline.listener(overflow="coalesce"))
+
+    assert late == [Added(pod("a", 11), initial=True), Added(pod("c", 12), initial=True)]
+    assert last == []
+
+
 async def test_who_joins_without_a_replay_hears_what_follows_and_is_synced() -> None:
     pipeline = Pipeline()
 
@@ -842,6 +862,7 @@ async def test_so_is_an_object_of_a_list(caplog: pytest.LogCaptureFixture) -> No
 
     assert pipeline.cached == {"b": "2"}
     assert "raised at web/a" in caplog.text
+    assert "nothing is cached" not in caplog.text
 
 
 async def test_its_repr_says_for_whom_it_works() -> None:
@@ -866,4 +887,5 @@ async def test_an_index_function_that_refuses_everything_is_logged_once_and_hold
 
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert "raised at web/p-0 and 499 others" in record.getMessage()
+    assert "nothing is cached: each of its 500 objects was rejected; correct the" in caplog.text
     assert {error.__traceback__ for error in pipeline.indexer.rejected.values()} == {None}

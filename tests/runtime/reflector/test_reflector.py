@@ -332,7 +332,8 @@ async def test_a_list_that_fails_is_shown_and_tried_again(
     ]
 
 
-@pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
+# A watch that is refused, by 403 or 404, is followed by a list.
+@pytest.mark.parametrize(("answer", "kind"), [FAILURES[0], *FAILURES[3:]], ids=[IDS[0], *IDS[3:]])
 async def test_a_watch_that_fails_is_shown_and_leaves_what_is_known_alone(
     answer: ErrorResponse, kind: type[FetchError]
 ) -> None:
@@ -494,7 +495,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
     caplog.set_level(logging.INFO, logger="aioinformer")
     source = scripted_lister_watcher(
         list_response(body("a", 3, size=50)),
-        error_response(403, "Forbidden", "pods is forbidden"),
+        error_response(500, "InternalError", "no leader"),
         watch_response(added("b", 11) + b'{"type":"ADDED","object":{"xxxxxxxxxxxx":1}}\n'),
         list_response(version="12"),
         watch_response(),
@@ -507,7 +508,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
 
     lines = [record.getMessage() for record in caplog.records]
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
-    assert lines[0] == "pods: Forbidden: 403 Forbidden: pods is forbidden"
+    assert lines[0] == "pods: ServerFailure: 500 InternalError: no leader"
     assert lines[1].startswith("pods: ProtocolError: a line of 44 bytes")
     assert lines[2] == "pods: ConnectionLost: the watch ended at once without a change"
     assert not any("\n" in line or "xxx" in line for line in lines)

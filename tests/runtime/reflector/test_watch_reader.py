@@ -276,7 +276,7 @@ class Drip(ScriptedListerWatcher):
             yield added(f"pod-{number}", number)
 
 
-@pytest.mark.parametrize("code", [401, 403, 404, 429, 503])
+@pytest.mark.parametrize("code", [401, 429, 503])
 def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
     async def main() -> None:
         watched = streaming(*[error_response(code, "")] * 20)
@@ -718,8 +718,10 @@ def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
         missing = error_response(404, "NotFound")
         answers = scripted_lister_watcher(
             list_response(body("a", 3), version="10"),
+            watch_response(error_event(404, "NotFound")),
             missing,
             list_response(body("a", 3), version="11"),
+            watch_response(error_event(404, "NotFound")),
             missing,
             missing,
         ).responses
@@ -727,7 +729,7 @@ def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
         source = Located(answers, found=[None, unknown, None, *[PODS] * 3])
         watched = Watched(source)
         async with watched.runs():
-            await asyncio.sleep(MINUTE)
+            await asyncio.sleep(2 * MINUTE)
             assert len(source.found) <= 3, "it has looked three times at least"
             assert [entry for entry in watched.popped() if entry.startswith("state")] == [
                 "state 10: a",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aioinformer import Health
-from aioinformer._runtime.reporting.health import ReflectorStatus
+from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus
 from aioinformer.errors import ConnectionFailed
 
 
@@ -115,6 +115,22 @@ def test_a_sick_one_says_why_and_until_when() -> None:
     sick = replace(SOUND, state="waiting", error=ConnectionFailed("refused"), retry_in=1.26)
 
     assert str(sick) == "waiting for 12.3 s, last error: refused, next attempt in 1.3 s"
+
+
+def test_an_informer_that_rejected_every_object_is_not_ok() -> None:
+    useless = replace(SOUND, objects=0, rejections=5)
+
+    assert (SOUND.ok, useless.ok, useless.rejects_all) == (True, False, True)
+    assert str(useless) == "watching for 12.3 s, 5 objects rejected: none is cached"
+    assert replace(SOUND, rejections=5).ok
+    assert replace(SOUND, objects=0).ok
+
+
+@pytest.mark.parametrize("state", ["stopped", "failed"])
+def test_an_informer_that_has_ended_is_not_ok(state: InformerState) -> None:
+    assert not replace(SOUND, state=state).ok
+    assert replace(SOUND, state="waiting").ok
+    assert not replace(SOUND, synced=False).ok
 
 
 def test_a_blocked_one_says_by_whom() -> None:

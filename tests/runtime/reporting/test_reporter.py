@@ -287,6 +287,14 @@ def test_absence_is_shown_while_it_lasts() -> None:
     assert states == ["absent", "listing", "waiting"]
 
 
+def test_absence_ends_with_a_watch_list_that_delivered_the_state() -> None:
+    reports = Recorder().reports()
+    reports.resource_absent(confirmed=False)
+    reports.watch_opened()
+
+    assert not reports.status.absent
+
+
 def test_a_problem_in_words() -> None:
     problem = Problem(
         informer="pods", phase="list", cause="unreachable", error=REFUSED, retry_in=1.25

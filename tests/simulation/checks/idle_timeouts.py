@@ -1,15 +1,16 @@
 """Checks of the time that an informer waits for bytes that will not come (guarantee 9).
 
-The network records when a connection fell silent and when its client was last ready for more. The
-informer's knowledge of the server's bookmarks is computed anew from the bookmarks that arrived.
+The network records when a client was last ready for more bytes, and if it got none until the end of
+the request. The informer's knowledge of the server's bookmarks is computed anew from those that
+arrived.
 """
 
 from __future__ import annotations
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
+from aioinformer.testing.server.source import TIMEOUTS
 from tests.simulation.checks.violation import Violation
-from tests.simulation.network import GRACE
 from tests.simulation.plan import InformerSpec
 from tests.simulation.records import NEVER, History, Request, Transition
 
@@ -111,7 +112,7 @@ def _judge_end(
         what = f"a watch was replaced {waited:.3f} s after bytes arrived"
     elif streaming and ended - request.answered > INITIAL_LIST_LIMIT:
         what = f"{ended - request.answered:.0f} s passed in waiting for the end of an initial state"
-    elif (streaming or request.silent_since is not None) and ended > _until(
+    elif (streaming or request.awaited) and ended > _until(
         request, streaming=streaming, regular=regular
     ):
         what = f"silence since {request.last_read:.3f} s was noticed after {waited:.3f} s"
@@ -127,4 +128,4 @@ def _until(request: Request, *, streaming: bool, regular: bool) -> float:
         return request.last_read + INITIAL_LIST_SILENCE
     if regular:
         return request.last_read + NOTICED_WITHIN
-    return request.answered + request.length + GRACE + DRIFT
+    return request.answered + request.length + TIMEOUTS.grace + DRIFT

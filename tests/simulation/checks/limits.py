@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator
 
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.polling import JITTER, POLL_INTERVAL, REFUSALS
 from aioinformer._core.listwatch.transitions import Phase
+from aioinformer.testing.server.request_driver import CHUNK_LINES
 from tests.simulation.checks.violation import Violation
-from tests.simulation.network import CHUNK_LINES
 from tests.simulation.plan import InformerSpec
 from tests.simulation.records import (
+    NEVER,
     History,
     Joined,
     Logged,
@@ -94,10 +97,15 @@ def judge_liveness(history: History) -> None:
 # -- 10 ----------------------------------------------------------------------------------------
 
 EXPECTED = "WatchList is not available, falling back to LIST: "
+POLLING = "the server refuses watches, lists refresh the cache: "
 """The beginning of the log line about an error that some servers always answer with."""
 
 WELL = {
-    *((phase, outcome) for phase in Phase for outcome in (Outcome.MORE, Outcome.COMPLETE)),
+    *(
+        (phase, outcome)
+        for phase in Phase
+        for outcome in (Outcome.MORE, Outcome.COMPLETE, Outcome.POLLED)
+    ),
     (Phase.WATCH, Outcome.ENDED),
 }
 """The ends of requests when nothing is wrong."""
@@ -124,10 +132,12 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         _judge_outcome(each)
     problems = [each for each in history.of(ProblemReported) if each.informer == spec.name]
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
+    known = set(_find_known(transitions))
     failed = (
         each
         for each in transitions
         if each.row not in WELL | ANSWERS and not _is_expected_idle_timeout(each)
+        if id(each) not in known
     )
     found = Counter(each.outcome.name.lower() for each in failed)
     if reported != found:
@@ -153,6 +163,18 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         if waiting and (sample.error != shown or sample.retry_in is None or not shown):
             what = f"health doesn't show what happened last ({shown or 'nothing'})"
             raise Violation(10, what, time=sample.time, evidence=[sample])
+
+
+def _find_known(transitions: list[Transition]) -> Iterator[int]:
+    """Yield the refusals of watches that were reported when the polling began."""
+    polling = False
+    for each in transitions:
+        if each.outcome is Outcome.WATCH_REFUSED:
+            if polling:
+                yield id(each)
+            polling = True
+        elif each.phase is Phase.WATCH and each.request.answered < NEVER:
+            polling = False
 
 
 def _is_expected_idle_timeout(transition: Transition) -> bool:
@@ -184,7 +206,7 @@ def _judge_rejected(history: History, spec: InformerSpec, problems: list[Problem
 
 def _judge_logs(history: History) -> None:
     said = (log.message.partition(": ")[2] for log in history.of(Logged))
-    logged = Counter(each.removeprefix(EXPECTED) for each in said)
+    logged = Counter(each.removeprefix(EXPECTED).removeprefix(POLLING) for each in said)
     failed = Counter(each.failure for each in history.of(Request) if each.failure)
     for failure, times in failed.items():
         if logged[failure] < times:
@@ -233,13 +255,18 @@ ONCE_AT_ONCE = {
     ),
     (Phase.LIST, Outcome.REWOUND),
     (Phase.PAGE, Outcome.REWOUND),
+    *((phase, each) for phase in (Phase.WATCHLIST, Phase.WATCH) for each in REFUSALS),
 } - {
     (phase, outcome)
     for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
     for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
 }
 """The rows that another kind of request may follow at once, once in an outage."""
-STATE_READ = {(Phase.LIST, Outcome.COMPLETE), (Phase.PAGE, Outcome.COMPLETE)}
+STATE_READ = {
+    (phase, outcome)
+    for phase in (Phase.LIST, Phase.PAGE)
+    for outcome in (Outcome.COMPLETE, Outcome.POLLED)
+}
 """The rows of a list that was read to its end."""
 SETTLED = 20.0
 """Seconds without a failure after a whole state was read, which end an outage."""
@@ -249,7 +276,7 @@ FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT
 """The outcomes after which no WatchList is requested for a while."""
 REMEMBERED = 1000.0
 """The seconds of that while that are checked; the library remembers it for half an hour."""
-NO_REASON = {Outcome.ACCESS_DENIED, Outcome.THROTTLED}
+NO_REASON = {Outcome.UNAUTHORIZED, Outcome.THROTTLED}
 """The outcomes that say nothing about WatchLists."""
 SPACE = 20.0
 """Seconds between the beginnings of watches that are cut short."""
@@ -291,6 +318,9 @@ def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
                 transition, following, f"a watch that was cut short allows it after {SPACE}"
             )
         if brief or transition.row in WELL or transition.row in AT_ONCE:
+            continue
+        if transition.outcome is Outcome.WATCH_REFUSED:
+            _judge_poll(transition, following)
             continue
         least = outage.least_wait(transition)
         if following.time - transition.time < least - EPSILON:
@@ -346,6 +376,12 @@ class _Outage:
         quiet = now - self.waited_until >= POLICY.reset_after - DRIFT
         settled = self._state_read is not None and now - self._state_read >= SETTLED - DRIFT
         return not self.failures or quiet or settled
+
+
+def _judge_poll(transition: Transition, following: Request) -> None:
+    least = POLL_INTERVAL * (1 - JITTER / 2)
+    if following.time - transition.time < least - EPSILON:
+        raise _too_soon(transition, following, f"polling allows it after {least:.3f} s")
 
 
 def _too_soon(transition: Transition, following: Request, why: str) -> Violation:

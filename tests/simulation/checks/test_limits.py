@@ -60,7 +60,7 @@ def test_watches_that_are_cut_short_begin_twenty_seconds_apart() -> None:
 
 def test_a_fallback_for_no_good_reason_is_noticed() -> None:
     denied = history(
-        [0, 10], (Phase.WATCHLIST, Outcome.ACCESS_DENIED), (Phase.LIST, Outcome.COMPLETE)
+        [0, 10], (Phase.WATCHLIST, Outcome.UNAUTHORIZED), (Phase.LIST, Outcome.COMPLETE)
     )
     denied.of(Request)[1].kind = "list"
     with pytest.raises(Violation, match="lists are used instead of WatchLists"):

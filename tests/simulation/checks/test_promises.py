@@ -475,7 +475,7 @@ def a_rewind_is_not_shown(history: History) -> None:
 
 
 def silence_was_borne(history: History) -> None:
-    silent = first(history.of(Transition), lambda each: each.request.silent_since is not None)
+    silent = first(history.of(Transition), lambda each: each.request.awaited)
     silent.request.ended = 1e6
     if silent.request.kind not in ("watch", "watchlist") or silent.request.answered > 1e9:
         raise LookupError

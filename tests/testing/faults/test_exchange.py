@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.testing import Faults
 from aioinformer.testing.faults.effects import (
@@ -20,6 +24,8 @@ from aioinformer.testing.faults.faults import RequestVerb
 
 PODS = find_built_in("pods")
 END_MARK = b'{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":'
+BOOKMARK = b'{"type":"BOOKMARK","object":{}}\n'
+ADDED = b'{"type":"ADDED","object":{}}\n'
 NEVER = float("inf")
 
 
@@ -142,11 +148,131 @@ def test_the_end_mark_alone_is_withheld() -> None:
     faults = Faults()
     fault = faults.endless_watch_list()
     one = exchange(faults)
-    assert one.drops_line(END_MARK)
-    assert not one.drops_line(b'{"type":"BOOKMARK","object":{}}')
-    assert not one.drops_line(b'{"type":"ADDED","object":{"k8s.io/initial-events-end":"true"}}')
+    others = [BOOKMARK, b'{"type":"ADDED","object":{"k8s.io/initial-events-end":"true"}}\n']
+    assert one.sent_lines([END_MARK, *others]) == others
     fault.end()
-    assert not one.drops_line(END_MARK)
+    assert one.sent_lines([END_MARK]) == [END_MARK]
+
+
+def test_bookmarks_alone_are_repeated() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    with faults.repeat_bookmarks():
+        assert one.sent_lines([ADDED, BOOKMARK]) == [ADDED, BOOKMARK, BOOKMARK]
+    assert one.sent_lines([ADDED, BOOKMARK]) == [ADDED, BOOKMARK]
+
+
+def test_a_function_gets_the_lines_of_the_server_and_returns_those_to_send() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    with faults.rewrite_events(lambda line: [] if b"BOOKMARK" in line else [line, b"{}\n"]):
+        assert one.sent_lines([ADDED, BOOKMARK]) == [ADDED, b"{}\n"]
+
+
+@pytest.mark.parametrize(
+    ("under_way", "open_one", "new_one"),
+    [(None, True, True), (True, True, False), (False, False, True)],
+)
+def test_a_fault_is_for_requests_under_way_or_later_ones(
+    under_way: bool | None, open_one: bool, new_one: bool
+) -> None:
+    faults = Faults()
+    one = exchange(faults)
+    one.response_action(0)
+    faults.reset(after=0, under_way=under_way)
+    broken = [isinstance(one.body_action(b"a", 0), BreakConnection)]
+    other = exchange(faults)
+    assert other.response_action(0) == SendBytes(b"")
+    broken.append(isinstance(other.body_action(b"a", 0), BreakConnection))
+    assert broken == [open_one, new_one]
+
+
+def test_a_fault_that_ends_at_once_meets_the_answers_under_way() -> None:
+    faults = Faults()
+    one = exchange(faults)
+    one.response_action(0)
+    fault = faults.stall(under_way=True)
+    fault.retire()
+    assert fault.hits == 1
+    assert one.body_action(b"a", 0) == WaitUntil(NEVER)
+    assert not fault.active
+    assert "retired" in repr(fault)
+    assert exchange(faults).response_action(0) == SendBytes(b"")
+    fault.end()
+    assert one.body_action(b"a", 0) == SendBytes(b"a")
+
+
+def test_a_fault_concerns_a_share_of_requests_and_each_of_them_wholly() -> None:
+    faults = Faults(random=Random(1))
+    faults.stall(after=0, share=0.3)
+    requests = [exchange(faults) for _ in range(1000)]
+    stalled = [one for one in requests if one.body_action(b"a", 0) == WaitUntil(NEVER)]
+    assert 230 < len(stalled) < 370
+    again = [one for one in requests if one.body_action(b"a", 0) == WaitUntil(NEVER)]
+    assert again == stalled
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_a_share_is_from_0_to_1(share: float) -> None:
+    with pytest.raises(ValueError, match="share must be from 0 to 1"):
+        Faults().stall(share=share)
+
+
+def test_a_watch_list_is_a_watch_but_not_every_watch_is_one() -> None:
+    faults = Faults()
+    faults.status(422, verb="watch_list")
+    assert isinstance(exchange(faults, "watch_list").response_action(0), RespondWithError)
+    assert exchange(faults, "watch").response_action(0) == SendBytes(b"")
+    faults.clear()
+    faults.status(422, verb="watch")
+    assert isinstance(exchange(faults, "watch_list").response_action(0), RespondWithError)
+
+
+@pytest.mark.parametrize("pieces", [[b'ab{"c":{}}'], [b"ab", b'{"c"', b":{}}"]])
+def test_the_first_of_the_wanted_bytes_is_overwritten(pieces: list[bytes]) -> None:
+    faults = Faults()
+    faults.corrupt(put=b"\0", find=b"{", after=1)
+    one = exchange(faults)
+    sent = b""
+    for piece in pieces:
+        action = one.body_action(piece, 0)
+        assert isinstance(action, SendBytes)
+        sent += action.data
+    assert sent == b'ab\0"c":{}}'
+
+
+def test_watches_end_after_some_seconds() -> None:
+    faults = Faults()
+    faults.end_watches(after=3.0)
+    one = exchange(faults)
+    one.response_action(10.0)
+    assert one.watch_end(12.9, idle=False) is None
+    assert one.next_watch_end() == 13.0
+    assert one.watch_end(13.0, idle=False) is not None
+
+
+def test_lists_of_a_version_show_an_older_state() -> None:
+    faults = Faults()
+    faults.stale_lists(5)
+    one = exchange(faults, "list")
+    assert one.list_query({"resourceVersion": "17", "limit": "2"}) == {
+        "resourceVersion": "12",
+        "resourceVersionMatch": "Exact",
+        "limit": "2",
+    }
+    assert one.list_query({"resourceVersion": "3"}) == {"resourceVersion": "3"}
+    assert one.list_query({}) == {}
+
+
+@pytest.mark.parametrize("form", ["message", "reason", "cause"])
+def test_the_forms_of_a_version_that_is_too_large(
+    form: Literal["message", "reason", "cause"],
+) -> None:
+    faults = Faults()
+    faults.version_too_large(form)
+    answer = exchange(faults, "list").response_action(0)
+    assert isinstance(answer, RespondWithError)
+    assert classify(answer.error) is Outcome.VERSION_TOO_LARGE
 
 
 def test_bookmarks_are_as_late_as_all_delays_together() -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from aioinformer import Resource
 from aioinformer.testing import ApiServer, Fault, Faults, ManualClock
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -335,6 +336,104 @@ async def test_a_watch_ends_with_an_error_event(
     assert sent["object"]["message"] == "compacted"
 
 
+async def test_watches_end_after_some_seconds_or_when_there_is_no_event(
+    manual: tuple[ApiServer, ManualClock, aiohttp.ClientSession],
+) -> None:
+    server, clock, http = manual
+    with server.faults.end_watches(after=5):
+        async with http.get(FROM_NOW) as watching:
+            clock.advance(4.9)
+            label(server, "a")
+            assert (await event(watching))["type"] == "MODIFIED"
+            clock.advance(0.1)
+            assert await watching.content.read() == b""
+    with server.faults.end_watches(idle=True):
+        async with http.get(FROM_NOW) as watching:
+            modified, bookmark = (await watching.content.read()).splitlines()
+    assert b"MODIFIED" in modified
+    assert msgspec.json.decode(bookmark)["object"]["metadata"]["resourceVersion"] == "3"
+
+
+async def test_events_are_rewritten_on_their_way(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    foreign = b'{"type":"ADDED","object":{"kind":"Secret"}}\n'
+    with server.faults.rewrite_events(lambda line: [foreign, line], verb="watch_list", times=1):
+        async with http.get(WATCH_LIST) as watching:
+            assert (await event(watching))["object"] == {"kind": "Secret"}
+            assert (await event(watching))["object"]["metadata"]["name"] == "web-0"
+
+
+# -- answers that are not the server's ---------------------------------------------------------
+
+
+async def test_a_proxy_answers_with_a_page_for_people(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.html_page():
+        for path in (PODS, FROM_NOW, "/apis"):
+            async with http.get(path) as response:
+                assert response.status == 200
+                assert response.content_type == "text/html"
+                assert (await response.read()).startswith(b"<html>")
+
+
+async def test_a_redirection_is_to_another_host(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.status(302):
+        async with http.get(PODS, allow_redirects=False) as response:
+            assert (response.status, server.url in response.headers["Location"]) == (302, False)
+
+
+async def test_a_404_may_be_plain_text(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    with server.faults.status(404, plain=True):
+        async with http.get(PODS) as response:
+            assert (response.status, response.content_type) == (404, "text/plain")
+
+
+async def test_a_server_says_that_a_version_is_too_large(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    with server.faults.version_too_large("cause"):
+        async with http.get(PODS) as response:
+            assert response.status == 504
+            causes = (await response.json())["details"]["causes"]
+            assert causes == [{"message": "Too large resource version"}]
+
+
+# -- lists -------------------------------------------------------------------------------------
+
+
+async def test_a_list_shows_an_older_state(server: ApiServer, http: aiohttp.ClientSession) -> None:
+    label(server, "a")
+    with server.faults.stale_lists(1):
+        stale = msgspec.json.decode(await fetch(http, f"{PODS}?resourceVersion=3"))
+    assert stale["metadata"]["resourceVersion"] == "2"
+    assert "labels" not in stale["items"][0]["metadata"]
+
+
+@pytest.mark.parametrize("custom", [False, True])
+async def test_pages_without_end_begin_again(
+    server: ApiServer, http: aiohttp.ClientSession, *, custom: bool
+) -> None:
+    path = "/apis/example.com/v1/namespaces/default/widgets" if custom else PODS
+    widgets = Resource("example.com", "v1", "widgets", "Widget")
+    resource = widgets if custom else "pods"
+    if custom:
+        server.cluster.add_resource(widgets)
+        server.cluster.create(resource, {"metadata": {"name": "web-0"}})
+    server.cluster.create(resource, {"metadata": {"name": "web-1"}})
+    token, names = "", list[str]()
+    with server.faults.endless_pages():
+        for _ in range(6):
+            page = msgspec.json.decode(await fetch(http, f"{path}?limit=1&continue={token}"))
+            token = page["metadata"]["continue"]
+            assert token
+            names += [item["metadata"]["name"] for item in page["items"]]
+    assert names == ["web-0", "web-1"] * 3
+
+
 def test_a_fault_is_on_until_it_ends() -> None:
     faults = Faults()
     with faults.stall() as one, faults.refuse() as other:
@@ -366,6 +465,7 @@ def test_invalid_arguments_are_a_value_error() -> None:
         lambda: faults.stall(times=0),
         lambda: faults.drip(size=0),
         lambda: faults.status(200),
+        lambda: faults.status(500, plain=True),
     ]
     for wrong in nonsense:
         with pytest.raises(ValueError, match=r"."):

@@ -14,10 +14,11 @@ from aioinformer.errors import (
     ConnectionLost,
     FetchError,
     Forbidden,
+    RequestTimedOut,
     ServerFailure,
 )
 from aioinformer.testing import Cluster, ClusterSource, Fault, Faults, ManualClock
-from aioinformer.testing.server.source import ClusterListerWatcher
+from aioinformer.testing.server.source import TIMEOUTS, ClusterListerWatcher
 
 PODS = find_built_in("pods")
 
@@ -124,10 +125,36 @@ async def test_a_stalled_watch_sends_nothing_and_does_not_end(
         fault = faults.stall()
         cluster.create("pods", {"metadata": {"name": "a"}})
         await waits(reading)
-        clock.advance(100)
+        clock.advance(80)
         await waits(reading)
         fault.end()
         assert b'"ADDED"' in await reading
+
+
+async def test_a_client_gives_up_half_a_minute_after_the_requested_end_of_a_stalled_watch(
+    pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
+) -> None:
+    async with pods.watch(WatchRequest("2", 60)) as lines:
+        reading = asyncio.create_task(_next(lines))
+        faults.stall()
+        await waits(reading)
+        clock.advance(60 + TIMEOUTS.grace)
+        with pytest.raises(RequestTimedOut):
+            await reading
+
+
+async def test_a_client_gives_up_a_list_without_a_byte(
+    pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
+) -> None:
+    for switch_on in (faults.stall, lambda: faults.stall(after=10), lambda: faults.latency(9999)):
+        with switch_on():
+            listing = asyncio.create_task(listed(pods))
+            await waits(listing)
+            clock.advance(TIMEOUTS.silence - 1)
+            await waits(listing)
+            clock.advance(1)
+            with pytest.raises(RequestTimedOut):
+                await listing
 
 
 async def test_drops_and_delays_take_the_clock_s_time(

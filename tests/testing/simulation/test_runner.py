@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,6 +63,8 @@ def test_a_bug_is_found_shrunk_and_repeated_by_the_printed_line() -> None:
     line = str(report).splitlines()[-1].strip()
     kept = f"seeds=[{report.seed}], keep={report.keep}, duration=200.0"
     assert line == f"simulate(writes_once, {kept})"
+    shown = caught.traceback.filter(caught)
+    assert {Path(entry.path) for entry in shown} == {Path(__file__)}, "no frames of the runner"
     with pytest.raises(SimulationFailed) as repeated:
         simulate(writes_once, seeds=[report.seed], keep=report.keep, duration=200.0)
     assert str(repeated.value) == str(report)

@@ -1,0 +1,77 @@
+"""Checks of arguments that a program passes, with errors that name the mistake and its correction.
+
+A program without a type checker passes a misspelt keyword or a text from its configuration. Without
+these checks, the error would come from the middle of the library, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+__all__ = ["check_names", "check_seconds", "suggest_keywords"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def suggest_keywords(function: F) -> F:
+    """Decorate a function: a misspelt keyword raises a TypeError that suggests the correct one."""
+    names = [*signature(function).parameters]
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in names:
+                shown = f"{function.__name__}() has no argument {name!r}"
+                raise TypeError(shown + _suggestion(name, names))
+        return function(*args, **keywords)
+
+    found: Any = checked
+    decorated: F = found
+    return decorated
+
+
+def check_names(keywords: Iterable[str], names: Iterable[str], *others: str) -> None:
+    """Raise unless each keyword is one of ``names``.
+
+    Args:
+        keywords: the names that a program has written.
+        names: the options.
+        others: further arguments of the same call, to suggest for a misspelt one.
+
+    Raises:
+        TypeError: a keyword is the name of no option.
+    """
+    known = [*names]
+    for name in keywords:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}{_suggestion(name, (*known, *others))}")
+
+
+def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:
+    """Raise unless an option is a positive number of seconds.
+
+    Args:
+        name: the name of the option, for the error.
+        seconds: its value.
+        zero: the meaning of 0, ``"never"`` for example; empty if 0 is out of range, and only
+            ``None``, which callers check before, stands for no limit.
+
+    Raises:
+        TypeError: the value is no number.
+        ValueError: the value is negative, or 0 where that is out of range, or a NaN.
+    """
+    allowed = f"{name} must be seconds, or " + (f"0 for {zero}" if zero else "None for no limit")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{allowed}, not {seconds!r}")
+    if not (seconds >= 0 if zero else seconds > 0):  # written so that a NaN fails, too
+        raise ValueError(f"{allowed}, not {seconds:g}")
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches  # rarely needed
+
+    close = get_close_matches(name, [*names], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,107 @@
+"""The check that an object is of the kind and in the namespace that an informer reads.
+
+A proxy or a broken server may send objects of another resource, which must never be cached. The
+kind and apiVersion are the first bytes of an object, always the same within one watch, so the
+decoder of a watch compares these bytes together with the rest of a line's head. Only an unknown
+head needs the checks of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.json import Decoder, encode
+
+from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.objects.deltas import DeltaKind
+from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.resources import Resource
+
+__all__ = [
+    "LINE_ENDS",
+    "PLAIN_HEADS",
+    "LineHeads",
+    "find_other_namespace",
+    "find_other_type",
+    "iter_line_heads",
+    "read_other_type",
+]
+
+LineHeads: TypeAlias = dict[bytes, tuple[DeltaKind, bytes, int]]
+"""The heads of lines by the first letter of the event's type: the kind of the change, the bytes,
+and the offset of the object's opening brace."""
+
+LINE_ENDS = b"}}\n", b"}}"
+
+_DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
+_METADATA_ONLY = "PartialObjectMetadata", "meta.k8s.io/v1"
+
+
+def _make_heads(type_meta: bytes) -> LineHeads:
+    heads: LineHeads = {}
+    for name, kind in _DELTA_KINDS.items():
+        before = f'{{"type":"{name}","object":'.encode()
+        heads[name[:1].encode()] = kind, before + type_meta, len(before)
+    return heads
+
+
+PLAIN_HEADS = _make_heads(b"{")
+"""The heads of lines in the server's usual spelling, up to the object."""
+
+
+def iter_line_heads(resource: Resource) -> Iterator[LineHeads]:
+    """Yield the heads of the lines that have objects of ``resource``, in each usual spelling.
+
+    Built-in types begin with the kind, custom resources with the apiVersion (recordings 30 and
+    51).
+    """
+    for kind, api_version in ((resource.kind, resource.api_version), _METADATA_ONLY):
+        members = {"kind": kind, "apiVersion": api_version}
+        for ordered in (members, dict(reversed(members.items()))):
+            yield _make_heads(encode(ordered)[:-1] + b",")
+
+
+class _TypeMeta(Struct, gc=False):
+    kind: str = ""
+    apiVersion: str = ""  # noqa: N815 - the key in the JSON
+
+
+_decode_type_meta = Decoder(_TypeMeta).decode
+
+
+def find_other_type(resource: Resource, kind: str, api_version: str) -> str:
+    """Return a description of this type if it isn't that of ``resource``, else an empty text.
+
+    An object without a kind or apiVersion is one of the resource that was requested, as the items
+    of a list are. Metadata alone is accepted of any resource.
+    """
+    if kind == _METADATA_ONLY[0] or not resource.kind:
+        return ""
+    if kind in ("", resource.kind) and api_version in ("", resource.api_version):
+        return ""
+    shown = one_line(f"{kind or 'no kind'} of {api_version or 'no apiVersion'}", 120)
+    return f"of another kind: {shown}"
+
+
+def read_other_type(resource: Resource, raw: bytes) -> str:
+    """Return the same for the object whose bytes are ``raw``.
+
+    Raises:
+        msgspec.DecodeError: kind or apiVersion is no text.
+    """
+    meta = decode_nested(_decode_type_meta, raw)
+    return find_other_type(resource, meta.kind, meta.apiVersion)
+
+
+def find_other_namespace(expected: str | None, namespace: str) -> str:
+    """Return a description of ``namespace`` if it isn't the expected one, else an empty text.
+
+    Args:
+        expected: the namespace that is read; ``None`` for all.
+        namespace: the namespace of an object.
+    """
+    if expected is None or namespace == expected:
+        return ""
+    return f"in another namespace: {one_line(namespace, 80) or 'none'}"

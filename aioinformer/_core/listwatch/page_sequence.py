@@ -1,0 +1,80 @@
+"""``PageSequence``: the pages of one list, which must come to an end.
+
+A faulty server or proxy can offer a new continue token with every page for ever. A reader that
+follows the tokens would send requests without a pause, and collect objects until its memory is
+full. The number of pages is therefore limited, by what the server itself announces as the number of
+remaining items and by a fixed number. A list that exceeds a limit fails with a ``ProtocolError``,
+which is reported, and followed by the wait after a failure.
+"""
+
+from __future__ import annotations
+
+from aioinformer.errors import ProtocolError
+
+__all__ = ["MAX_EMPTY_PAGES", "MAX_PAGES", "PageSequence"]
+
+MAX_PAGES = 10_000
+"""Pages of one list: five million objects, in pages of 500. etcd doesn't hold as many."""
+MAX_EMPTY_PAGES = 10
+"""Pages in a row without an object, but with a token. kube-apiserver sends none: it fills a page
+even if a selector matches few objects."""
+TOLERANCE = 2
+"""The factor by which a list may exceed the number of objects that its first page announced, which
+is an estimate according to the API's documentation of ``remainingItemCount``."""
+TOLERATED_ITEMS = 1000
+"""Objects by which any list may exceed that number."""
+
+
+class PageSequence:
+    """The pages of one list that were read so far."""
+
+    def __init__(self) -> None:
+        self.pages = 0
+        """The number of pages."""
+        self.items = 0
+        """The number of items on them."""
+        self._announced: int | None = None
+        self._empty_pages = 0
+        self._tokens = set[int]()
+        """Hashes of the tokens: an equal hash of two of 10,000 tokens is as good as impossible."""
+
+    def add(self, items: int, remaining: int | None, continue_token: str) -> None:
+        """Record a page that was read to its end.
+
+        Args:
+            items: the number of items on the page.
+            remaining: ``remainingItemCount`` of the page, if the server sent it.
+            continue_token: the token for the next page; empty on the last page, which is accepted
+                in any case.
+
+        Raises:
+            ProtocolError: the server offers a further page, and the list exceeds a limit.
+        """
+        self.pages += 1
+        self.items += items
+        if self.pages == 1 and remaining is not None:
+            self._announced = items + max(remaining, 0)
+        self._empty_pages = 0 if items else self._empty_pages + 1
+        if continue_token and (fault := self._find_fault(hash(continue_token))):
+            read = f"after {self.pages} pages with {self.items} objects"
+            raise ProtocolError(
+                f"the list does not end: {read} the server offers another page, although {fault}",
+                phase="list",
+            )
+        self._tokens.add(hash(continue_token))
+
+    def _find_fault(self, token: int) -> str:
+        """Return the reason for which no further page is read; empty if there is none."""
+        if token in self._tokens:
+            return "its token was that of an earlier page"
+        if self._empty_pages >= MAX_EMPTY_PAGES:
+            return f"the last {self._empty_pages} pages were empty"
+        announced = self._announced
+        if announced is not None and self.items > TOLERANCE * announced + TOLERATED_ITEMS:
+            return f"its first page announced {announced} objects"
+        if self.pages >= MAX_PAGES:
+            return f"a list may have {MAX_PAGES} pages; a larger page_size makes fewer of them"
+        return ""
+
+    def __repr__(self) -> str:
+        return f"<PageSequence pages={self.pages} items={self.items}>"

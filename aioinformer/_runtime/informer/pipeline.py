@@ -1,0 +1,179 @@
+"""The pipeline of one informer: its parts, connected and run.
+
+    Reflector ──▶ DeltaQueue ──▶ Pump ──▶ Indexer ◀── Lister, CacheReader
+                                  └─────▶ ListenerRegistry ──▶ handlers, streams
+
+``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
+reflector, the pump, the resync timer, the periodic verification, and one task for each handler.
+``SharedInformer`` is the public side, whose methods pass the work to a part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.store import Indexers
+from aioinformer._core.cache.verification import Verification
+from aioinformer._core.codec.shape import Shape
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._runtime.informer.cache_reader import CacheReader
+from aioinformer._runtime.informer.listener_registry import ListenerRegistry
+from aioinformer._runtime.informer.options import InformerOptions
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer._runtime.informer.status import InformerStatus
+from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
+from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+from aioinformer.errors import UsageError
+
+__all__ = ["InformerPipeline"]
+
+log = logging.getLogger("aioinformer.informer")
+
+T = TypeVar("T", default=KubeObject)
+
+
+class InformerPipeline(Generic[T]):
+    """The parts of one informer. It runs once."""
+
+    def __init__(
+        self,
+        source: ListerWatcher,
+        shape: Shape[T],
+        reporter: InformerReporter,
+        options: InformerOptions,
+        *,
+        namespace: str | None,
+        indexers: Indexers[T] | None,
+        managed_fields: bool,
+        profile: ServerProfile | None,
+    ) -> None:
+        """Make and connect the parts. ``SharedInformer`` documents the arguments."""
+        self.name = reporter.informer
+        self._source = source
+        self._converter = shape.keep()
+        self._managed_fields = managed_fields
+        found: Any = indexers
+        self.indexer = Indexer(found, view=shape.view())
+        self._queue = DeltaQueue()
+        self.pump = Pump(self.name, self._queue, self.indexer)
+        self.pump.on_rejected = reporter.object_rejected
+        self.reporter = reporter
+        self.status = InformerStatus(
+            reporter, self._queue, self.indexer, self.pump, lambda: self._reflector.strategy
+        )
+        self._on_fatal: Callable[[Exception], None] | None = None
+        self._task_group = StrictTaskGroup("informer", self._record_fatal)
+        self.listeners: ListenerRegistry[T] = self._make_registry(options)
+        self.reader: CacheReader[T] = self._make_reader(namespace)
+        self._verifier = PeriodicVerifier(
+            options.verify_every, lambda: self.compare(contents=False), reporter.verification_failed
+        )
+        self._reflector = self._make_reflector(options, profile)
+
+    def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
+        return ListenerRegistry(
+            self.name,
+            self.pump,
+            self.indexer,
+            self.reporter,
+            self._task_group,
+            resync=options.resync,
+            describe=self.status.describe,
+        )
+
+    def _make_reader(self, namespace: str | None) -> CacheReader[T]:
+        return CacheReader(
+            self.name,
+            self._source.resource,
+            self.indexer,
+            self.pump,
+            self.listeners,
+            namespace=namespace,
+            describe=self.status.describe,
+        )
+
+    def _make_reflector(self, options: InformerOptions, profile: ServerProfile | None) -> Reflector:
+        # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
+        # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
+        return Reflector(
+            self._source,
+            self._queue,
+            options=options,
+            habits=profile,
+            managed_fields=self._managed_fields,
+            keep=self._converter,
+            known=self.indexer.deduplicate,
+            fail_fast=options.fail_fast,
+            reports=self.reporter,
+        )
+
+    async def compare(self, contents: bool) -> Verification:
+        """Compare the cache with the server, and record the number of differences."""
+        result = await verify(
+            self._reflector.source,
+            self.indexer,
+            self.pump.waiters,
+            contents=contents,
+            managed_fields=self._managed_fields,
+            converter=self._converter,
+        )
+        self.reporter.status.record_comparison(len(result.differences))
+        return result
+
+    # -- running ---------------------------------------------------------------------------------
+
+    async def run(self, on_fatal: Callable[[Exception], None] | None) -> None:
+        """Run the tasks until cancelled; see ``SharedInformer.run``."""
+        if self._task_group.entered:
+            raise UsageError(f"the informer of {self.name} was started before; make another one")
+        self._on_fatal = on_fatal
+        reporter = self.reporter
+        reporter.metrics.informer_started(reporter.label, self.status.levels)
+        try:
+            await self._run_tasks()
+        except (asyncio.CancelledError, BaseExceptionGroup):
+            if (error := self._task_group.failure) is not None:
+                raise error from error.__cause__
+            reporter.status.set_state("stopped")
+            raise
+        finally:
+            self.pump.end()
+            reporter.trace.closed()
+            reporter.metrics.informer_ended(reporter.label, self.status.levels)
+
+    async def _run_tasks(self) -> None:
+        parts = {
+            "reflector": self._reflector.run,
+            "pump": self.pump.run,
+            "resync": self.listeners.resync_timer.run,
+        }
+        if self._verifier.period:
+            parts["verification"] = self._verifier.run
+        async with self._task_group as tasks:
+            self.listeners.start_all()
+            for part, run in parts.items():
+                tasks.start(run(), name=f"{part} of {self.name}")
+
+    def _record_fatal(self, error: BaseException) -> None:
+        """Report the error that ends the informer; called by the task group at once."""
+        status = self.reporter.status
+        status.set_state("failed")
+        log.critical("the informer of %s failed", self.name, exc_info=error)
+        if isinstance(error, Exception):
+            status.record_error(error)
+            if self._on_fatal is not None:
+                self._on_fatal(error)
+
+    def __repr__(self) -> str:
+        return f"<InformerPipeline of {self.name}>"
