@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aioinformer import Resource
-from aioinformer.testing import ApiServerThread
+from aioinformer.testing import ApiServerThread, Cluster, Features
 from tests.apiserver.admin import install_crd
 from tests.apiserver.build import BuildFailed, BuildUnavailable, build, build_cached
 from tests.apiserver.built_in_crds import install_events, install_leases
@@ -78,7 +79,9 @@ def go_binary() -> Path:
 @pytest.fixture(scope="session")
 def embedded_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Run the embedded server."""
-    with ApiServerThread() as server:
+    # The version of the real server: its WatchLists are compressed, in members.
+    cluster = Cluster(features=Features(minor=37), clock=lambda: datetime.now(UTC))
+    with ApiServerThread(cluster) as server:
         gadgets = Resource("example.com", "v1", "gadgets", "Gadget", short_names=("gd",))
         server.cluster.add_resource(gadgets, status=True)
         yield server.kubeconfig(tmp_path_factory.mktemp("embedded") / "kubeconfig")

@@ -136,7 +136,7 @@ def kubectl_many(target: Target) -> None:
     assert "gadgets" in kubectl(target, "api-resources --api-group=example.com")
 
 
-@exercise("kubectl", "get all, run, scale, create token, auth can-i", built_in=True)
+@exercise("kubectl", "get all, run, scale", built_in=True)
 def kubectl_built_in(target: Target) -> None:
     kubectl(target, "run web --image=web:1")
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
@@ -147,10 +147,6 @@ def kubectl_built_in(target: Target) -> None:
     assert kubectl(target, "get deploy web -o jsonpath={.spec.replicas}") == "3"
     every = kubectl(target, "get all -o name").split()
     assert every == ["pod/web", "deployment.apps/web"]
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "builder"}}
-    kubectl(target, "create --validate=false -f -", body=account)
-    assert kubectl(target, "create token builder")
-    assert kubectl(target, "auth can-i list pods") == "yes\n"
 
 
 # -- client-go -----------------------------------------------------------------------------------
