@@ -34,6 +34,7 @@ CROSS_CUTTING = {
     "cli/test_beginner_errors.py",
     "cli/test_main.py",
     "client/test_beginner_errors.py",
+    "client/test_secret_contents.py",
     "client/test_secret_leaks.py",
     "core/test_convergence.py",
     "runtime/test_cancellation.py",

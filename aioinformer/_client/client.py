@@ -27,9 +27,10 @@ from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._client.http.transport import ResponseStream, Timeouts, Transport
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.listwatch.rate_limit import Limits
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer.errors import NotRunning, Phase, RequestTimedOut, UsageError
+from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
 
 __all__ = ["Client", "ClientListerWatcher"]
 
@@ -340,6 +341,9 @@ class Client:
         try:
             async with asyncio.timeout(limit), self.request(request) as response:
                 return await read_all(response, request)
+        except FetchError as error:
+            discard_input(error)  # its frames hold parts of the response
+            raise
         except TimeoutError as error:
             text = f"{request.method} {request.path}: the response did not end in {limit:g} s"
             text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text

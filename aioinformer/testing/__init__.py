@@ -7,6 +7,7 @@
     load_manifests   the objects of YAML files, for a Cluster
     Faults           what goes wrong with either: switches
     ManualClock      time that passes when a test says so
+    Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
     MutationDetector fails a test whose program changes cached models in place
@@ -27,6 +28,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from aioinformer.testing.access.access import Access as Access
+    from aioinformer.testing.access.users import PolicyRule as PolicyRule
+    from aioinformer.testing.access.users import User as User
     from aioinformer.testing.cluster.cluster import Cluster as Cluster
     from aioinformer.testing.cluster.features import Features as Features
     from aioinformer.testing.cluster.storage import Snapshot as Snapshot
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.server.source import ClusterSource as ClusterSource
 
 __all__ = [
+    "Access",
     "ApiServer",
     "ApiServerThread",
     "CacheMutated",
@@ -55,11 +60,14 @@ __all__ = [
     "LoopClock",
     "ManualClock",
     "MutationDetector",
+    "PolicyRule",
     "Snapshot",
+    "User",
     "load_manifests",
 ]
 
 _MODULES = {
+    "Access": "access.access",
     "ApiServer": "server.server",
     "ApiServerThread": "server.server_thread",
     "CacheMutated": "mutations",
@@ -72,7 +80,9 @@ _MODULES = {
     "LoopClock": "server.clock",
     "ManualClock": "server.clock",
     "MutationDetector": "mutations",
+    "PolicyRule": "access.users",
     "Snapshot": "cluster.storage",
+    "User": "access.users",
     "load_manifests": "manifests",
 }
 """The module of each name, below this package."""

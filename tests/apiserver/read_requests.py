@@ -7,6 +7,8 @@ between the servers.
 from tests.apiserver.server_pair import IN_DEFAULT, WIDGETS
 
 BIG = "/apis/example.com/v1/namespaces/big/widgets"
+WATCHED = "/apis/example.com/v1/watch/namespaces/default/widgets"
+SHORT = "watch=1&timeoutSeconds=1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -69,6 +71,13 @@ GET_REQUESTS: dict[str, tuple[str, dict[str, str]]] = {
     "too large": (f"{IN_DEFAULT}?resourceVersion=99999999", {}),
     "exactly too large": (
         f"{IN_DEFAULT}?resourceVersion=99999999&resourceVersionMatch=Exact",
+        {},
+    ),
+    "the old form of a watch": (f"{WATCHED}?{SHORT}", {}),
+    "the old form of a watch of all": (f"/apis/example.com/v1/watch/widgets?{SHORT}", {}),
+    "the old form of a watch of an object": (f"{WATCHED}/c?{SHORT}", {}),
+    "the old form of a watch of no resource": (
+        "/apis/example.com/v1/watch/namespaces/default/nopes",
         {},
     ),
     "an object": (f"{IN_DEFAULT}/a", {}),

@@ -29,6 +29,7 @@ JSON = "application/json"
 MERGE = "application/merge-patch+json"
 PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+YAML = "application/yaml"
 
 
 class WriteRequest(NamedTuple):
@@ -289,7 +290,103 @@ APPLIES = [
     ),
 ]
 
+
+def _named(name: str, metadata: str = "") -> WriteRequest:
+    return WriteRequest("POST", IN_DEFAULT, widget(name, metadata))
+
+
+METADATA_RULES = [
+    *(_named(name) for name in ("UPPER_bad", "a" * 254, "-a", "a..b", "a/b", ".", "a b", "é")),
+    _named("l", '"generateName":"UP_"'),
+    _named("l", '"labels":{"a b":"x"}'),
+    _named("l", '"labels":{"a":"x y"}'),
+    _named("l", '"labels":{"a":"' + "v" * 64 + '"}'),
+    _named("l", '"labels":{"/a":"x"}'),
+    _named("l", '"labels":{"a/":"x"}'),
+    _named("l", '"labels":{"a/b/c":"x"}'),
+    _named("l", '"labels":{"A.b/c":"x"}'),
+    _named("l", '"annotations":{"a b":"x"}'),
+    _named("l", '"annotations":{"UPPER.example.com/a":"x y"}'),
+    _named("f", '"finalizers":["x y"]'),
+    _named("o", '"ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":""}]'),
+    _named("o", '"labels":{"a b":"x"},"finalizers":["x y"]'),
+    WriteRequest("POST", "/apis/example.com/v1/namespaces/UPPER/widgets", widget("a")),
+    _named("u"),
+    WriteRequest("PATCH", f"{IN_DEFAULT}/u", '{"metadata":{"labels":{"a b":"x"}}}', MERGE),
+    WriteRequest("PATCH", f"{IN_DEFAULT}/u", '{"metadata":{"annotations":{"a b":"x"}}}', MERGE),
+]
+
+_YAML_WIDGET = """\
+apiVersion: example.com/v1
+kind: Widget
+metadata:
+  name: yy
+  labels: {on: 'yes'}
+spec:
+  size: 3
+  when: 2026-01-01
+  time: 12:30
+  flag: yes
+  float: 1e3
+  text: "1e3"
+  list: [1, 0x10, 010, ~, 1.5, off]
+"""
+YAML_BODIES = [
+    WriteRequest("POST", IN_DEFAULT, _YAML_WIDGET, YAML),
+    WriteRequest("POST", IN_DEFAULT, _YAML_WIDGET, YAML),
+    WriteRequest("POST", IN_DEFAULT, widget("json"), YAML),
+    WriteRequest("PUT", f"{IN_DEFAULT}/json", "spec: {a: 1}", YAML),
+    WriteRequest(
+        "PUT",
+        f"{IN_DEFAULT}/yy",
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: yy, "
+        "resourceVersion: '{version}'}\nspec: {size: 4}\n",
+        YAML,
+    ),
+    WriteRequest("PATCH", f"{IN_DEFAULT}/yy", "spec: {size: 4}", YAML),
+    WriteRequest(
+        "PATCH",
+        f"{IN_DEFAULT}/ya?fieldManager=m",
+        "apiVersion: example.com/v1\nkind: Widget\nspec:\n  size: 5\n",
+        APPLY,
+    ),
+    WriteRequest("GET", f"{IN_DEFAULT}/yy"),
+    WriteRequest("DELETE", f"{IN_DEFAULT}/yy", "propagationPolicy: Background", YAML),
+    WriteRequest("DELETE", f"{IN_DEFAULT}/json"),
+    WriteRequest("DELETE", f"{IN_DEFAULT}/ya"),
+]
+
+_HERD = "/apis/example.com/v1/namespaces/herd/widgets"
+_EMPTY = "/apis/example.com/v1/namespaces/empty/widgets"
+COLLECTIONS = [
+    *(
+        WriteRequest("POST", _HERD, widget(name, metadata))
+        for name, metadata in (
+            ("a", '"labels":{"app":"x"}'),
+            ("b", '"labels":{"app":"x"}'),
+            ("c", ""),
+            ("d", '"finalizers":["a.b/c"]'),
+        )
+    ),
+    WriteRequest("DELETE", f"{_HERD}?labelSelector=app%3Dx&dryRun=All"),
+    WriteRequest("DELETE", f"{_HERD}?labelSelector=app%3Dx"),
+    WriteRequest("DELETE", f"{_HERD}?labelSelector=app%3D%3D%3Dx"),
+    WriteRequest("DELETE", f"{_HERD}?fieldSelector=nope%3Dx"),
+    WriteRequest("DELETE", f"{_HERD}?fieldSelector=metadata.name%3Dnope"),
+    WriteRequest("DELETE", f"{_HERD}?dryRun=Some"),
+    WriteRequest("DELETE", _HERD, '{"preconditions":{"uid":"nope"}}'),
+    WriteRequest("DELETE", _HERD, '{"propagationPolicy":"Nope"}'),
+    WriteRequest("DELETE", _HERD, '{"propagationPolicy":"Foreground"}'),
+    WriteRequest("DELETE", f"{_HERD}?limit=1"),
+    WriteRequest("DELETE", _HERD),
+    WriteRequest("DELETE", _EMPTY),
+    WriteRequest("DELETE", "/apis/example.com/v1/widgets"),
+]
+
 WRITES_BY_NAME = {
+    "metadata that break rules": METADATA_RULES,
+    "a YAML body": YAML_BODIES,
+    "a deletion of a collection": COLLECTIONS,
     "the status": STATUS,
     "a JSON patch": JSON_PATCHES,
     "a merge patch": MERGES,

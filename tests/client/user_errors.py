@@ -197,7 +197,8 @@ USER_ERRORS = (
         web_site,
         NotFound,
         1,
-        "GET http://{address}/apis: 404: <html>nothing here</html>; {address} answers with a page "
+        "GET http://{address}/apis: 404: Not Found; the body is no "
+        "Status: 25 bytes of text/html; {address} answers with a page "
         "(text/html), and doesn't look like a Kubernetes API server: is `server:` in {file}: "
         "context 'main' right?",
     ),
@@ -206,7 +207,8 @@ USER_ERRORS = (
         web_service,
         NotFound,
         1,
-        "GET http://{address}/apis: 404: 404: Not Found; {address} doesn't look like a Kubernetes "
+        "GET http://{address}/apis: 404: Not Found; the body is no "
+        "Status: 14 bytes of text/plain; {address} doesn't look like a Kubernetes "
         "API server: is `server:` in {file}: context 'main' right?",
     ),
     UserError(

@@ -339,7 +339,7 @@ def _draw_rewind(chance: Random) -> tuple[int, int, bool]:
 
 FAULTS = 10
 
-_STATUSES = (302, 400, 401, 403, 404, 404, 410, 422, 429, 500, 503)
+_STATUSES = (302, 400, 401, 403, 404, 404, 405, 410, 422, 429, 500, 503)
 _ERRORS = (403, 404, 410, 410, 500, 503, 504)
 _LASTING = (0.05, 1.0, 10.0, 60.0)
 _LONG = (10.0, 60.0, 300.0)
@@ -382,6 +382,7 @@ _RULES: dict[FaultKind, _Rule] = {
     "unserved": _Rule(new=True),
     "brief": _Rule(new=True, amounts=(1, 3, 9), lasting=(*_LASTING, 300.0)),
     "empty_watch": _Rule(new=True),
+    "watch_refused": _Rule(new=True, amounts=(403, 404, 405), lasting=(60.0, 300.0)),
     "no_watchlist": _Rule(new=True, amounts=(400, 422, 500), lasting=_LONG),
     "endless": _Rule(weight=2, new=True, amounts=(0, 0, 4, 12), lasting=_LONG),
     "no_bookmarks": _Rule(),

@@ -22,6 +22,7 @@ informer. ``Network.begin`` switches the faults of a plan on and off:
     brief                watches end after some seconds
     empty_watch          watches end with a bookmark as soon as there is no event to send
     no_watchlist         WatchLists are rejected: by a status, or (500) by an ERROR event
+    watch_refused        watches and WatchLists are rejected as if the role allowed lists only
     endless              WatchLists have no end mark, and end after some seconds, or never
     no_bookmarks         bookmarks are dropped
     duplicate_bookmarks  bookmarks are sent twice
@@ -156,6 +157,8 @@ def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
             )
         case "no_watchlist":
             yield faults.status(amount, verb="watch_list", under_way=False, share=share)
+        case "watch_refused":
+            yield faults.status(amount, verb="watch", under_way=False, share=share)
         case "endless":
             yield faults.endless_watch_list(under_way=False, share=share)
             if amount:

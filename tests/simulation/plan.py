@@ -161,6 +161,7 @@ FaultKind: TypeAlias = Literal[
     "brief",
     "empty_watch",
     "no_watchlist",
+    "watch_refused",
     "endless",
     "no_bookmarks",
     "duplicate_bookmarks",

@@ -24,7 +24,9 @@ from aioinformer.errors import (
     Forbidden,
     Invalid,
     RequestTimedOut,
+    Status,
     TooManyRequests,
+    server_error,
 )
 from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import run
@@ -181,6 +183,17 @@ def test_watch_lists_are_refused_or_have_no_end_mark_or_end_soon(
     seen = on_site(main)
     assert (type(seen.error), seen.ended) == (error, ended)
     assert (MARK in seen.data) == (fault["kind"] in ("brief", "empty_watch"))
+
+
+@pytest.mark.parametrize("code", [403, 404, 405])
+def test_watches_and_watch_lists_are_refused_and_lists_are_not(code: int) -> None:
+    async def main(site: Site) -> list[Seen]:
+        site.begin(kind="watch_refused", amount=code, lasting=10.0)
+        return [await site.watch(initial=True), await site.watch(), await site.list()]
+
+    *refused, listed = on_site(main)
+    assert [type(seen.error) for seen in refused] == [type(server_error(Status(code)))] * 2
+    assert listed.error is None
 
 
 def test_some_watch_lists_have_a_bookmark_before_the_end_mark_that_is_none() -> None:

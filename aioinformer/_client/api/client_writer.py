@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import (
@@ -18,8 +19,11 @@ from aioinformer._core.writing.write_requests import (
     WriteRequest,
     WriteRequestBuilder,
 )
+from aioinformer.errors import FetchError
 
 __all__ = ["ClientWriter"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,15 +47,15 @@ class ClientWriter:
 
     async def get(self, key: ObjectKey | str) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.send(self.builder.get(key)))
+        return await self._send(self.builder.get(key), self.builder.decode)
 
     async def create(self, obj: Mapping[str, Any]) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.send(self.builder.create(obj)))
+        return await self._send(self.builder.create(obj), self.builder.decode)
 
     async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.send(self.builder.update(obj, subresource)))
+        return await self._send(self.builder.update(obj, subresource), self.builder.decode)
 
     async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
         """See ``ResourceWriter``."""
@@ -61,14 +65,14 @@ class ClientWriter:
         self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
     ) -> KubeObject:
         """See ``ResourceWriter``."""
-        return self.builder.decode(await self.send(self.builder.patch(key, patch, subresource)))
+        return await self._send(self.builder.patch(key, patch, subresource), self.builder.decode)
 
     async def apply(
         self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         request = self.builder.apply(obj, manager, force=force, subresource=subresource)
-        return self.builder.decode(await self.send(request))
+        return await self._send(request, self.builder.decode)
 
     async def delete(
         self,
@@ -87,7 +91,16 @@ class ClientWriter:
             propagation=propagation,
             grace_period=grace_period,
         )
-        return self.builder.decode_deleted(await self.send(request))
+        return await self._send(request, self.builder.decode_deleted)
+
+    async def _send(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
+        body = await self.send(request)
+        try:
+            return decode(body)
+        except FetchError as error:
+            del body  # a traceback refers to the variables of this frame
+            discard_input(error)
+            raise
 
     def __repr__(self) -> str:
         where = f" in {self.namespace}" if self.namespace else ""

@@ -18,7 +18,10 @@ from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import quote
 
-from aioinformer.errors import ServerError, Status
+from aiohttp.http import RawResponseMessage
+
+from aioinformer._core.objects.decode_errors import discard_input, iter_related
+from aioinformer.errors import InformerError, ServerError, Status
 
 __all__ = ["REDACTED", "Redactor", "redact_diagnostics", "strip_quoted_response"]
 
@@ -48,24 +51,28 @@ MAX_DEPTH = 16
 
 
 def strip_quoted_response(error: BaseException) -> None:
-    """Remove what aiohttp's exceptions quote of a response, from ``error`` and from its causes.
+    """Remove what aiohttp's exceptions quote of a response, from ``error`` and those related to it.
 
-    A response may repeat the body of a write, such as a Secret. The beginning of each text, which
-    quotes nothing, is kept.
+    A response may contain a Secret. The beginning of each text, which quotes nothing, is kept. The
+    tracebacks are removed, because their frames hold the received bytes.
     """
-    for each in _exception_chain(error):
-        if isinstance(each, OSError):  # the text of the system, which has not read the response
-            continue
-        each.args = tuple(_strip_quote(argument) for argument in each.args)
+    for each in iter_related(discard_input(error)):
+        # A UnicodeError needs all of its arguments. The text of the system quotes no response.
+        if not isinstance(each, OSError | UnicodeError):
+            each.args = tuple(_strip_quote(argument) for argument in each.args)
         for name in TEXT_ATTRIBUTES:
-            if isinstance(text := getattr(each, name, None), str):
-                setattr(each, name, _strip_quote(text))
+            found: object = getattr(each, name, None)
+            if found is not None and not isinstance(each, InformerError):
+                setattr(each, name, _strip_quote(found))
 
 
 def _strip_quote(argument: object) -> object:
+    if isinstance(argument, str):
+        return _QUOTE_START.split(argument, maxsplit=1)[0]
     if isinstance(argument, bytes):
         return b""
-    return _QUOTE_START.split(argument, maxsplit=1)[0] if isinstance(argument, str) else argument
+    # aiohttp's error about a lost connection has the head of the response as its message.
+    return type(argument).__name__ if isinstance(argument, RawResponseMessage) else argument
 
 
 _QUOTE_START = re.compile("""[:'"\\n{]""")
@@ -113,7 +120,7 @@ class Redactor:
         The arguments, the text attributes and the server's Status are redacted, which are what a
         traceback and a repr show.
         """
-        for each in _exception_chain(error):
+        for each in iter_related(error):
             each.args = tuple(self._redact_argument(argument) for argument in each.args)
             for name in TEXT_ATTRIBUTES:
                 if isinstance(text := getattr(each, name, None), str):
@@ -174,15 +181,6 @@ def _header_secrets(name: str, value: str) -> Iterator[str]:
     word = value.rpartition(" ")[2]
     if len(word) > WHOLE_WORD_LENGTH:  # "Token abcdef" may be repeated without its scheme
         yield word
-
-
-def _exception_chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, its cause or context, the cause of the cause, and so on."""
-    seen = set[int]()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _iter_spellings(secret: str) -> Iterator[str]:

@@ -3,8 +3,9 @@
 This module is the one border at which foreign exceptions of a request become errors of this
 library: the transport raises the returned error ``from`` the foreign exception. A message names the
 method, host and path of the request. It never contains the query, which may carry a continue token,
-nor a header. Foreign exceptions keep headers and parts of the response in their attributes, which
-tracebacks show; the functions here remove these secrets first.
+nor a header. Foreign exceptions keep headers and parts of the response in their attributes and in
+the variables of their frames, which tracebacks show; the functions here remove both. A part of a
+response may be a Secret.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def map_request_error(
 ) -> FetchError:
     """Return the error for a request that got no response. Raise it ``from error``.
 
-    Secrets are removed from ``error`` in place.
+    Secrets, and everything that ``error`` quotes of a response, are removed from it in place.
 
     Args:
         error: one of ``REQUEST_EXCEPTIONS``.
@@ -95,9 +96,8 @@ def map_request_error(
     if redactor is not None:
         # Before the text is used: a proxy's reason phrase may repeat what it received.
         redactor.redact_error(error)
-    if request.body:
-        strip_quoted_response(error)
     mapped = _map_request_error(error, url, request, proxy)
+    strip_quoted_response(error)
     unsent = isinstance(mapped, ConnectionFailed) or isinstance(
         error, aiohttp.ConnectionTimeoutError
     )
@@ -151,10 +151,16 @@ def map_response_error(
 ) -> TransportError | ProtocolError:
     """Return the error for a response that ended early. Raise it ``from error``.
 
-    What ``error`` quotes of the response to a write is removed from it in place.
+    Everything that ``error`` quotes of the response is removed from it in place.
     """
-    if request.body:
-        strip_quoted_response(error)
+    mapped = _map_response_error(error, url, request)
+    strip_quoted_response(error)
+    return mapped
+
+
+def _map_response_error(
+    error: BaseException, url: URL, request: ApiRequest
+) -> TransportError | ProtocolError:
     target, phase = f"{request.method} {url.with_query(None)}", request.phase
     match error:
         case TimeoutError():

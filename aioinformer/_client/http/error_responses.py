@@ -2,7 +2,7 @@
 
 The HTTP status code is known before the body arrives and says most. Therefore reading the body is
 limited to a few seconds and some kilobytes. A ``v1.Status`` in the body becomes the ``Status`` of
-the error; any other body becomes its message.
+the error. Of any other body the error has the size and the content type only.
 
 Two kinds of secrets must not get from a response into an error. A proxy may repeat the headers of
 the request; the ``Redactor`` hides them. A server, an admission webhook or a policy that rejects a
@@ -53,7 +53,6 @@ from aioinformer.errors import (
 __all__ = [
     "ERROR_BODY_TIMEOUT",
     "MAX_ERROR_BYTES",
-    "MAX_TEXT_LENGTH",
     "build_status",
     "is_html",
     "map_error_response",
@@ -125,7 +124,6 @@ async def _read_status(
         body,
         redactor=redactor,
         complete=complete,
-        show_text=not request.body,
     )
     return redact_secret_values(status, response.url.path) if request.is_write else status
 
@@ -182,9 +180,16 @@ async def read_error_body(content: aiohttp.StreamReader) -> tuple[bytes, bool]:
 
 # -- the status --------------------------------------------------------------------------------
 
-MAX_TEXT_LENGTH = 1024
-"""Characters kept of a body that is not a Status. A proxy's page may be a megabyte, and its first
-lines say what it is."""
+KNOWN_SENTENCES = (
+    "Client sent an HTTP request to an HTTPS server",
+    "The plain HTTP request was sent to HTTPS port",
+    "Too many requests, please try again later.",
+)
+"""Sentences of Go's HTTP server, nginx and kube-apiserver that a message repeats, because hints
+depend on them, or because they say more than the code."""
+
+MEDIA_TYPE = re.compile(r"[a-z]{1,20}/[a-zA-Z0-9.+-]{1,60}")
+"""Content types that a message repeats. Any other text may be anything."""
 
 MAX_LOCATION_LENGTH = 200
 """Characters kept of the text about a redirect, which contains the server's host name."""
@@ -197,21 +202,17 @@ def build_status(
     *,
     redactor: Redactor | None = None,
     complete: bool = True,
-    show_text: bool = True,
 ) -> Status:
     """Return the ``Status`` of an error response.
 
     Args:
         code: the HTTP status code.
         headers: the response's headers, looked up in the spelling of the RFCs.
-        body: the body, or the beginning of it. A ``v1.Status`` is decoded. Any other body (a
-            removed custom resource is answered with plain text, recording 53; proxies send HTML)
-            becomes the message, on one line and cut to ``MAX_TEXT_LENGTH`` characters.
+        body: the body, or the beginning of it. A ``v1.Status`` is decoded. Of any other body only
+            the size and the content type become the message, because it may be a Secret or repeat
+            one; well-known sentences of servers are exceptions.
         redactor: hides the secrets of the request.
-        complete: True if ``body`` is the complete body; otherwise its last characters may be the
-            first characters of a secret.
-        show_text: True if a body that is not a Status may be shown. It may repeat the body of a
-            write, such as a Secret; then only Go's text for an unknown path is shown.
+        complete: True if ``body`` is the complete body.
     """
     redactor = redactor or Redactor(())
     retry_after = _parse_retry_after(headers.get("Retry-After", ""))
@@ -221,15 +222,26 @@ def build_status(
     try:
         status = redactor.redact_status(decode_status(body, code=code))
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        text = body.decode("utf-8", "replace")
-        if not show_text and text.strip() != UNKNOWN_PATH:
-            text = ""
-        redacted = redactor.redact_complete(text) if complete else redactor.redact_prefix(text)
-        line = one_line(" ".join(redacted.split()), MAX_TEXT_LENGTH)
-        return Status(code, "", line or _reason_phrase(code), retry_after=retry_after)
+        text = _describe_body(code, headers, body, complete=complete)
+        return Status(code, "", text, retry_after=retry_after)
     if not status.message:
         status = replace(status, message=_reason_phrase(status.code))
     return status if retry_after is None else replace(status, retry_after=retry_after)
+
+
+def _describe_body(code: int, headers: Mapping[str, str], body: bytes, *, complete: bool) -> str:
+    """Describe a body that is no Status, without quoting it."""
+    if not body:
+        return _reason_phrase(code)
+    if body.strip() == UNKNOWN_PATH.encode():  # of a removed resource, recording 53
+        return UNKNOWN_PATH
+    for sentence in KNOWN_SENTENCES:
+        if sentence.encode() in body:
+            return sentence
+    media = headers.get("Content-Type", "").partition(";")[0].strip()
+    kind = media if MEDIA_TYPE.fullmatch(media) else "no known content type"
+    size = f"{len(body)} bytes" if complete else f"more than {len(body)} bytes"
+    return f"{_reason_phrase(code)}; the body is no Status: {size} of {kind}"
 
 
 def _describe_redirect(location: str, redactor: Redactor) -> str:

@@ -38,6 +38,7 @@ from aioinformer._client.http.error_responses import is_html, map_error_response
 from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
 from aioinformer._client.http.sessions import Sessions
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -214,7 +215,11 @@ class Transport:
 
     @asynccontextmanager
     async def _open_response(self, request: ApiRequest) -> AsyncGenerator[ResponseStream]:
-        stream = await self._send_with_refresh(request)
+        try:
+            stream = await self._send_with_refresh(request)
+        except FetchError as error:
+            discard_input(error)  # its frames hold headers and parts of the response
+            raise
         self._open_streams.add(stream)
         try:
             yield stream

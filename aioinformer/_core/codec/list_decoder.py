@@ -31,8 +31,9 @@ from aioinformer._core.codec.object_decoder import (
     decode_object,
     encode_type_meta,
 )
-from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.codec.status_decoder import quote_kind
 from aioinformer._core.codec.type_check import find_other_namespace, find_other_type
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
@@ -180,8 +181,8 @@ class ListDecoder:
         try:
             frame = _decode_envelope(self._head + self._buffer)
         except DECODE_ERRORS as error:
-            raise self._protocol_error(str(error)) from error
-        kind = one_line(frame.kind, 80)
+            raise self._protocol_error(str(discard_input(error))) from error
+        kind = quote_kind(frame.kind)
         if frame.items is UNSET or frame.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
         if frame.items:  # the scanner and the JSON decoder disagree: no guess may empty the cache
@@ -297,7 +298,7 @@ class ListDecoder:
         try:
             envelope = decode_nested(decode_item, memoryview(source)[start:end])
         except DECODE_ERRORS as error:
-            raise self._protocol_error(str(error)) from error
+            raise self._protocol_error(str(discard_input(error))) from error
         return self._check_item(envelope), source, start, end
 
     def _check_item(self, item: ItemEnvelope) -> ObjectMetadata:

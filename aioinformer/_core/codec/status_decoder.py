@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import msgspec
 
 from aioinformer.errors import Status
 
-__all__ = ["decode_status", "one_line"]
+__all__ = ["decode_status", "one_line", "quote_kind"]
 
 MAX_TEXT_LENGTH = 1000
 """Characters of a server's message that are kept, because it goes into errors, logs and terminals.
 kube-apiserver's own messages have some hundred."""
+
+
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 
 
 class _StatusMetadata(msgspec.Struct, rename={"continue_token": "continue"}):
@@ -66,6 +70,11 @@ def one_line(text: str, cap: int = MAX_TEXT_LENGTH) -> str:
     """Return ``text`` in one line of at most ``cap`` characters, without control characters."""
     shown = " ".join("".join(c if c.isprintable() else " " for c in text[:cap]).split())
     return shown if len(text) <= cap else f"{shown}..."
+
+
+def quote_kind(kind: str) -> str:
+    """Return ``kind`` as an error may show it: any text that is no kind may be part of a Secret."""
+    return kind if not kind or _KIND.fullmatch(kind) else f"kind of {len(kind)} characters"
 
 
 def _read_seconds(sent: object) -> float | None:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.json import Decoder, encode
 
-from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.codec.status_decoder import one_line, quote_kind
 from aioinformer._core.objects.deltas import DeltaKind
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.resources import Resource
@@ -81,7 +81,7 @@ def find_other_type(resource: Resource, kind: str, api_version: str) -> str:
         return ""
     if kind in ("", resource.kind) and api_version in ("", resource.api_version):
         return ""
-    shown = one_line(f"{kind or 'no kind'} of {api_version or 'no apiVersion'}", 120)
+    shown = f"{quote_kind(kind) or 'no kind'} of {one_line(api_version, 80) or 'no apiVersion'}"
     return f"of another kind: {shown}"
 
 

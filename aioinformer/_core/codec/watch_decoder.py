@@ -16,6 +16,7 @@ be resumed from (client-go's rule for synthetic events).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from sys import maxsize
@@ -31,7 +32,7 @@ from aioinformer._core.codec.object_decoder import (
     decode_object,
 )
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.status_decoder import decode_status, one_line
+from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.codec.type_check import (
     LINE_ENDS,
     PLAIN_HEADS,
@@ -39,6 +40,7 @@ from aioinformer._core.codec.type_check import (
     iter_line_heads,
     read_other_type,
 )
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
@@ -168,6 +170,10 @@ _DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "
 _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
 
 
+_EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
+"""Types of events that an error quotes. Any other text may be a part of a Secret."""
+
+
 class EventDecoder:
     """A decoder of the lines of one watch."""
 
@@ -271,16 +277,17 @@ class EventDecoder:
                 return _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
             if envelope.type == "ERROR":
                 raise server_error(decode_status(bytes(envelope.object)), phase="watch")
-            return Delta(_DELTA_KINDS[envelope.type], self._decode_object(bytes(envelope.object)))
-        except KeyError as error:
-            message = f"a watch event of unknown type {one_line(str(error), 80)}"
-            raise ProtocolError(message, phase="watch") from None
+            kind = _DELTA_KINDS.get(envelope.type)
+            if kind is None:
+                raise _unknown_type(envelope.type)
+            return Delta(kind, self._decode_object(bytes(envelope.object)))
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
     def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
         size = len(line.removesuffix(b"\n"))
-        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {error}"
+        reason = discard_input(error)
+        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {reason}"
         return ProtocolError(message, phase="watch")
 
     def _decode_object(self, raw: bytes) -> KubeObject:
@@ -290,6 +297,11 @@ class EventDecoder:
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
         )
+
+
+def _unknown_type(found: str) -> ProtocolError:
+    named = repr(found) if _EVENT_TYPE.fullmatch(found) else f"of {len(found)} characters"
+    return ProtocolError(f"a watch event of unknown type {named}", phase="watch")
 
 
 def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
@@ -423,7 +435,7 @@ class WatchDecoder:
                 bookmarks = self._decoder.bookmarks  # neither the end mark counts nor any before it
             self._decode_changes(iter(lines), batch)
         except FetchError as error:
-            batch.error = error
+            batch.error = discard_input(error)
         if self._initial is None:
             batch.bookmarks = self._decoder.bookmarks - bookmarks
         return batch
@@ -435,7 +447,7 @@ class WatchDecoder:
                 for line in lines:
                     append(decode(line))
             except UnexpectedObject as error:
-                batch.unexpected = batch.unexpected or error
+                batch.unexpected = batch.unexpected or discard_input(error)
                 batch.ignored += 1
             else:
                 return

@@ -22,6 +22,7 @@ from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.readonly import (
@@ -345,7 +346,7 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
     """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
     return ObjectDecodeError(
         f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
-        f"its {path or 'body'} can't be decoded: {error}",
+        f"its {path or 'body'} can't be decoded: {discard_input(error)}",
         key=str(obj.key),
         path=path,
         resource_version=obj.resource_version,

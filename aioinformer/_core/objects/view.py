@@ -181,10 +181,11 @@ class Conversion(Generic[T]):
             raise
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a program's function may raise anything
             self.failures += 1
             what = f"convert= {name_of(self._convert)} failed"
-            raise conversion_error(ModelMismatch, obj, what, error) from error
+            failure = conversion_error(ModelMismatch, obj, what, error)
+            raise failure from failure.__cause__
         self._remember(obj, converted)
         return converted
 
@@ -202,9 +203,14 @@ class Conversion(Generic[T]):
 
 
 def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseException) -> F:
-    """Return the error for a failed conversion of ``obj``, with its cause."""
+    """Return the error for a failed conversion of ``obj``, with its cause.
+
+    Validators such as pydantic quote the invalid value, so that of a Secret's conversion only the
+    class of the error is kept.
+    """
+    is_secret = (obj.resource.group, obj.resource.plural) == ("", "secrets")
     try:
-        why = str(error)
+        why = "its text may quote the Secret and is not shown" if is_secret else str(error)
     except Exception:  # noqa: BLE001 - a program's exception
         why = "(its message can't be shown)"
     failure = kind(
@@ -213,7 +219,8 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
         key=str(obj.key),
         resource_version=obj.resource_version,
     )
-    failure.__cause__ = error
+    if not is_secret:
+        failure.__cause__ = error
     return failure
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from aioinformer._core.codec.object_decoder import DECODE_ERRORS, decode_envelope, decode_object
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError, UsageError
@@ -237,7 +238,7 @@ class WriteRequestBuilder:
         try:
             metadata = decode_envelope(raw).metadata
         except DECODE_ERRORS as error:
-            message = f"{self.resource}: the answer is not an object: {error}"
+            message = f"{self.resource}: the answer is not an object: {discard_input(error)}"
             raise ProtocolError(message, phase="write") from error
         return decode_object(self.resource, metadata, raw, 0, len(raw), managed_fields=False)
 

@@ -442,15 +442,16 @@ class SharedInformer(Generic[T]):
             predicate, query, at_least=at_least, timeout=timeout
         )
 
-    async def verify(self, *, contents: bool = False, timeout: float | None = None) -> Verification:
+    async def verify(self, *, contents: bool = True, timeout: float | None = None) -> Verification:
         """Compare the cache with the server.
 
         The server is asked for the state of exactly the version that the cache shows now, while
         both go on changing. That costs the server a full list, page by page.
 
         Args:
-            contents: True to compare the content of objects, too; False to compare which objects
-                exist in which versions.
+            contents: True to compare the content of objects, too, since a server can change the
+                content that it serves under a version; False to compare only which objects exist
+                in which versions.
             timeout: seconds; ``None`` for no limit.
 
         Returns:

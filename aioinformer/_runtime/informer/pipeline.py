@@ -77,7 +77,7 @@ class InformerPipeline(Generic[T]):
         self.listeners: ListenerRegistry[T] = self._make_registry(options)
         self.reader: CacheReader[T] = self._make_reader(namespace)
         self._verifier = PeriodicVerifier(
-            options.verify_every, lambda: self.compare(contents=False), reporter.verification_failed
+            options.verify_every, lambda: self.compare(contents=True), reporter.verification_failed
         )
         self._reflector = self._make_reflector(options, profile)
 

@@ -24,6 +24,7 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import ListRequest
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
@@ -72,8 +73,9 @@ async def verify(
         comparison = Comparison(state.objects.copy(), version, rejected=rejected, contents=contents)
         try:
             await _add_server_objects(source, comparison, managed_fields, converter)
-        except Expired:
-            if attempt == MAX_ATTEMPTS:
+        except FetchError as error:
+            if not isinstance(error, Expired) or attempt == MAX_ATTEMPTS:
+                discard_input(error)  # its frames hold parts of the list
                 raise
             await _wait_for_new_version(indexer, waiters, version)
         else:

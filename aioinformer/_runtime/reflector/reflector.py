@@ -24,6 +24,7 @@ from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
+from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.list_reader import read_page
@@ -168,7 +169,7 @@ class Reflector:
                 return await self._watch(request)
             return await self._check_served()
         except FetchError as error:
-            return self._state.finish_failed(error, opened=self._opened)
+            return self._state.finish_failed(discard_input(error), opened=self._opened)
         except asyncio.CancelledError:
             self.reports.request_cancelled()
             raise

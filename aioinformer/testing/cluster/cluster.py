@@ -17,24 +17,28 @@ has that subresource.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Any
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import NotFound
 from aioinformer.testing.cluster.features import Features
-from aioinformer.testing.cluster.pages import ListQuery, encode_page
+from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
 from aioinformer.testing.cluster.registry import Preconditions, Registry
 from aioinformer.testing.cluster.selection import Selection, SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
+from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
 
 __all__ = ["Cluster"]
 
@@ -77,6 +81,8 @@ class Cluster:
         self.registry = Registry(self._storage, Random(seed), self._clock)
         """Writes as requests make them: with subresources, managers and dry runs."""
         self._watch_buffer = watch_buffer
+        self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
+        """The key that signs the tokens of service accounts."""
 
     @property
     def resource_version(self) -> int:
@@ -115,28 +121,70 @@ class Cluster:
         """Return a context in which ``reached`` is called once this resourceVersion is reached."""
         return self._storage.expecting(version, reached)
 
+    def now(self) -> dt.datetime:
+        """Return the time of the cluster, with which it stamps objects."""
+        return self._clock()
+
     # -- resources -----------------------------------------------------------------------------
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The resources that are served."""
+        """The resources whose objects are stored."""
         return self._storage.resources
 
     @property
-    def with_status(self) -> AbstractSet[Resource]:
-        """The resources that have a status subresource."""
-        return self._storage.with_status
+    def served(self) -> ServedResources:
+        """The resources with their verbs, subresources and categories, as discovery shows them."""
+        return self._storage.served
 
-    def add_resource(self, resource: Resource, *, status: bool = False) -> None:
-        """Serve a resource, as after its CustomResourceDefinition was created.
+    def add_resource(
+        self, resource: Resource, *, status: bool = False, categories: Iterable[str] = ()
+    ) -> None:
+        """Serve a resource without a schema: objects are stored as they are sent.
 
-        Adding a resource a second time has no effect.
+        Adding a resource a second time has no effect, except for a status subresource that it
+        hadn't.
 
         Args:
             resource: the resource.
             status: True if the resource has a status subresource.
+            categories: the groups of resources to which ``kubectl get`` counts it, such as ``all``.
         """
-        self._storage.add(resource, status=status)
+        present = self._storage.served.find(resource)
+        if present is None or (status and present.subresource(STATUS.name) is None):
+            parts = [STATUS] if status else []
+            added = make_served(resource, subresources=parts, categories=tuple(categories))
+            self._storage.add(added)
+
+    def convert_resource(
+        self,
+        resource: str | Resource,
+        change: Callable[[dict[str, Any]], dict[str, Any]],
+        *,
+        end_watches: bool = True,
+    ) -> None:
+        """Serve the stored objects of a resource with other content under the same versions.
+
+        A server does so when the schema of a custom resource gains a default or loses a property,
+        when its conversion changes, and when a new release has other defaults. Objects that are
+        written later are stored as they are written. ::
+
+            cluster.convert_resource("pods", lambda pod: pod | {"spec": {"size": "XL"}})
+
+        Args:
+            resource: the resource.
+            change: returns the new body for a copy of an object's body. The metadata stay.
+            end_watches: end the open watches, and answer a watch from an earlier version with 410,
+                as a server does. False serves the change silently, so that only a new list shows
+                the difference: a server that does so is broken.
+
+        Raises:
+            NotFound: the resource is not served.
+        """
+        collection = self._storage.find(resource)
+        self._storage.convert(collection, change)
+        if end_watches:
+            self._storage.restart_watches(collection.encoding.resource)
 
     def remove_resource(self, resource: str | Resource) -> None:
         """Stop serving a resource: delete its objects, end its watches (recordings 52 and 53).
@@ -227,6 +275,34 @@ class Cluster:
         conditions = Preconditions(uid, resource_version, graceful=graceful)
         return self.registry.delete(resource, name, namespace, preconditions=conditions)
 
+    # -- stored bodies -------------------------------------------------------------------------
+
+    def find_object(
+        self, resource: str | Resource, name: str, *, namespace: str | None = None
+    ) -> Mapping[str, Any] | None:
+        """Return the stored body of an object, which must not be changed, or ``None``."""
+        return self.registry.find(resource, name, namespace)
+
+    def objects(
+        self, resource: str | Resource, *, namespace: str | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield the stored bodies of a resource in key order. They must not be changed.
+
+        Args:
+            resource: the resource.
+            namespace: the namespace; ``None`` for all.
+
+        Raises:
+            NotFound: the resource is not served.
+        """
+        prefix = f"{namespace}/" if namespace else ""
+        state = self._storage.find(resource).snapshot_before((), prefix=prefix)
+        return (state[key].body for key in state.keys)
+
+    def scale_paths(self, resource: Resource) -> ScalePaths:
+        """Return the places of the fields of a ``Scale`` in the objects of a resource."""
+        return BUILT_IN_SCALE
+
     # -- many objects --------------------------------------------------------------------------
 
     def list(
@@ -292,6 +368,67 @@ class Cluster:
                 encoder=make_encoder(collection.encoding, query.form, query.include, self._clock),
                 from_watch_cache=self.features.watch_list,
             )
+
+    def delete_collection(
+        self,
+        resource: str | Resource,
+        *,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+    ) -> bytes:
+        """Delete all objects that the selectors select; return their states before, as a list.
+
+        An object with finalizers is marked for deletion, as by ``delete``.
+
+        Args:
+            resource: the resource.
+            namespace: the namespace; ``None`` for all.
+            labels: a label selector.
+            fields: a field selector.
+
+        Raises:
+            BadRequest: a selector is malformed.
+            NotFound: the resource is not served.
+        """
+        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields)
+        return self.delete_page(resource, ListQuery(selectors=selectors), Preconditions())
+
+    def delete_page(
+        self,
+        resource: str | Resource,
+        query: ListQuery,
+        preconditions: Preconditions,
+        *,
+        dry_run: bool = False,
+    ) -> bytes:
+        """Delete the objects of the page that a query describes; return the page.
+
+        Raises:
+            Conflict: an object doesn't satisfy the preconditions. Those before it are deleted.
+            ServerError: the errors of ``list``.
+        """
+        collection = self._storage.find(resource)
+        with statuses.error_phase("write"):
+            page = select_page(
+                self._storage,
+                collection,
+                self._parse_selection(collection, query.selectors),
+                query,
+                from_watch_cache=self.features.watch_list,
+            )
+        encoder = make_encoder(collection.encoding, query.form, query.include, self._clock)
+        for stored in page.rows:
+            # The deletion of an owner may have removed the object.
+            with contextlib.suppress(NotFound):
+                self.registry.delete(
+                    resource,
+                    stored.name,
+                    stored.namespace or None,
+                    preconditions=preconditions,
+                    dry_run=dry_run,
+                )
+        return encoder.encode_list(page.rows, page.list_meta)
 
     def watch(
         self,

@@ -9,7 +9,7 @@ number of events (its watch cache). Here the limit is a number alone, so that te
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -98,6 +98,13 @@ class ChangeLog:
         self._changes.append(change)
         while len(self._changes) > self.window:
             self.compacted_version = self._changes.popleft().version
+
+    def convert(self, resource: Resource, convert: Callable[[StoredObject], StoredObject]) -> None:
+        """Show all states of a resource's objects in another form."""
+        for number, change in enumerate(self._changes):
+            if change.resource == resource:
+                old, new = (state and convert(state) for state in (change.old, change.new))
+                self._changes[number] = StoredChange(change.version, resource, old, new)
 
     def compact(self, to: int) -> None:
         """Forget the changes up to and including version ``to``."""

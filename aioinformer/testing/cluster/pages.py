@@ -21,7 +21,7 @@ from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObject
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
-__all__ = ["ListQuery", "encode_page", "parse_version"]
+__all__ = ["ListQuery", "Page", "encode_page", "parse_version", "select_page"]
 
 INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
@@ -53,6 +53,14 @@ class _PageStart:
     """The number of objects that the page may have; 0 for all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The objects of one page of a list, and the metadata of the page."""
+
+    rows: list[StoredObject]
+    list_meta: ListMeta
+
+
 def encode_page(
     storage: Storage,
     collection: Collection,
@@ -62,14 +70,26 @@ def encode_page(
     encoder: ListEncoder,
     from_watch_cache: bool,
 ) -> bytes:
-    """Return the body of the answer to a list request.
+    """Return the body of the answer to a list request. ``select_page`` documents the errors."""
+    page = select_page(storage, collection, selection, query, from_watch_cache=from_watch_cache)
+    return encoder.encode_list(page.rows, page.list_meta)
+
+
+def select_page(
+    storage: Storage,
+    collection: Collection,
+    selection: Selection,
+    query: ListQuery,
+    *,
+    from_watch_cache: bool,
+) -> Page:
+    """Return the page that a list request asks for.
 
     Args:
         storage: the present state and its history.
         collection: the objects of the requested resource.
         selection: the parsed ``query.selectors``.
         query: the request.
-        encoder: the form of the answer.
         from_watch_cache: True if the watch cache answers, and not etcd. Their tokens differ by a
             slash (recordings 10 and 44).
 
@@ -96,9 +116,7 @@ def encode_page(
         token = _encode_token(start.version, slash + last)
     # The objects that a selector selects in the rest aren't known without reading them.
     remaining = keys_left if selection.selects_all else 0
-    return encoder.encode_list(
-        rows, ListMeta(start.version, token, remaining, str(selection.shard))
-    )
+    return Page(rows, ListMeta(start.version, token, remaining, str(selection.shard)))
 
 
 def _select_rows(

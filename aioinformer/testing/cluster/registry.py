@@ -81,6 +81,14 @@ class Registry:
         """Return a copy of an object."""
         return _decode_copy(_find_stored(self.storage.find(resource), name, namespace))
 
+    def find(
+        self, resource: str | Resource, name: str, namespace: str | None
+    ) -> Mapping[str, Any] | None:
+        """Return the stored body of an object, or ``None``."""
+        collection = self.storage.find(resource)
+        stored = collection.objects.get(_storage_key(collection, name, namespace))
+        return stored.body if stored is not None else None
+
     def create(
         self,
         resource: str | Resource,
@@ -276,7 +284,7 @@ class Registry:
         return FieldManager(operation, options.field_manager or "unknown", version, subresource)
 
     def _has_status(self, collection: Collection) -> bool:
-        return collection.encoding.resource in self.storage.with_status
+        return self.storage.has_status(collection.encoding.resource)
 
     def _store(
         self,

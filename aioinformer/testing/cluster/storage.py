@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,31 +19,17 @@ from aioinformer.testing.cluster.history import ChangeLog, StoredChange
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
+from aioinformer.testing.wire.served_resources import (
+    BUILT_IN_SERVED,
+    STATUS,
+    ApiResource,
+    ServedResources,
+)
 
 __all__ = ["Collection", "CollectionSnapshot", "Snapshot", "Storage"]
 
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
-
-_WITH_STATUS = frozenset(
-    (
-        *("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods"),
-        *("replicationcontrollers", "resourcequotas", "services"),
-        *("daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps"),
-        *("cronjobs.batch", "jobs.batch", "horizontalpodautoscalers.autoscaling"),
-        *("poddisruptionbudgets.policy", "ingresses.networking.k8s.io"),
-        *("servicecidrs.networking.k8s.io", "volumeattachments.storage.k8s.io"),
-        "certificatesigningrequests.certificates.k8s.io",
-        "flowschemas.flowcontrol.apiserver.k8s.io",
-        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
-        "validatingadmissionpolicies.admissionregistration.k8s.io",
-        "customresourcedefinitions.apiextensions.k8s.io",
-        "apiservices.apiregistration.k8s.io",
-        "resourceclaims.resource.k8s.io",
-    )
-)
-"""The built-in resources with a status subresource (discovery documents of Kubernetes 1.36). For
-custom resources ``Storage.add`` has a parameter."""
 
 _UNCHANGED = object()
 """Stands for an object that no later change touched; ``None`` is one that didn't exist yet."""
@@ -135,6 +122,8 @@ class Snapshot:
     """The newest resourceVersion at that moment."""
     objects: Mapping[Resource, tuple[StoredObject, ...]]
     """The objects by resource. Every served resource has an entry, an empty one if need be."""
+    served: ServedResources
+    """The resources at that moment."""
 
     def __repr__(self) -> str:
         return f"<Snapshot rv={self.version} {sum(map(len, self.objects.values()))} objects>"
@@ -154,8 +143,8 @@ class Storage:
         self.change_log = ChangeLog(window, FIRST_VERSION)
         self.collections: dict[tuple[str, str, str], Collection] = {}
         """The collections by group, version and plural name."""
-        self.with_status = {resource for resource in BUILT_IN if str(resource) in _WITH_STATUS}
-        """The resources whose status is written through a subresource alone."""
+        self.served = ServedResources(BUILT_IN_SERVED)
+        """The resources that are served, with their subresources and categories."""
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
         self._version_callbacks: dict[Callable[[], None], int] = {}
@@ -167,14 +156,26 @@ class Storage:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """The resources that are served."""
+        """The resources whose objects are stored."""
         return tuple(collection.encoding.resource for collection in self.collections.values())
 
-    def add(self, resource: Resource, *, status: bool = False) -> None:
-        """Serve a resource, with a status subresource if ``status``."""
-        if status:
-            self.with_status.add(resource)
+    def add(self, added: ApiResource) -> None:
+        """Serve a resource, or serve a resource in another way."""
+        resource = added.resource
         self.collections.setdefault(_resource_key(resource), Collection(Encoding(resource)))
+        self._set_served([*self._others(resource), added])
+
+    def has_status(self, resource: Resource) -> bool:
+        """Return True if the status is written through its subresource alone."""
+        served = self.served.find(resource)
+        return served is not None and served.subresource(STATUS.name) is not None
+
+    def _others(self, resource: Resource) -> list[ApiResource]:
+        key = _resource_key(resource)
+        return [each for each in self.served if _resource_key(each.resource) != key]
+
+    def _set_served(self, served: Iterable[ApiResource]) -> None:
+        self.served = ServedResources(served)
         self._index_names()
 
     def remove(self, collection: Collection) -> None:
@@ -183,7 +184,7 @@ class Storage:
         for stored in list(collection.objects.values()):
             self.store(collection, stored, None)
         del self.collections[_resource_key(resource)]
-        self._index_names()
+        self._set_served(self._others(resource))
         for watch in self._watches.pop(resource, []):
             watch.finish(bookmark=True)
 
@@ -241,6 +242,32 @@ class Storage:
         self._call_reached()
         return new or change.deleted_state
 
+    def convert(
+        self, collection: Collection, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        """Show a resource's objects in another form, under the versions that they have."""
+
+        def convert(stored: StoredObject) -> StoredObject:
+            body = change(deepcopy(stored.body))
+            body["metadata"] = stored.body["metadata"]
+            return StoredObject(stored.encoding, body, stored.version)
+
+        for stored in list(collection.objects.values()):
+            collection.put(convert(stored))
+        self.change_log.convert(collection.encoding.resource, convert)
+
+    def restart_watches(self, resource: Resource) -> None:
+        """End the watches of a resource, and serve none from a version up to the present one.
+
+        A server does so when the definition of a custom resource was written.
+        """
+        self.version += 1
+        self.change_log.append(StoredChange(self.version, resource, None, None))
+        self.change_log.empty_watch_cache(self.version)
+        for watch in list(self._watches.get(resource, ())):
+            watch.finish()
+        self._call_reached()
+
     @contextmanager
     def expecting(self, version: int, reached: Callable[[], None]) -> Generator[None]:
         """Within the context, call ``reached`` once when ``version`` is reached."""
@@ -277,6 +304,7 @@ class Storage:
                 collection.encoding.resource: tuple(collection.objects.values())
                 for collection in self.collections.values()
             },
+            self.served,
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -289,7 +317,7 @@ class Storage:
             self.collections[_resource_key(resource)] = collection = Collection(Encoding(resource))
             for stored in objects:
                 collection.put(stored)
-        self._index_names()
+        self._set_served(snapshot.served)
         self.version = snapshot.version
         self.change_log = ChangeLog(self.change_log.window, snapshot.version)
         self._call_reached()

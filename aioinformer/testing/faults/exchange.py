@@ -68,6 +68,9 @@ class FaultedRequest:
         verb: RequestVerb,
         resource: Resource | None,
         namespace: str | None = None,
+        *,
+        name: str = "",
+        url_path: str = "/",
     ) -> None:
         """Make a request that has arrived.
 
@@ -76,6 +79,8 @@ class FaultedRequest:
             verb: the verb of the request.
             resource: the requested resource; ``None`` for documents that aren't objects.
             namespace: the requested namespace; ``None`` for all, or for none.
+            name: the name of the requested object; empty for a collection.
+            url_path: the path of the URL, which the error for a document names.
         """
         self.verb: RequestVerb = verb
         self.resource = resource
@@ -84,6 +89,8 @@ class FaultedRequest:
         self.on_change: Callable[[], None] | None = None
         """Called when a fault begins or ends, because a wait may be over then."""
         self._namespace = namespace
+        self._name = name
+        self._url_path = url_path
         self._faults = faults
         self._number = faults.next_number()
         self._start_offsets: dict[Fault, int] = {}
@@ -127,8 +134,9 @@ class FaultedRequest:
 
     def _forbidden_error(self) -> ServerError:
         if self.resource is None:
-            return statuses.forbidden_path()
-        return statuses.forbidden(self.verb, self.resource, self._namespace)
+            return statuses.forbidden_path(self.verb, self._url_path)
+        verb = "watch" if self.verb == "watch_list" else self.verb
+        return statuses.forbidden(verb, self.resource, self._namespace, name=self._name)
 
     # -- the body ------------------------------------------------------------------------------
 

@@ -47,7 +47,16 @@ from aioinformer.testing.wire import statuses
 __all__ = ["Fault", "Faults", "ListFilter", "RequestFilter", "RequestVerb", "WatchFilter"]
 
 RequestVerb: TypeAlias = Literal[
-    "any", "list", "watch", "watch_list", "get", "create", "update", "patch", "delete"
+    "any",
+    "list",
+    "watch",
+    "watch_list",
+    "get",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
 ]
 """The verb of a request. Documents that aren't objects (discovery, health) are ``get``. A
 ``watch_list`` is a watch that begins with the whole state; a fault of ``watch`` concerns these
@@ -65,10 +74,12 @@ _TOO_LARGE_STATUSES = {
 """The forms in which servers say that a resourceVersion is not reached yet: client-go's
 ``isTooLargeResourceVersionError`` knows these three."""
 
+FORBIDDEN = 403
 _DEFAULT_STATUSES = {
     302: ("", "redirected to another host"),
     400: ("BadRequest", "the server rejected our request for an unknown reason"),
     401: ("Unauthorized", "Unauthorized"),
+    403: ("Forbidden", "forbidden"),
     404: ("NotFound", "the server could not find the requested resource"),
     409: ("Conflict", "the server reported a conflict"),
     410: ("Expired", "The resourceVersion for the provided list is too old."),
@@ -299,6 +310,8 @@ class Faults:
     ) -> Fault:
         """Answer with an error.
 
+        A 403 without ``reason`` and ``message`` has the text of RBAC, as by ``forbid``.
+
         Args:
             code: the HTTP status of an error, or of a redirection, whose ``Location`` is on
                 another host then.
@@ -315,6 +328,8 @@ class Faults:
             if code != 404:
                 raise ValueError(f"plain is for the code 404 alone, not {code}")
             return self._add(ErrorStatus(statuses.page_not_found().status), **requests)
+        if code == FORBIDDEN and not (reason or message or retry_after):
+            return self.forbid(**requests)
         return self._add(ErrorStatus(_make_status(code, retry_after, reason, message)), **requests)
 
     def version_too_large(

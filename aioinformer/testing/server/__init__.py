@@ -7,7 +7,9 @@ server           the listening socket and its lifetime
 server_thread    the same in a thread, for synchronous tests
 handlers         the routes
 queries          query parameters of lists and watches
-objects          requests for single objects
+object_requests  requests for objects as values, and their bodies
+objects          requests for single objects, and deletions of collections
+subresources     scale, eviction, tokens of service accounts
 responses        responses, and errors as responses
 request_driver   the time that passes within a request, with the faults that are on
 source           ``ClusterSource``: a cluster in the place of a client

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import aclosing
-from hmac import compare_digest
+from dataclasses import replace
 
+import msgspec
 from aiohttp import web
 
 from aioinformer.errors import ServerError, TransportError
+from aioinformer.testing.access.access import Access
+from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults, RequestVerb
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock
+from aioinformer.testing.server.object_requests import ObjectRequest
 from aioinformer.testing.server.objects import (
     BODY_LIMIT,
-    WRITE_VERBS,
-    ObjectRequest,
     handle_request,
+    object_verb,
+    request_attributes,
 )
 from aioinformer.testing.server.request_driver import RequestDriver
 from aioinformer.testing.server.responses import (
@@ -30,7 +35,7 @@ from aioinformer.testing.server.responses import (
     stream_response,
 )
 from aioinformer.testing.wire import discovery, statuses
-from aioinformer.testing.wire.encoding import encode_document
+from aioinformer.testing.wire.encoding import Encoding, encode_document
 from aioinformer.testing.wire.negotiation import (
     accepts_gzip,
     negotiate_list_form,
@@ -43,31 +48,32 @@ from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["make_application"]
 
+_READ_METHODS = ("GET", "HEAD")
+
 
 def make_application(
-    cluster: Cluster, *, faults: Faults, clock: Clock, token: str | None
+    cluster: Cluster, *, faults: Faults, clock: Clock, access: Access
 ) -> web.Application:
-    """Return the HTTP application of a cluster. With ``token``, every request must bear it."""
+    """Return the HTTP application of a cluster."""
     app = web.Application(client_max_size=BODY_LIMIT)
-    app.router.add_route("*", "/{path:.*}", _RequestRouter(cluster, faults, clock, token).handle)
+    app.router.add_route("*", "/{path:.*}", _RequestRouter(cluster, faults, clock, access).handle)
     return app
 
 
 class _RequestRouter:
     """The entry of every request and the exit of every response."""
 
-    def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, token: str | None) -> None:
+    def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, access: Access) -> None:
         self._cluster = cluster
         self._faults = faults
         self._clock = clock
-        self._token = token
+        self._access = access
         self._non_resource_urls = _NonResourceUrls(cluster)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         path = _find_path(request, self._cluster)
-        resource, namespace = (path.resource, path.namespace) if path else (None, None)
         verb = _request_verb(request, path)
-        with FaultedRequest(self._faults, verb, resource, namespace) as faulted:
+        with self._start_faults(verb, request, path) as faulted:
             driver = RequestDriver(faulted, self._clock)
             try:
                 try:
@@ -78,30 +84,50 @@ class _RequestRouter:
             except (TransportError, ConnectionError):
                 return abort(request)
 
+    def _start_faults(
+        self, verb: RequestVerb, request: web.Request, path: ResourcePath | None
+    ) -> FaultedRequest:
+        if path is None:
+            return FaultedRequest(self._faults, verb, None, url_path=request.path)
+        return FaultedRequest(self._faults, verb, path.resource, path.namespace, name=path.name)
+
     async def _respond(self, request: web.Request, driver: RequestDriver) -> web.StreamResponse:
         foreign = await driver.start_response()
         if foreign is not None:
             content = Response(foreign.body, content_type=foreign.content_type)
             return await send_response(request, content, driver)
-        self._check_token(request)
+        user = self._authorize(request)
         document = self._non_resource_urls.find_response(request)
         if document is not None:
             return await send_response(request, document, driver)
         # The path is parsed again: its resource may have been added or removed during the wait.
         path = _parse_path(request, self._cluster)
-        if request.method != "GET" or path.name:
-            response = await _object_response(self._cluster, request, path)
-            return await send_response(request, response, driver)
-        await driver.wait_for_version(self._cluster, queries.required_version(request.query))
-        if queries.is_watch(request.query):
+        verb = _request_verb(request, path)
+        _check_method(request, verb, path, self._cluster)
+        if verb in ("list", "watch", "watch_list"):
+            await driver.wait_for_version(self._cluster, queries.required_version(request.query))
+            if verb == "list":
+                return await send_response(
+                    request, self._list_response(request, path, driver), driver
+                )
             return await self._stream_watch(request, path, driver)
-        return await send_response(request, self._list_response(request, path, driver), driver)
+        response = await self._object_response(request, path, user)
+        return await send_response(request, response, driver)
 
-    def _check_token(self, request: web.Request) -> None:
-        """Raise ``Unauthorized`` if the server has a token and the request doesn't bear it."""
-        shown, token = request.headers.get("Authorization", ""), self._token
-        if token is not None and not compare_digest(shown.encode(), f"Bearer {token}".encode()):
-            raise statuses.unauthorized()
+    def _authorize(self, request: web.Request) -> User:
+        """Return the user of a request.
+
+        Raises:
+            Unauthorized: the server has no user with the token of the request.
+            Forbidden: the user may not send the request.
+        """
+        header = request.headers.get("Authorization", "")
+        user = self._access.authenticate(self._cluster, header)
+        if not user.unrestricted:
+            path = _find_path(request, self._cluster) or ResourcePath.guess(request.path)
+            attributes = _request_attributes(request, path)
+            self._access.check(self._cluster, user, attributes)
+        return user
 
     def _list_response(
         self, request: web.Request, path: ResourcePath, driver: RequestDriver
@@ -114,7 +140,7 @@ class _RequestRouter:
     async def _stream_watch(
         self, request: web.Request, path: ResourcePath, driver: RequestDriver
     ) -> web.StreamResponse:
-        query = request.query
+        query = _watch_query(request, path)
         watch = queries.start_watch(
             self._cluster,
             path.resource,
@@ -134,6 +160,23 @@ class _RequestRouter:
         finally:
             watch.close()
 
+    async def _object_response(
+        self, request: web.Request, path: ResourcePath, user: User
+    ) -> Response:
+        """Return the response to a request that is neither a list nor a watch."""
+        # Negotiation goes first: a write whose answer has no acceptable form isn't done.
+        form = negotiate_object_form(request.headers.get("Accept", ""))
+        try:
+            body = await request.read() if request.can_read_body else b""
+        except web.HTTPRequestEntityTooLarge as error:
+            raise statuses.body_too_large(BODY_LIMIT) from error
+        method = "GET" if request.method == "HEAD" else request.method
+        sent = ObjectRequest(method, path, request.query, request.content_type, body, user)
+        response = handle_request(self._cluster, sent, self._access)
+        if method == "GET" and form == "metadata":
+            return document_response(partial_object_metadata(response.body["metadata"]))
+        return Response(response.raw, response.status)
+
 
 def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath:
     """Return the target of a request for objects.
@@ -141,7 +184,7 @@ def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath:
     Raises:
         NotFound: the path names no served resource.
     """
-    return ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
+    return ResourcePath.parse(request.path, cluster.served)
 
 
 def _find_path(request: web.Request, cluster: Cluster) -> ResourcePath | None:
@@ -153,16 +196,56 @@ def _find_path(request: web.Request, cluster: Cluster) -> ResourcePath | None:
 
 
 def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVerb:
-    if request.method in WRITE_VERBS:
-        return WRITE_VERBS[request.method]
-    if path is None or path.name:
+    if path is None:
+        return "get"
+    if request.method not in _READ_METHODS:
+        return object_verb(request.method, path)
+    if path.watched:
+        return "watch"
+    if path.name:
         return "get"
     if not queries.is_watch(request.query):
         return "list"
     return "watch_list" if queries.is_watch_list(request.query) else "watch"
 
 
+def _request_attributes(request: web.Request, path: ResourcePath | None) -> RequestAttributes:
+    if path is None:
+        return RequestAttributes(verb=request.method.lower(), path=request.path)
+    verb = _request_verb(request, path)
+    attributes = request_attributes("watch" if verb == "watch_list" else verb, path)
+    # A list or watch of one name is allowed by a rule for this name (apiserver's RequestInfo).
+    selected = "" if path.name else queries.selected_name(request.query)
+    return replace(attributes, name=selected) if selected else attributes
+
+
+def _check_method(
+    request: web.Request, verb: RequestVerb, path: ResourcePath, cluster: Cluster
+) -> None:
+    """Check that the resource has the verb of a read request.
+
+    Raises:
+        ServerError: 405, for resources that can't be listed, and for the HEAD of built-in
+            resources, whose routes in the real server have no HEAD.
+    """
+    served = cluster.served.find(path.resource)
+    if verb in ("list", "watch", "watch_list") and served and "list" not in served.verbs:
+        raise statuses.method_not_allowed()
+    if request.method == "HEAD" and not Encoding(path.resource).custom:
+        raise statuses.method_not_allowed()
+
+
+def _watch_query(request: web.Request, path: ResourcePath) -> Mapping[str, str]:
+    """Return the query of a watch. The old form of a watch of one object selects its name."""
+    if not path.name:
+        return request.query
+    return {**request.query, "fieldSelector": f"metadata.name={path.name}"}
+
+
 # -- documents ---------------------------------------------------------------------------------
+
+
+_HEALTH_PATHS = ("healthz", "readyz", "livez")
 
 
 class _NonResourceUrls:
@@ -177,13 +260,21 @@ class _NonResourceUrls:
         Raises:
             NotFound: the path is one of a document, but that document doesn't exist.
         """
-        served, with_status = self._cluster.resources, self._cluster.with_status
+        segments = request.path.strip("/").split("/")
+        if segments[0] in _HEALTH_PATHS and len(segments) == 1:
+            headers = {"X-Content-Type-Options": "nosniff"}
+            return Response(b"ok", 200, "text/plain; charset=utf-8", headers)
+        found = self._find_document(request, segments)
+        if found is not None and request.method == "HEAD":
+            raise statuses.method_not_allowed()
+        return found
+
+    def _find_document(self, request: web.Request, segments: list[str]) -> Response | None:
+        served = self._cluster.served
         aggregated = wants_aggregated(request.headers.get("Accept", ""))
-        match request.path.strip("/").split("/"):
-            case ["healthz" | "readyz" | "livez"]:
-                return Response(b"ok", content_type="text/plain; charset=utf-8")
+        match segments:
             case ["version"]:
-                return document_response(discovery.version_info(self._cluster.features.minor))
+                return self._version(request)
             case ["api" | "apis" as root] if aggregated:
                 return self._aggregated_discovery(request, core=root == "api")
             case ["api"]:
@@ -193,42 +284,21 @@ class _NonResourceUrls:
             case ["apis", group]:
                 return document_response(discovery.api_group(served, group))
             case ["api", version]:
-                return document_response(discovery.api_resource_list(served, version, with_status))
+                return document_response(discovery.api_resource_list(served, version))
             case ["apis", group, version]:
-                group_version = f"{group}/{version}"
-                return document_response(
-                    discovery.api_resource_list(served, group_version, with_status)
-                )
+                return document_response(discovery.api_resource_list(served, f"{group}/{version}"))
             case _:
                 return None
 
+    def _version(self, request: web.Request) -> Response:
+        document = discovery.version_info(self._cluster.features.minor)
+        return Response(msgspec.json.format(msgspec.json.encode(document), indent=2))
+
     def _aggregated_discovery(self, request: web.Request, *, core: bool) -> Response:
         """Return the aggregated document, or 304 if the client has it already (recording 02)."""
-        body = encode_document(
-            discovery.api_group_discovery_list(
-                self._cluster.resources, core=core, with_status=self._cluster.with_status
-            )
-        )
+        body = encode_document(discovery.api_group_discovery_list(self._cluster.served, core=core))
         tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
         headers = {"Etag": tag, "Vary": "Accept", "Cache-Control": "public"}
         if request.headers.get("If-None-Match") == tag:
             return Response(b"", 304, discovery.AGGREGATED_CONTENT_TYPE, headers)
         return Response(body, 200, discovery.AGGREGATED_CONTENT_TYPE, headers)
-
-
-# -- one object --------------------------------------------------------------------------------
-
-
-async def _object_response(cluster: Cluster, request: web.Request, path: ResourcePath) -> Response:
-    """Return the response to a request that is neither a list nor a watch."""
-    # Negotiation goes first: a write whose answer has no acceptable form isn't done.
-    form = negotiate_object_form(request.headers.get("Accept", ""))
-    try:
-        body = await request.read() if request.can_read_body else b""
-    except web.HTTPRequestEntityTooLarge as error:
-        raise statuses.body_too_large(BODY_LIMIT) from error
-    object_request = ObjectRequest(request.method, path, request.query, request.content_type, body)
-    response = handle_request(cluster, object_request)
-    if request.method == "GET" and form == "metadata":
-        return document_response(partial_object_metadata(response.body["metadata"]))
-    return Response(response.raw, response.status)

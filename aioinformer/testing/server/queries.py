@@ -32,6 +32,15 @@ def is_watch_list(query: Mapping[str, str]) -> bool:
     )
 
 
+def selected_name(query: Mapping[str, str]) -> str:
+    """Return the name that a field selector requires; empty if it requires none."""
+    for term in query.get("fieldSelector", "").split(","):
+        field, equals, name = term.partition("=")
+        if equals and field.strip() == "metadata.name":
+            return name.lstrip("=").strip()
+    return ""
+
+
 def required_version(query: Mapping[str, str]) -> int:
     """Return the resourceVersion that a server waits for before it answers; 0 for none.
 
@@ -56,11 +65,23 @@ def list_page(
 ) -> bytes:
     """Return the body that answers a list request. The errors are those of ``Cluster.list``."""
     with statuses.error_phase("list"):
-        limit = _int_param(query, "limit") or 0
-        if _bool_param(query, "sendInitialEvents") is not None:
-            text = "sendInitialEvents is forbidden for list"
-            raise statuses.invalid_option("sendInitialEvents", text)
-    options = ListQuery(
+        options = list_query(namespace, query, form=form)
+    return cluster.list_page(resource, options)
+
+
+def list_query(
+    namespace: str | None, query: Mapping[str, str], *, form: ObjectForm = "whole"
+) -> ListQuery:
+    """Return the options of a list, or of the deletion of a collection.
+
+    Raises:
+        BadRequest, Invalid: a parameter has no valid value.
+    """
+    limit = _int_param(query, "limit") or 0
+    if _bool_param(query, "sendInitialEvents") is not None:
+        text = "sendInitialEvents is forbidden for list"
+        raise statuses.invalid_option("sendInitialEvents", text)
+    return ListQuery(
         selectors=_parse_selectors(namespace, query),
         resource_version=query.get("resourceVersion", ""),
         match=query.get("resourceVersionMatch", ""),
@@ -69,7 +90,6 @@ def list_page(
         form=form,
         include=_include_param(query, form),
     )
-    return cluster.list_page(resource, options)
 
 
 def start_watch(

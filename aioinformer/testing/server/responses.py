@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import socket
 import struct
+import zlib
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +39,8 @@ GZIP_MIN_BYTES = 128 * 1024
 """Bodies from this size on are compressed for clients that accept gzip (recording 55)."""
 GZIP_LEVEL = 1
 """The compression level of a real server."""
+GZIP_WINDOW_BITS = zlib.MAX_WBITS | 16
+"""The parameter of zlib for the gzip format."""
 
 _REDIRECTION_TARGET = "https://elsewhere.invalid/"
 """The ``Location`` of a redirection: another host, to which no credentials may be sent."""
@@ -136,7 +139,19 @@ async def stream_response(
 
 async def _gzip_members(lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     async for line in lines:
-        yield _compress(line) if line else b""
+        yield _gzip_member(line) if line else b""
+
+
+def _gzip_member(line: bytes) -> bytes:
+    """Return a line as a gzip member that is flushed before its end.
+
+    The real server flushes each member before it closes the member (``perFlushGzipWriter``).
+    Without that flush, Go's reader shows the content of a member only when the next one begins, so
+    that a client never sees the last line of a WatchList in time.
+    """
+    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
+    flushed = compressor.compress(line) + compressor.flush(zlib.Z_SYNC_FLUSH)
+    return flushed + compressor.flush(zlib.Z_FINISH)
 
 
 def _compress(data: bytes) -> bytes:
@@ -147,8 +162,9 @@ async def _write_parts(
     request: web.Request, response: web.StreamResponse, parts: AsyncGenerator[bytes]
 ) -> web.StreamResponse:
     await response.prepare(request)
-    async for part in parts:
-        await response.write(part)
+    if request.method != "HEAD":  # its response has the head alone
+        async for part in parts:
+            await response.write(part)
     await response.write_eof()
     return response
 

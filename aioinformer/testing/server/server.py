@@ -23,6 +23,7 @@ import msgspec
 from aiohttp import web
 
 from aioinformer.errors import NotRunning
+from aioinformer.testing.access.access import Access, AuthorizationMode
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.faults.faults import Faults
@@ -138,6 +139,7 @@ class ApiServer:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
+        authorization: AuthorizationMode = "AlwaysAllow",
         faults: Faults | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -148,7 +150,9 @@ class ApiServer:
                 real time. (A ``Cluster()`` of the program doesn't, and is the same in each run.)
             port: the port; 0 for a free one, which the server keeps over restarts.
             tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
-            token: the bearer token that every request must show; none is needed by default.
+            token: the bearer token of the administrator. With it every request needs a token,
+                this one or that of a user of ``access``.
+            authorization: ``AlwaysAllow`` or ``RBAC``; see ``Access``.
             faults: the switches for faults; new ones by default.
             clock: the time of the server; the event loop's by default. With a ``ManualClock`` a
                 test advances the time.
@@ -156,10 +160,11 @@ class ApiServer:
         self.cluster = cluster if cluster is not None else Cluster(clock=_now)
         self.faults = faults if faults is not None else Faults()
         """The switches for faults of this server."""
+        self.access = Access(token=token, authorization=authorization)
+        """The users of the server: ``server.access.add_user("ada", token="t", rules=[...])``."""
         self._clock: Clock = clock if clock is not None else LoopClock()
         self._port = port
         self._tls = tls
-        self._token = token
         self._runner: web.AppRunner | None = None
         self._listening_socket: ListeningSocket | None = None
         self._stop_observing: Callable[[], None] | None = None
@@ -206,7 +211,7 @@ class ApiServer:
 
     def _make_runner(self) -> web.AppRunner:
         application = make_application(
-            self.cluster, faults=self.faults, clock=self._clock, token=self._token
+            self.cluster, faults=self.faults, clock=self._clock, access=self.access
         )
         return web.AppRunner(
             application,
@@ -259,11 +264,19 @@ class ApiServer:
         if self._runner is not None:
             _abort_connections(self._runner)
 
-    def kubeconfig(self, path: Path, *, certificate_authority: Path | None = None) -> Path:
+    def kubeconfig(
+        self,
+        path: str | Path,
+        *,
+        user: str = "",
+        certificate_authority: str | Path | None = None,
+    ) -> Path:
         """Write a kubeconfig for this server that only the owner of the file can read.
 
         Args:
             path: the file to write.
+            user: the user of ``access`` whose token the file has; by default the administrator,
+                if the server has an administrator's token.
             certificate_authority: the certificate that signed the server's. Without it, the
                 kubeconfig of an HTTPS server tells clients to trust any certificate.
 
@@ -272,18 +285,21 @@ class ApiServer:
 
         Raises:
             NotRunning: the server has no port yet.
+            ValueError: no user of ``access`` has this name.
         """
+        path = Path(path)
+        token = self.access.token_of(user) if user else self.access.admin_token
         cluster: dict[str, Any] = {"server": self.url}
         if certificate_authority is not None:
             cluster["certificate-authority"] = str(certificate_authority)
         elif self._tls is not None:
             cluster["insecure-skip-tls-verify"] = True
-        user = {"token": self._token} if self._token is not None else {}
+        credentials = {"token": token} if token is not None else {}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": user}],
+            "users": [{"name": "test", "user": credentials}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         }

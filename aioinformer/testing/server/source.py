@@ -26,13 +26,16 @@ from aioinformer._core.listwatch.requests import (
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut
+from aioinformer.testing.access.rights import forbidden_error, is_allowed
+from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.effects import RespondWithBody
 from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock, LoopClock
-from aioinformer.testing.server.objects import WRITE_VERBS, ObjectRequest, handle_request
+from aioinformer.testing.server.object_requests import ObjectRequest
+from aioinformer.testing.server.objects import handle_request, object_verb, request_attributes
 from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
 from aioinformer.testing.wire import discovery
 from aioinformer.testing.wire.tables import ObjectForm
@@ -58,6 +61,17 @@ class ClusterSource:
     traffic: RequestScheduler = field(default_factory=RequestScheduler)
     """The limits that all requests of this source share, as with a client. They use the event
     loop's time."""
+    user: User | None = None
+    """The user who sends all requests of this source; ``None`` for one without limits."""
+
+    def check_access(self, attributes: RequestAttributes) -> None:
+        """Check that the user may send a request.
+
+        Raises:
+            Forbidden: the user may not.
+        """
+        if self.user is not None and not is_allowed(self.cluster, self.user, attributes):
+            raise forbidden_error(self.user, attributes)
 
     def lister_watcher(
         self,
@@ -124,14 +138,17 @@ class ClusterSender:
 
     async def _process(self, request: WriteRequest) -> bytes:
         source, cluster = self.source, self.source.cluster
-        path = ResourcePath.parse(request.path, cluster.resources, cluster.with_status)
-        verb = WRITE_VERBS.get(request.method, "get")
-        with FaultedRequest(source.faults, verb, path.resource, path.namespace) as faulted:
+        path = ResourcePath.parse(request.path, cluster.served)
+        verb = object_verb(request.method, path)
+        with FaultedRequest(
+            source.faults, verb, path.resource, path.namespace, name=path.name
+        ) as faulted:
             driver = RequestDriver(faulted, source.clock)
             if (foreign := await driver.start_response()) is not None:
                 return foreign.body
+            source.check_access(request_attributes(verb, path))
             object_request = ObjectRequest(
-                request.method, path, request.query, request.content_type, request.body
+                request.method, path, request.query, request.content_type, request.body, source.user
             )
             answer = handle_request(cluster, object_request).raw
             return b"".join([chunk async for chunk in driver.transfer(split_chunks(answer))])
@@ -280,6 +297,13 @@ class ClusterListerWatcher:
         driver.client_deadline = self.source.clock.now + limit
         foreign = await driver.start_response()
         if foreign is None:
+            attributes = RequestAttributes(
+                verb="watch" if is_watch else "list",
+                resource=self.resource,
+                namespace=self.namespace or "",
+                name=queries.selected_name(query),
+            )
+            self.source.check_access(attributes)
             await driver.wait_for_version(self.source.cluster, queries.required_version(query))
         return foreign
 

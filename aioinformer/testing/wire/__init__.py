@@ -1,6 +1,8 @@
 """Bytes of requests and responses, in the form of the real API server.
 
+served_resources   resources with their verbs, subresources and categories
 urls          paths to resources, objects and subresources
+yaml_bodies   YAML bodies, read as the server reads them
 negotiation   the Accept header: JSON, tables, metadata only
 encoding      lists, watch events and their dialects
 tables        the metadata form and the table form of objects

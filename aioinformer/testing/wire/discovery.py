@@ -6,29 +6,24 @@ one document for each group version. Recordings 01 to 03.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.testing.wire.encoding import Encoding, JsonObject
+from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.wire.served_resources import ApiResource
 
 AGGREGATED_CONTENT_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
 
-VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
-"""The verbs of every resource here."""
 
-STATUS_VERBS = ["get", "patch", "update"]
-"""The verbs of a status subresource."""
-
-
-def api_group_discovery_list(
-    resources: Iterable[Resource], *, core: bool, with_status: Container[Resource] = ()
-) -> JsonObject:
+def api_group_discovery_list(served: Iterable[ApiResource], *, core: bool) -> JsonObject:
     """Return the aggregated form of the core group (``/api``) or of all others (``/apis``)."""
-    wanted = [resource for resource in resources if (resource.group == "") is core]
-    items = [_group_discovery(group, served, with_status) for group, served in _by_group(wanted)]
+    wanted = [each for each in served if (each.resource.group == "") is core]
+    items = [_group_discovery(group, members) for group, members in _by_group(wanted)]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
     return head | {"metadata": _empty_metadata(), "items": items}
 
@@ -40,34 +35,30 @@ def api_versions(address: str) -> JsonObject:
     return head | {"serverAddressByClientCIDRs": reachable}
 
 
-def api_group_list(resources: Iterable[Resource]) -> JsonObject:
+def api_group_list(served: Iterable[ApiResource]) -> JsonObject:
     """Return the legacy form of ``/apis``."""
-    named = [resource for resource in resources if resource.group]
-    listed = [_group_entry(name, served) for name, served in _by_group(named)]
+    named = [each for each in served if each.resource.group]
+    listed = [_group_entry(name, members) for name, members in _by_group(named)]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
 
 
-def api_group(resources: Iterable[Resource], name: str) -> JsonObject | None:
+def api_group(served: Iterable[ApiResource], name: str) -> JsonObject | None:
     """Return ``/apis/GROUP``, or ``None`` if no resource of the group is served."""
-    served = [resource for resource in resources if resource.group == name]
-    if not served or not name:
+    members = [each for each in served if each.resource.group == name]
+    if not members or not name:
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1"} | _group_entry(name, served)
+    return {"kind": "APIGroup", "apiVersion": "v1"} | _group_entry(name, members)
 
 
-def api_resource_list(
-    resources: Iterable[Resource], api_version: str, with_status: Container[Resource] = ()
-) -> JsonObject | None:
+def api_resource_list(served: Iterable[ApiResource], api_version: str) -> JsonObject | None:
     """Return ``/api/v1`` or ``/apis/GROUP/VERSION``; ``None`` if it has no served resource."""
-    served = [resource for resource in resources if resource.api_version == api_version]
-    if not served:
+    members = [each for each in served if each.resource.api_version == api_version]
+    if not members:
         return None
     head: JsonObject = {"kind": "APIResourceList"}
-    if served[0].group:
+    if members[0].resource.group:
         head["apiVersion"] = "v1"  # the core group's document has none (recording 01)
-    entries = [
-        entry for each in served for entry in _resource_entries(each, status=each in with_status)
-    ]
+    entries = [entry for each in members for entry in _resource_entries(each)]
     return head | {"groupVersion": api_version, "resources": entries}
 
 
@@ -81,22 +72,38 @@ def find_served(resources: Iterable[Resource], wanted: Resource) -> Resource | N
 
 
 def version_info(minor: int) -> JsonObject:
-    """Return ``/version`` of Kubernetes 1.``minor``."""
-    git = f"v1.{minor}.0"
-    return {"major": "1", "minor": str(minor), "gitVersion": git, "platform": "linux/amd64"}
+    """Return ``/version`` of Kubernetes 1.``minor``, with the fields that generated clients need.
+
+    The commit and the build date are not those of a real build.
+    """
+    return {
+        "major": "1",
+        "minor": str(minor),
+        "emulationMajor": "1",
+        "emulationMinor": str(minor),
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": str(minor - 1),
+        "gitVersion": f"v1.{minor}.0",
+        "gitCommit": "0" * 40,
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": "go1.26.0",
+        "compiler": "gc",
+        "platform": "linux/amd64",
+    }
 
 
-def _by_group(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
-    ordered = sorted(resources, key=lambda resource: resource.group)
-    for name, served in groupby(ordered, key=lambda resource: resource.group):
-        yield name, list(served)
+def _by_group(served: Iterable[ApiResource]) -> Iterator[tuple[str, list[ApiResource]]]:
+    ordered = sorted(served, key=lambda each: each.resource.group)
+    for name, members in groupby(ordered, key=lambda each: each.resource.group):
+        yield name, list(members)
 
 
-def _by_version(resources: Iterable[Resource]) -> Iterator[tuple[str, list[Resource]]]:
+def _by_version(served: Iterable[ApiResource]) -> Iterator[tuple[str, list[ApiResource]]]:
     """Group resources by version, the preferred version first."""
-    versions: dict[str, list[Resource]] = {}
-    for resource in sorted(resources, key=_version_priority):
-        versions.setdefault(resource.version, []).append(resource)
+    versions: dict[str, list[ApiResource]] = {}
+    for each in sorted(served, key=lambda each: _version_priority(each.resource)):
+        versions.setdefault(each.resource.version, []).append(each)
     yield from versions.items()
 
 
@@ -117,52 +124,73 @@ def _version_priority(resource: Resource) -> tuple[int, int, int, str]:
     return _STABILITY[stability], -int(major), -int(minor or 0), ""
 
 
-def _group_discovery(
-    name: str, resources: list[Resource], with_status: Container[Resource]
-) -> JsonObject:
+def _group_discovery(name: str, members: list[ApiResource]) -> JsonObject:
     versions: list[JsonObject] = []
-    for version, served in _by_version(resources):
-        found = [_resource_discovery(each, status=each in with_status) for each in served]
+    for version, served in _by_version(members):
+        found = [_resource_discovery(each) for each in served]
         versions.append({"version": version, "resources": found, "freshness": "Current"})
     return {"metadata": {"name": name} if name else _empty_metadata(), "versions": versions}
 
 
-def _resource_discovery(resource: Resource, *, status: bool) -> JsonObject:
+def _resource_discovery(served: ApiResource) -> JsonObject:
+    resource = served.resource
     # Built-in types leave out the group and version, which stand above; custom ones repeat them.
-    custom = Encoding(resource).custom
-    kind = {
-        "group": resource.group if custom else "",
-        "version": resource.version if custom else "",
-        "kind": resource.kind,
-    }
+    own = ("", "") if served.built_in else (resource.group, resource.version)
+    kind = _kind_entry(*own, resource.kind)
     entry: JsonObject = {"resource": resource.plural, "responseKind": kind}
     entry |= {"scope": "Namespaced" if resource.namespaced else "Cluster"}
-    entry |= {"singularResource": resource.singular, "verbs": VERBS}
-    entry |= _short_names(resource)
-    part = {"subresource": "status", "responseKind": kind, "verbs": STATUS_VERBS}
-    return entry | ({"subresources": [part]} if status else {})
+    entry |= {"singularResource": resource.singular, "verbs": list(served.verbs)}
+    entry |= _names(served)
+    parts = [
+        {
+            "subresource": part.name,
+            "responseKind": _kind_entry(*part.kind) if part.kind else kind,
+            "verbs": list(part.verbs),
+        }
+        for part in served.subresources
+    ]
+    return entry | ({"subresources": parts} if parts else {})
 
 
-def _group_entry(name: str, resources: list[Resource]) -> JsonObject:
+def _kind_entry(group: str, version: str, kind: str) -> JsonObject:
+    return {"group": group, "version": version, "kind": kind}
+
+
+def _group_entry(name: str, members: list[ApiResource]) -> JsonObject:
     versions = [
         {"groupVersion": f"{name}/{version}", "version": version}
-        for version, _ in _by_version(resources)
+        for version, _ in _by_version(members)
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resource_entries(resource: Resource, *, status: bool) -> Iterator[JsonObject]:
-    """Yield the entry of a resource, then that of its status subresource."""
+def _resource_entries(served: ApiResource) -> Iterator[JsonObject]:
+    """Yield the entry of a resource, then those of its subresources."""
+    resource = served.resource
     entry: JsonObject = {"name": resource.plural, "singularName": resource.singular}
-    entry |= {"namespaced": resource.namespaced, "kind": resource.kind, "verbs": VERBS}
-    yield entry | _short_names(resource)
-    if status:
-        part = {"name": f"{resource.plural}/status", "singularName": "", "verbs": STATUS_VERBS}
-        yield entry | part
+    entry |= {"namespaced": resource.namespaced}
+    whole = entry | {"kind": resource.kind, "verbs": list(served.verbs)} | _names(served)
+    if not served.built_in:
+        whole["storageVersionHash"] = _hash_storage_version(served)
+    yield whole
+    for part in served.subresources:
+        kind = {"kind": resource.kind}
+        if part.kind is not None:
+            kind = dict(zip(("group", "version", "kind"), part.kind, strict=True))
+        named = {"name": f"{resource.plural}/{part.name}", "singularName": ""}
+        yield entry | named | kind | {"verbs": list(part.verbs)}
 
 
-def _short_names(resource: Resource) -> JsonObject:
-    return {"shortNames": list(resource.short_names)} if resource.short_names else {}
+def _hash_storage_version(served: ApiResource) -> str:
+    """Return the hash of the stored version (apiserver's ``StorageVersionHash``)."""
+    resource = served.resource
+    text = f"{resource.group}/{served.storage_version or resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
+
+
+def _names(served: ApiResource) -> JsonObject:
+    lists = {"shortNames": served.resource.short_names, "categories": served.categories}
+    return {name: list(values) for name, values in lists.items() if values}
 
 
 def _empty_metadata() -> JsonObject:

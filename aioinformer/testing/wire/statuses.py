@@ -49,6 +49,12 @@ def success_document(resource: Resource, name: str, uid: str) -> dict[str, Any]:
     return head | {"status": "Success", "details": details}
 
 
+def created_document() -> dict[str, Any]:
+    """Return the answer to a request that created something without a name, such as an eviction."""
+    head: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    return head | {"status": "Success", "code": 201}
+
+
 @contextmanager
 def error_phase(phase: Phase) -> Generator[None]:
     """Set the phase of errors that the body raises: the purpose of the request."""
@@ -76,6 +82,12 @@ def bad_request(message: str) -> ServerError:
     return server_error(Status(400, "BadRequest", message))
 
 
+def undeterminable_name(name: str) -> ServerError:
+    """Return the error for an applied configuration without a name that creates an object."""
+    found = f"the name of the object ({name} based on URL) was undeterminable"
+    return bad_request(f"{found}: name must be provided")
+
+
 def invalid_selector(error: InvalidSelector) -> ServerError:
     """Return the error for a malformed selector (recording 21).
 
@@ -89,19 +101,42 @@ def unauthorized() -> ServerError:
     return server_error(Status(401, "Unauthorized", "Unauthorized"))
 
 
-def forbidden(verb: str, resource: Resource, namespace: str | None) -> ServerError:
-    """Return the error of RBAC for an anonymous user (recordings 25 and 40)."""
+ANONYMOUS = "system:anonymous"
+"""The user of a request without credentials."""
+
+
+def forbidden(
+    verb: str,
+    resource: Resource,
+    namespace: str | None,
+    *,
+    name: str = "",
+    part: str = "",
+    user: str = ANONYMOUS,
+) -> ServerError:
+    """Return the error of RBAC (recordings 25 and 40).
+
+    Args:
+        verb: the verb, such as ``list``.
+        resource: the resource.
+        namespace: the namespace; ``None`` for all, or for none.
+        name: the name of the object, if the request names one.
+        part: the subresource; empty for the object itself.
+        user: the name of the user.
+    """
     where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+    shown = f' "{name}"' if name else ""
+    target = f"{resource.plural}/{part}" if part else resource.plural
     message = (
-        f'{resource} is forbidden: User "system:anonymous" cannot {verb} resource '
-        f'"{resource.plural}" in API group "{resource.group}"{where}'
+        f'{resource}{shown} is forbidden: User "{user}" cannot {verb} '
+        f'resource "{target}" in API group "{resource.group}"{where}'
     )
-    return server_error(Status(403, "Forbidden", message, _details(resource, "")))
+    return server_error(Status(403, "Forbidden", message, _details(resource, name)))
 
 
-def forbidden_path() -> ServerError:
+def forbidden_path(verb: str, path: str, user: str = ANONYMOUS) -> ServerError:
     """Return the error of RBAC for a path that names no object."""
-    message = 'forbidden: User "system:anonymous" cannot get this path'
+    message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
     return server_error(Status(403, "Forbidden", message))
 
 
@@ -141,6 +176,28 @@ def unsupported_media_type(accepted: str) -> ServerError:
     unknown = "the body of the request was in an unknown format"
     message = f"{unknown} - accepted media types include: {accepted}"
     return server_error(Status(415, "UnsupportedMediaType", message))
+
+
+def protobuf_body(accepted: str) -> ServerError:
+    """Return the error for a body in protobuf, with the settings of clients that send JSON.
+
+    A real server reads protobuf for built-in types.
+    """
+    error = unsupported_media_type(accepted)
+    advice = (
+        " (this test server reads no protobuf: set rest.Config.ContentType to application/json "
+        "in client-go; with kubectl, write a manifest and use `kubectl apply -f`)"
+    )
+    return server_error(Status(415, error.status.reason, error.status.message + advice))
+
+
+def unrecognized_body(kind: str, reason: str, body: bytes) -> ServerError:
+    """Return the error for a body that is no object, or has no kind."""
+    start, rest = body[:30], " ..." if len(body) > 30 else ""
+    shown = start.decode(errors="replace") if start.startswith(b"{") else start.hex()
+    expected = f"must be of type {kind}"
+    summary = f"{shown}{rest}" or "<empty>"
+    return bad_request(f"the object provided is unrecognized ({expected}): {reason} ({summary})")
 
 
 def body_too_large(limit: int) -> ServerError:
@@ -211,11 +268,38 @@ def invalid(
     kind: str, name: str, field: str, reason: str, text: str, *, group: str = ""
 ) -> ServerError:
     """Return the error for one invalid field (recording 34)."""
-    qualified = f"{kind}.{group}" if group else kind
     causes = [{"reason": reason, "message": text, "field": field}]
-    details = {"name": name, "group": group, "kind": kind, "causes": causes}
-    message = f'{qualified} "{name}" is invalid: {field}: {text}'
+    return invalid_fields(kind, name, causes, group=group)
+
+
+def invalid_fields(
+    kind: str,
+    name: str,
+    causes: Sequence[Mapping[str, str]],
+    *,
+    group: str = "",
+    repeated: int = 1,
+) -> ServerError:
+    """Return the error for invalid fields: each cause has reason, message and field.
+
+    Args:
+        kind: the kind of the object.
+        name: the name of the object.
+        causes: the causes.
+        group: the group of the kind.
+        repeated: the number of validations that find the causes. The details have them as often,
+            the message once.
+    """
+    qualified = f"{kind}.{group}" if group else kind
+    details = {"name": name, "group": group, "kind": kind, "causes": [*causes] * repeated}
+    message = f'{qualified} "{name}" is invalid: {_list_causes(causes)}'
     return server_error(Status(422, "Invalid", message, _without_empty(details)))
+
+
+def _list_causes(causes: Sequence[Mapping[str, str]]) -> str:
+    """Return the texts of causes, in brackets if there are several."""
+    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def invalid_option(field: str, text: str) -> ServerError:
@@ -248,11 +332,7 @@ def _unsupported_cause(field: str, value: str, known: tuple[str, ...]) -> dict[s
 
 
 def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
-    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": list(causes)}
-    message = f'ListOptions.meta.k8s.io "" is invalid: {listed}'
-    return server_error(Status(422, "Invalid", message, details))
+    return invalid_fields("ListOptions", "", causes, group="meta.k8s.io")
 
 
 # -- resource versions -------------------------------------------------------------------------
@@ -319,6 +399,27 @@ def invalid_token(reason: str) -> ServerError:
     return bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
+# -- evictions ---------------------------------------------------------------------------------
+
+
+def disruption_budget_violated(name: str, status: Mapping[str, Any]) -> ServerError:
+    """Return the error for an eviction that a disruption budget doesn't allow."""
+    needed, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    text = f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently"
+    message = "Cannot evict pod as it would violate the pod's disruption budget."
+    cause = {"reason": "DisruptionBudget", "message": text}
+    return server_error(Status(429, "TooManyRequests", message, {"causes": [cause]}))
+
+
+def several_disruption_budgets() -> ServerError:
+    """Return the error for an eviction of a pod that several budgets protect."""
+    message = (
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+        "support."
+    )
+    return server_error(Status(500, "InternalError", message))
+
+
 # -- patches, applies and deletions ------------------------------------------------------------
 
 
@@ -376,14 +477,9 @@ def new_finalizers(resource: Resource, name: str, added: Sequence[str]) -> Serve
 def _invalid_twice(
     resource: Resource, name: str, field: str, reason: str, text: str
 ) -> ServerError:
-    """Return an error that has its cause twice, since two validations find it.
-
-    The message has the cause once.
-    """
-    error = invalid(resource.kind, name, field, reason, text, group=resource.group)
-    details: dict[str, Any] = dict(error.status.details)
-    details["causes"] = details["causes"] * 2
-    return server_error(Status(422, "Invalid", error.status.message, details))
+    """Return an error that has its cause twice, since two validations find it."""
+    causes = [{"reason": reason, "message": text, "field": field}]
+    return invalid_fields(resource.kind, name, causes, group=resource.group, repeated=2)
 
 
 def invalid_options(kind: str, field: str, reason: str, text: str) -> ServerError:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding
+from aioinformer.testing.wire.served_resources import ApiResource, ServedResources
 
-__all__ = ["ResourcePath"]
+__all__ = ["MAIN", "ResourcePath"]
+
+MAIN = "main"
+"""The part of a path without a subresource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,41 +23,57 @@ class ResourcePath:
     namespace: str | None = None
     name: str = ""
     """Empty for the collection."""
-    part: Literal["main", "status"] = "main"
-    """``status`` for the status subresource."""
+    part: str = MAIN
+    """The name of a subresource, such as ``status``, or ``main`` for the object itself."""
+    watched: bool = False
+    """True for the old form of a watch, ``/api/v1/watch/...``, with or without a name."""
 
     @classmethod
-    def parse(
-        cls, path: str, resources: Iterable[Resource], with_status: Collection[Resource] = ()
-    ) -> ResourcePath:
+    def parse(cls, path: str, served: ServedResources) -> ResourcePath:
         """Parse a decoded URL path.
 
         Args:
             path: the path.
-            resources: the resources that are served.
-            with_status: those of them that have a status subresource.
+            served: the resources that are served.
 
         Raises:
             NotFound: no such resource; in plain text if its whole group version is unknown.
         """
         api_version, segments = _split_group_version(path)
-        served = {each.plural: each for each in resources if each.api_version == api_version}
-        if not served:
+        resources = served.of_version(api_version)
+        if not resources:
             raise statuses.page_not_found()
-        namespace, segments = _split_namespace(segments)
-        plural, name, *deeper = *segments, "", ""
-        resource = served.get(plural)
-        if resource in with_status and deeper[:1] == ["status"] and not any(deeper[1:]):
-            return replace(cls.parse(path.rpartition("/status")[0], resources), part="status")
-        if resource is None or any(deeper) or _has_wrong_scope(resource, namespace, name):
-            if resource is not None and Encoding(resource).custom and _is_subresource(deeper):
-                raise statuses.object_not_found(resource, name)  # as the real server says it
+        watched = segments[:1] == ["watch"]
+        namespace, segments = _split_namespace(segments[1:] if watched else segments)
+        plural, name, part, *deeper = *segments, "", "", ""
+        found = resources.get(plural)
+        if found is None or any(deeper) or _has_wrong_scope(found.resource, namespace, name):
             raise statuses.not_served(api_version)
-        return cls(resource, namespace, name)
+        if part and (watched or found.subresource(part) is None):
+            raise _no_subresource(found, name, part)
+        return cls(found.resource, namespace, name, part or MAIN, watched)
+
+    @classmethod
+    def guess(cls, path: str) -> ResourcePath | None:
+        """Return the target of a path whose resource isn't served; ``None`` if it names none.
+
+        The server decides about access before it looks for the resource.
+        """
+        api_version, segments = _split_group_version(path)
+        namespace, segments = _split_namespace(segments)
+        plural, name, part, *_ = *segments, "", "", ""
+        group, _, version = api_version.rpartition("/")
+        try:
+            resource = Resource(group, version, plural, plural)
+        except ValueError:
+            return None
+        return cls(resource, namespace, name, part or MAIN)
 
 
-def _is_subresource(segments: Sequence[str]) -> bool:
-    return segments[0] in ("status", "scale")
+def _no_subresource(found: ApiResource, name: str, part: str) -> Exception:
+    if Encoding(found.resource).custom and part in ("status", "scale"):
+        return statuses.object_not_found(found.resource, name)  # as the real server says it
+    return statuses.not_served(found.resource.api_version)
 
 
 def _has_wrong_scope(resource: Resource, namespace: str | None, name: str) -> bool:
@@ -77,9 +95,12 @@ def _split_group_version(path: str) -> tuple[str, list[str]]:
 
 
 def _split_namespace(segments: list[str]) -> tuple[str | None, list[str]]:
-    """Return the namespace, and the segments after it. ``namespaces/web`` alone is an object."""
+    """Return the namespace, and the segments after it.
+
+    ``namespaces/web`` alone is an object, and ``namespaces/web/status`` is its subresource.
+    """
     match segments:
-        case ["namespaces", namespace, plural, *rest]:
+        case ["namespaces", namespace, plural, *rest] if plural != "status":
             return namespace, [plural, *rest]
         case _:
             return None, segments

@@ -1,6 +1,8 @@
 """Rules of writes: validation, patches, server-side apply.
 
 validation          checks of a created or updated object, and the body to store
+metadata_rules      rules for names, labels, annotations, owner references, finalizers
 patches             JSON patch, merge patch and strategic merge patch
+scale               the scale subresource
 server_side_apply   apply patches and managed fields
 """

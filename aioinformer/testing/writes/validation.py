@@ -17,6 +17,10 @@ import msgspec
 from aioinformer.errors import ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject
+from aioinformer.testing.writes.metadata_rules import (
+    check_created_metadata,
+    check_updated_metadata,
+)
 
 _SERVER_METADATA = (
     "uid",
@@ -147,25 +151,14 @@ def build_created(
         raise server_error(Status(500, "", message))
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:_GENERATE_NAME_LIMIT] + defaults.name_suffix
-    _check_name(encoding, metadata.get("name", ""))
     _set_namespace(encoding, metadata, namespace)
+    check_created_metadata(encoding.resource, metadata)
     metadata |= {"uid": defaults.uid, "creationTimestamp": _format_time(defaults.time)}
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         metadata.pop(name, None)
     if encoding.custom or "spec" in new:
         metadata["generation"] = 1
     return new
-
-
-def _check_name(encoding: Encoding, name: str) -> None:
-    kind, group = encoding.resource.kind, encoding.resource.group
-    if not name:
-        text = "Required value: name or generateName is required"
-        raise statuses.invalid(kind, "", "metadata.name", "FieldValueRequired", text, group=group)
-    if name in (".", "..") or "/" in name or "%" in name:
-        rule = f"may not be '{name}'" if name in (".", "..") else "may not contain '/' or '%'"
-        text = f'Invalid value: "{name}": {rule}'
-        raise statuses.invalid(kind, name, "metadata.name", "FieldValueInvalid", text, group=group)
 
 
 def _set_namespace(encoding: Encoding, metadata: JsonObject, namespace: str | None) -> None:
@@ -201,7 +194,7 @@ def build_replacement(
         BadRequest: the body is another object.
         Conflict: the body has a resourceVersion that isn't the newest, or another uid.
         Invalid: a custom object without a resourceVersion; a new finalizer on an object that is
-            being deleted.
+            being deleted; metadata that break a rule.
     """
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
@@ -210,6 +203,7 @@ def build_replacement(
     if part == "status":
         metadata = dict(now)
     _check_finalizers(encoding, stored, metadata)
+    check_updated_metadata(encoding.resource, metadata, now)
     new = _merge_parts(stored.body, body, part)
     metadata = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
     metadata |= {name: now[name] for name in _SERVER_METADATA if name in now}

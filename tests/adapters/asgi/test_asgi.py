@@ -394,3 +394,16 @@ async def test_an_informer_that_has_ended_is_neither_alive_nor_ready(cluster: Cl
     assert list(alive([pods])) == ["pods"]
     assert list(ready([pods])) == ["pods"]
     assert (await request(Probe(lambda: [pods], alive))).status == 503
+
+
+async def test_an_informer_that_rejected_every_object_is_not_ready(cluster: Cluster) -> None:
+    def broken(obj: KubeObject) -> str:
+        raise KeyError(obj.name)
+
+    cluster.create("pods", {"metadata": {"name": "rejected"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", indexers={"broken": broken})
+        await informers.wait_synced(timeout=10)
+        assert not pods.health.ok
+        assert alive(informers) == {}
+        assert "3 objects rejected: none is cached" in ready(informers)["pods"]

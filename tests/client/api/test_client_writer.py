@@ -102,7 +102,9 @@ async def test_a_whole_life_against_a_server() -> None:
         applied = await pods.apply({"metadata": {"name": "web-0"}, "spec": {"y": 1}}, manager="me")
         assert applied["spec"]["y"] == 1
         assert await pods.get("web-0") == applied
-        assert await pods.delete("web-0", uid=made.uid) is None
+        deleted = await pods.delete("web-0", uid=made.uid)
+        assert deleted is not None  # the last state, which servers answer for a pod
+        assert deleted.uid == made.uid
 
 
 async def test_what_a_finalizer_holds_comes_back_from_a_deletion() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._client.http.error_responses import MAX_TEXT_LENGTH, build_status
+from aioinformer._client.http.error_responses import build_status
 from aioinformer.errors import Expired, Status, server_error
 from tests.client.recordings import read_recording
 
@@ -43,25 +43,34 @@ def test_an_expired_list_hands_over_its_fresh_continue_token() -> None:
     assert status.continue_token.startswith("eyJ2IjoibWV0YS5rOHMuaW8vdjEi")
 
 
-def test_plain_text_becomes_the_message() -> None:
-    """A removed custom resource is answered so."""
+def test_the_text_for_a_removed_resource_becomes_the_message() -> None:
     assert status_recorded("53-cr-list-after-crd-is-deleted") == Status(
         404, "", "404 page not found"
     )
 
 
-def test_a_page_of_html_is_cut_and_put_on_one_line() -> None:
+def test_of_a_page_only_the_size_and_the_content_type_are_shown() -> None:
     page = b"<html>\n<body>\r\n\t<h1>Bad Gateway</h1>" + b"x" * 5000
 
-    message = build_status(502, {}, page).message
+    assert build_status(502, {"Content-Type": "text/html; charset=utf-8"}, page).message == (
+        f"Bad Gateway; the body is no Status: {len(page)} bytes of text/html"
+    )
+    assert build_status(502, {}, page, complete=False).message == (
+        f"Bad Gateway; the body is no Status: more than {len(page)} bytes of no known content type"
+    )
 
-    assert message.startswith("<html> <body> <h1>Bad Gateway</h1>xxx")
-    assert len(message) == MAX_TEXT_LENGTH + len("...")
-    assert message.endswith("...")
+
+@pytest.mark.parametrize("media", ["", "hunter2", "text/html\x1b[2J", "x" * 200])
+def test_a_content_type_of_another_form_is_not_shown(media: str) -> None:
+    message = build_status(500, {"Content-Type": media}, b"no").message
+
+    assert message.endswith("the body is no Status: 2 bytes of no known content type")
 
 
-def test_control_characters_of_a_foreign_page_do_not_reach_the_message() -> None:
-    assert build_status(500, {}, b"\x1b[2Jforged\x00\nline \xff").message == "[2Jforged line \ufffd"
+def test_a_well_known_sentence_in_a_page_is_shown() -> None:
+    page = b"<html>400 The plain HTTP request was sent to HTTPS port hunter2</html>"
+
+    assert build_status(400, {}, page).message == "The plain HTTP request was sent to HTTPS port"
 
 
 def test_an_empty_body_is_explained_by_the_code() -> None:
@@ -74,8 +83,13 @@ def test_an_empty_body_is_explained_by_the_code() -> None:
     [b'{"kind": "Pod"}', b'{"kind": "Status", "code": "x"}', b"[1, 2]", b'{"kind": "Status"'],
     ids=["another kind", "a code that is no number", "no object", "broken off"],
 )
-def test_json_that_is_no_status_is_taken_as_text(body: bytes) -> None:
-    assert build_status(500, {}, body) == Status(500, "", body.decode())
+def test_json_that_is_no_status_is_not_shown(body: bytes) -> None:
+    """It may be a Secret."""
+    assert build_status(500, {"Content-Type": "application/json"}, body) == Status(
+        500,
+        "",
+        f"Internal Server Error; the body is no Status: {len(body)} bytes of application/json",
+    )
 
 
 def test_a_status_without_code_and_message_has_those_of_the_answer() -> None:
@@ -154,7 +168,7 @@ def test_any_body_is_a_status(body: bytes) -> None:
     assert build_status(500, {}, body).message
 
 
-def test_a_body_nested_too_deeply_is_taken_as_text() -> None:
+def test_a_body_nested_too_deeply_is_no_status() -> None:
     body = b'{"kind":"Status","details":' + b"[" * 100_000
 
-    assert build_status(500, {}, body).message.startswith('{"kind":"Status"')
+    assert "the body is no Status" in build_status(500, {}, body).message

@@ -77,7 +77,7 @@ async def test_an_endless_refusal_is_read_up_to_a_cap() -> None:
         error = await read_error(transport)
 
     assert isinstance(error, ServerFailure)
-    assert error.status.message.startswith("xxx")
+    assert f"more than {MAX_ERROR_BYTES} bytes" in error.status.message
     assert sent < 1000 * MAX_ERROR_BYTES  # what the sockets between them hold, and no more
 
 
@@ -92,7 +92,7 @@ async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
         error = await read_error(transport)
 
     assert isinstance(error, BadRequest)
-    assert error.status.message == "the sel"
+    assert error.status.message.startswith("Bad Request; the body is no Status: more than 7 bytes")
 
 
 async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
@@ -373,7 +373,7 @@ async def test_no_token_in_any_exception_repr_or_log(
                 errors.append(await read_error(transport, WATCH))
                 assert CANARY not in repr(vars(transport)["_credentials"])
 
-    assert "you sent Bearer [credential]" in str(errors[0])
+    assert "the body is no Status: 27 bytes of text/plain" in str(errors[0])
     assert not any(CANARY in shown for error in errors for shown in error_texts(error))
     assert CANARY not in caplog.text
 
@@ -425,9 +425,12 @@ async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) 
     assert isinstance(error, Forbidden)
     shown = " ".join([*error_texts(error), repr(error.status)])
     assert not any(secret in shown for secret in ("c4n", "7q"))
-    assert "[credential]" in shown
-    assert "X-Api-Key" in shown
-    assert "aioinformer/" in shown, "what is no secret is told"
+    if echo is as_status:
+        assert "[credential]" in shown
+        assert "X-Api-Key" in shown
+        assert "aioinformer/" in shown, "what is no secret is told"
+    else:
+        assert "the body is no Status" in shown
 
 
 async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
@@ -442,7 +445,7 @@ async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
     ):
         error = await read_error(transport)
 
-    assert "Proxy-Authorization: Basic [credential]" in str(error)
+    assert "the body is no Status" in str(error)
     assert not any("c4nary" in shown for shown in error_texts(error))
 
 
@@ -456,8 +459,7 @@ async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> No
         error = await read_error(transport)
 
     assert isinstance(error, Forbidden)
-    shown = error.status.message
-    assert shown in ("sent:[credential]", "sent:")
+    assert "sent:" not in error.status.message
 
 
 async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
@@ -471,4 +473,4 @@ async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
     async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
         error = await read_error(transport)
 
-    assert str(error).endswith("403: sent:")
+    assert str(error).endswith("more than 15 bytes of no known content type")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import Any
 
 import msgspec
@@ -100,7 +101,7 @@ def test_the_same_name_exists_in_each_namespace(cluster: Cluster) -> None:
     ("body", "error", "message"),
     [
         ({}, Invalid, "name or generateName is required"),
-        ({"metadata": {"name": "a/b"}}, Invalid, "may not contain"),
+        ({"metadata": {"name": "a/b"}}, Invalid, "must consist of"),
         ({"metadata": "x"}, BadRequest, r"Expected `object`, got `str` - at `\$.metadata`"),
         ({"metadata": {"name": "a", "labels": {"b": 1}}}, BadRequest, r"metadata\.labels"),
         ({"metadata": {"name": "a", "finalizers": "b"}}, BadRequest, r"metadata\.finalizers"),
@@ -303,3 +304,35 @@ def _step(cluster: Cluster, model: dict[str, int], verb: str, name: str, size: i
         return True
     model[name] = size
     return True
+
+
+def test_a_resource_is_served_with_other_content_under_the_same_versions() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {"size": 1}})
+    cluster.merge_patch("pods", "a", {"spec": {"size": 2}})
+    stored = cluster.get("pods", "a")
+    first = str(cluster.resource_version - 1)
+    watch = cluster.watch("pods", now=0.0, resource_version=str(cluster.resource_version))
+
+    cluster.convert_resource("pods", lambda pod: pod | {"spec": pod["spec"] | {"color": "red"}})
+
+    shown = cluster.get("pods", "a")
+    assert shown["metadata"] == stored["metadata"]
+    assert shown["spec"] == {"size": 2, "color": "red"}
+    past = json.loads(cluster.list("pods", resource_version=first, match="Exact"))
+    assert [item["spec"] for item in past["items"]] == [{"size": 1, "color": "red"}]
+    assert watch.take(0.0) == []
+    assert watch.ended
+    resumed = cluster.watch("pods", now=0.0, resource_version=stored["metadata"]["resourceVersion"])
+    assert b'"code":410' in b"".join(resumed.take(0.0))
+
+
+def test_content_can_change_without_an_end_of_the_watches() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}})
+    watch = cluster.watch("pods", now=0.0, resource_version=str(cluster.resource_version))
+
+    cluster.convert_resource("pods", lambda pod: pod | {"spec": {"size": 1}}, end_watches=False)
+
+    assert cluster.get("pods", "a")["spec"] == {"size": 1}
+    assert not watch.ended

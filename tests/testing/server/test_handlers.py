@@ -39,7 +39,8 @@ async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "headers", "body", "status"),
     [
-        ("POST", PODS, {"Content-Type": "application/yaml"}, b"a: b", 415),
+        ("POST", PODS, {"Content-Type": "application/yaml"}, b"- a", 400),
+        ("POST", PODS, {"Content-Type": "text/plain"}, b"a: b", 415),
         ("POST", PODS, {"Content-Type": "application/json"}, b"[1]", 400),
         ("POST", f"{PODS}?dryRun=Some", {"Content-Type": "application/json"}, b"{}", 422),
         ("PATCH", f"{PODS}/a", {"Content-Type": "application/json"}, b"{}", 415),
@@ -47,7 +48,8 @@ async def test_a_wrong_or_missing_token_is_unauthorized() -> None:
         ("PUT", f"{PODS}/a", {"Content-Type": "application/json"}, b'{"metadata":1}', 400),
         ("PUT", f"{PODS}/a", {}, b'{"metadata":{"name":"b"}}', 400),
         ("DELETE", f"{PODS}/a", {}, b'{"preconditions":1}', 400),
-        ("DELETE", PODS, {}, b"", 405),
+        ("DELETE", "/api/v1/namespaces", {}, b"", 405),
+        ("DELETE", "/api/v1/pods", {}, b"", 405),
         ("POST", "/api/v1/pods", {"Content-Type": "application/json"}, b"{}", 405),
         ("GET", PODS, {"Accept": "application/vnd.kubernetes.protobuf"}, b"", 406),
         ("GET", "/api/v1/namespaces/web/nodes", {}, b"", 404),
@@ -100,7 +102,7 @@ async def test_an_object_is_created_changed_and_deleted(
     assert (await get(http, f"{PODS}/web-0"))["metadata"]["generation"] == 2
     async with http.delete(f"{PODS}/web-0") as response:
         done = await response.json()
-    assert (done["kind"], done["status"], done["details"]["name"]) == ("Status", "Success", "web-0")
+    assert (done["kind"], done["metadata"]["name"]) == ("Pod", "web-0")
     async with http.get(f"{PODS}/web-0") as response:
         assert response.status == 404
 

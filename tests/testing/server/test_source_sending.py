@@ -52,7 +52,9 @@ def test_objects_are_created_changed_and_deleted() -> None:
         with pytest.raises(Conflict):
             await pods.update(created)
         assert (await pods.patch("web-0", {"spec": {"y": 1}}))["spec"] == {"x": 2, "y": 1}
-        assert await pods.delete("web-0", uid=changed.uid) is None
+        deleted = await pods.delete("web-0", uid=changed.uid)  # a pod is the answer, as there
+        assert deleted is not None
+        assert deleted.key == ObjectKey("web", "web-0")
         with pytest.raises(NotFound) as caught:
             await pods.get("web-0")
         assert caught.value.phase == "write"

@@ -141,7 +141,7 @@ def test_the_object_beside_the_cells_can_be_chosen(
 
 def test_a_whole_object_in_a_table_is_that_of_any_watch() -> None:
     cluster = Cluster()
-    create(cluster, "a", app="<shop>")
+    cluster.create("pods", {"metadata": {"name": "a", "annotations": {"app": "<shop>"}}})
 
     (event, mark), (plain, plain_mark) = (
         decode_events(take_lines(watch))

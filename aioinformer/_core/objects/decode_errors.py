@@ -1,0 +1,62 @@
+"""Errors of decoding without the input that they quote.
+
+A ``UnicodeDecodeError`` holds all of its input in ``object`` and ``args``, and its repr shows the
+input. msgspec quotes an invalid value or an unknown field. A traceback refers to frames, whose
+local variables are the bytes of a response, and tools for error reports show these variables. The
+input may be a Secret, so ``discard_input`` removes it before an error leaves the decoder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+__all__ = ["discard_input", "iter_related"]
+
+E = TypeVar("E", bound=BaseException)
+
+_QUOTES = re.compile(r"'[^']*'|`[^`]*`(?= - at|$)|\".*\"", re.DOTALL)
+"""Parts of msgspec's messages that may quote the input: ``Invalid value 'x' - at `$.kind```, and
+``Object contains unknown field `x```. Types and paths are in backquotes, too."""
+
+QUOTING_MESSAGES = ("Invalid value", "Invalid enum value", "Object contains unknown field")
+"""The beginnings of msgspec's messages that quote the input."""
+
+
+def discard_input(error: E) -> E:
+    """Remove the input of decoders from ``error``, its causes and its contexts, in place.
+
+    Their tracebacks are removed, too. The class, the reason and the position of each error stay.
+    """
+    for each in iter_related(error):
+        each.__traceback__ = None
+        if isinstance(each, UnicodeDecodeError):
+            each.args = (each.encoding, b"", each.start, each.end, each.reason)
+            each.object = b""
+        elif isinstance(each, UnicodeError):
+            each.args = ("a text that can't be converted",)
+        elif isinstance(each, msgspec.MsgspecError):
+            each.args = tuple(_without_quotes(argument) for argument in each.args)
+    return error
+
+
+def iter_related(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and all of its causes and contexts, each once."""
+    seen, todo = set[int](), [error]
+    while todo:
+        each = todo.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        todo += [other for other in (each.__cause__, each.__context__) if other is not None]
+
+
+def _without_quotes(argument: object) -> object:
+    if not isinstance(argument, str):
+        return ""
+    quotes = argument.startswith(QUOTING_MESSAGES)
+    return _QUOTES.sub("(not shown)", argument, count=1) if quotes else argument

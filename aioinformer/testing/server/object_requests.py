@@ -1,0 +1,245 @@
+"""Requests that are neither lists nor watches, and their responses, as values.
+
+The module decodes bodies: JSON, YAML, and the three kinds of patches. The handlers in ``objects``
+and ``subresources`` take these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import msgspec
+
+from aioinformer._core.objects.resources import BUILT_IN
+from aioinformer.testing.access.users import User
+from aioinformer.testing.cluster.registry import Preconditions, WriteOptions
+from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import Encoding, JsonObject, encode_document
+from aioinformer.testing.wire.negotiation import JSON
+from aioinformer.testing.wire.served_resources import STATUS
+from aioinformer.testing.wire.urls import ResourcePath
+from aioinformer.testing.wire.yaml_bodies import YAML, decode_yaml
+from aioinformer.testing.writes.patches import (
+    BodyPatch,
+    JsonPatch,
+    MergePatch,
+    StrategicMergePatch,
+)
+from aioinformer.testing.writes.validation import Part
+
+__all__ = [
+    "APPLY_PATCH",
+    "ObjectRequest",
+    "ObjectResponse",
+    "decode_configuration",
+    "decode_delete_options",
+    "decode_patch",
+    "object_response",
+]
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+"""The media type of a patch that only built-in kinds accept."""
+APPLY_PATCH = "application/apply-patch+yaml"
+"""The media type of an apply, whose body is YAML or JSON."""
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+BODY_TYPES = f"{JSON}, {YAML}"
+"""The media types of whole objects."""
+OCTET_STREAM = "application/octet-stream"
+"""The media type that aiohttp assumes for a body without a Content-Type."""
+DRY_RUN_ALL = "All"
+"""The only value of ``dryRun``."""
+PROPAGATIONS = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRequest:
+    """A request for one object, or for the collection to create an object in."""
+
+    method: str
+    path: ResourcePath
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    content_type: str = JSON
+    body: bytes = b""
+    user: User | None = None
+    """The user who sends the request; ``None`` for a user without a name and without limits."""
+
+    def json(self) -> JsonObject:
+        """Return the decoded body, which is JSON or YAML.
+
+        Raises:
+            BadRequest: the body is not an object.
+            ServerError: the body has another media type.
+        """
+        return self._decode_yaml_object() if self.content_type == YAML else self._decode_json()
+
+    def object_json(self) -> JsonObject:
+        """Return the decoded body, which is an object of the requested resource.
+
+        Raises:
+            BadRequest: the body is not an object, or a custom object without a kind.
+            ServerError: the body has another media type.
+        """
+        body = self.json()
+        if Encoding(self.path.resource).custom and not body.get("kind"):
+            # Built-in types are known by the path; a custom object has to name its kind.
+            reason = f"Object 'Kind' is missing in '{self.body.decode(errors='replace')}'"
+            raise statuses.unrecognized_body(self.path.resource.kind, reason, self.body)
+        return body
+
+    def _decode_json(self) -> JsonObject:
+        if self.content_type == PROTOBUF:
+            raise statuses.protobuf_body(BODY_TYPES)
+        if self.content_type not in (JSON, OCTET_STREAM):
+            raise statuses.unsupported_media_type(BODY_TYPES)
+        try:
+            return msgspec.json.decode(self.body, type=JsonObject)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise statuses.bad_request(f"the body is not a JSON object: {error}") from error
+
+    def _decode_yaml_object(self) -> JsonObject:
+        kind = self.path.resource.kind
+        try:
+            found = decode_yaml(self.body)
+        except ValueError as error:
+            raise statuses.unrecognized_body(kind, str(error), self.body) from error
+        if not isinstance(found, dict):
+            raise statuses.unrecognized_body(kind, "the body is not an object", self.body)
+        return cast("JsonObject", found)
+
+    @property
+    def write_options(self) -> WriteOptions:
+        """The options of the write."""
+        manager = self.query.get("fieldManager", "")
+        part: Part = "status" if self.path.part == STATUS.name else "main"
+        return WriteOptions(part, manager, "dryRun" in self.query)
+
+    def check_query(self, options: str) -> None:
+        """Check the query parameters of the write.
+
+        Args:
+            options: the kind that the error names, such as ``CreateOptions``.
+
+        Raises:
+            Invalid: ``dryRun`` has another value than ``All``.
+        """
+        dry_run = self.query.get("dryRun", DRY_RUN_ALL)
+        if dry_run != DRY_RUN_ALL:
+            text = f'Unsupported value: ["{dry_run}"]: supported values: "{DRY_RUN_ALL}"'
+            raise statuses.invalid_options(options, "dryRun", "FieldValueNotSupported", text)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectResponse:
+    """The answer to a request for one object."""
+
+    body: JsonObject
+    status: int = 200
+    encoding: Encoding | None = None
+    """The encoding of the object; ``None`` if the body is a document such as a Status."""
+    encoded: bytes = b""
+    """The bytes of a list, whose ``body`` is empty."""
+
+    @property
+    def raw(self) -> bytes:
+        """The body as bytes."""
+        if self.encoded:
+            return self.encoded
+        if self.encoding is None:
+            return encode_document(self.body)
+        return self.encoding.add_type_meta(self.encoding.encode_item(self.body)) + b"\n"
+
+
+# -- patches ----------------------------------------------------------------------------------
+
+
+def decode_patch(request: ObjectRequest) -> BodyPatch:
+    """Return the patch in the body.
+
+    Raises:
+        BadRequest: the body is not a patch.
+        ServerError: the body has another media type.
+    """
+    if request.content_type in (MERGE_PATCH, OCTET_STREAM):
+        return MergePatch(decode_configuration(request))
+    if request.content_type == JSON_PATCH:
+        return JsonPatch.decode(request.body)
+    if request.content_type == STRATEGIC_PATCH and request.path.resource in BUILT_IN:
+        return StrategicMergePatch(decode_configuration(request))
+    raise statuses.unsupported_media_type(", ".join(PATCH_TYPES))
+
+
+def decode_configuration(request: ObjectRequest) -> JsonObject:
+    """Return the object in the body of a merge patch or an apply."""
+    try:
+        if request.content_type == APPLY_PATCH:
+            found = _decode_apply(request.body)
+        else:
+            found = msgspec.json.decode(request.body)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise statuses.bad_request("invalid JSON patch") from error
+    if not isinstance(found, dict):
+        raise statuses.undecodable_patch(found, "map[string]interface {}")
+    return cast("JsonObject", found)
+
+
+def _decode_apply(body: bytes) -> object:
+    """Return the value of YAML. Most clients send JSON, whose decoder is the faster one."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode_yaml(body)
+
+
+# -- deletions --------------------------------------------------------------------------------
+
+
+class _PreconditionsBody(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _DeleteOptionsBody(msgspec.Struct, rename="camel"):
+    """The fields of ``DeleteOptions`` that are read. No object here has a grace period."""
+
+    preconditions: _PreconditionsBody | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] | None = None
+
+
+def decode_delete_options(request: ObjectRequest) -> tuple[Preconditions, bool]:
+    """Return the preconditions of a deletion, and True if it is a dry run.
+
+    Raises:
+        BadRequest: the body is no ``DeleteOptions``.
+        Invalid: an option has an unknown value.
+    """
+    request.check_query("DeleteOptions")
+    try:
+        options = msgspec.convert(request.json() if request.body else {}, _DeleteOptionsBody)
+    except msgspec.ValidationError as error:
+        raise statuses.bad_request(str(error)) from error
+    sent = options.preconditions or _PreconditionsBody()
+    propagation = _check_propagation(request, options)
+    dry_run = request.write_options.dry_run or bool(options.dry_run)
+    return Preconditions(sent.uid, sent.resource_version, propagation), dry_run
+
+
+def _check_propagation(request: ObjectRequest, options: _DeleteOptionsBody) -> str:
+    """Return the propagation policy of a deletion; empty for the default."""
+    propagation = options.propagation_policy or request.query.get("propagationPolicy", "")
+    if propagation not in ("", *PROPAGATIONS):
+        known = ", ".join(f'"{each}"' for each in (*PROPAGATIONS, "nil"))
+        text = f'Unsupported value: "{propagation}": supported values: {known}'
+        reason = "FieldValueNotSupported"
+        raise statuses.invalid_options("DeleteOptions", "propagationPolicy", reason, text)
+    return propagation
+
+
+def object_response(request: ObjectRequest, body: JsonObject, status: int = 200) -> ObjectResponse:
+    """Return the response with an object of the requested resource."""
+    return ObjectResponse(body, status, Encoding(request.path.resource))

@@ -1,0 +1,184 @@
+"""Subresources other than the status: scale, eviction, and tokens of service accounts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer.testing.access.tokens import ServiceAccountClaims, issue_token
+from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.cluster.registry import Preconditions
+from aioinformer.testing.server.object_requests import ObjectRequest, ObjectResponse, decode_patch
+from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.writes.patches import MergePatch
+from aioinformer.testing.writes.scale import ScalePatch, ScaleReplacement, build_scale
+
+__all__ = ["handle_subresource"]
+
+_UNPROTECTED_PHASES = ("Succeeded", "Failed", "Pending")
+"""The phases of pods that a disruption budget doesn't protect."""
+_AUDIENCE = "https://kubernetes.default.svc"
+"""The audience of a token whose request names none."""
+_TOKEN_SECONDS, _LEAST_TOKEN_SECONDS = 3600, 600
+"""The life of a token without ``expirationSeconds``, and the shortest life."""
+
+
+def handle_subresource(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
+    """Return the answer to a request for ``scale``, ``eviction`` or ``token``.
+
+    Raises:
+        ServerError: the answer is this error.
+    """
+    path = request.path
+    handler = _HANDLERS.get((path.part, request.method))
+    if handler is None:
+        raise statuses.method_not_allowed()
+    return handler(cluster, request)
+
+
+# -- scale -------------------------------------------------------------------------------------
+
+
+def _get_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
+    path = request.path
+    body = cluster.get(path.resource, path.name, namespace=path.namespace)
+    return ObjectResponse(build_scale(body, cluster.scale_paths(path.resource)))
+
+
+def _write_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
+    path = request.path
+    paths = cluster.scale_paths(path.resource)
+    if request.method == "PUT":
+        request.check_query("UpdateOptions")
+        change: ScaleReplacement | ScalePatch = ScaleReplacement(
+            path.resource, request.json(), paths
+        )
+    else:
+        request.check_query("PatchOptions")
+        change = ScalePatch(path.resource, decode_patch(request), paths)
+    options = request.write_options
+    written = cluster.registry.patch(path.resource, path.name, change, path.namespace, options)
+    return ObjectResponse(build_scale(written, paths))
+
+
+# -- eviction ----------------------------------------------------------------------------------
+
+
+def _evict(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
+    path, eviction = request.path, request.json()
+    request.check_query("CreateOptions")
+    name = (eviction.get("metadata") or {}).get("name", path.name)
+    if name != path.name:
+        raise statuses.bad_request("name in URL does not match name in Eviction object")
+    pod = cluster.get(path.resource, path.name, namespace=path.namespace)
+    dry_run = request.write_options.dry_run
+    _use_disruption_budget(cluster, pod, dry_run=dry_run)
+    sent: JsonObject = (eviction.get("deleteOptions") or {}).get("preconditions") or {}
+    cluster.registry.delete(
+        path.resource,
+        path.name,
+        path.namespace,
+        preconditions=Preconditions(sent.get("uid"), sent.get("resourceVersion")),
+        dry_run=dry_run,
+    )
+    return ObjectResponse(statuses.created_document(), 201)
+
+
+def _use_disruption_budget(cluster: Cluster, pod: JsonObject, *, dry_run: bool) -> None:
+    """Count an eviction in the disruption budget that protects a pod.
+
+    No controller maintains the budgets of this server: ``status.disruptionsAllowed`` is what a
+    test writes, and a budget without it allows nothing, as a new budget on a real server.
+
+    Raises:
+        RateLimited: the budget allows no eviction.
+        ServerFailure: several budgets protect the pod.
+    """
+    metadata = pod["metadata"]
+    phase = (pod.get("status") or {}).get("phase", "")
+    if phase in _UNPROTECTED_PHASES or "deletionTimestamp" in metadata:
+        return
+    namespace, labels = metadata["namespace"], metadata.get("labels") or {}
+    budgets = [
+        each
+        for each in cluster.objects("poddisruptionbudgets", namespace=namespace)
+        if _protects(each, labels)
+    ]
+    if len(budgets) > 1:
+        raise statuses.several_disruption_budgets()
+    for budget in budgets:
+        status: JsonObject = budget.get("status") or {}
+        allowed: int = status.get("disruptionsAllowed") or 0
+        name = budget["metadata"]["name"]
+        if allowed <= 0:
+            raise statuses.disruption_budget_violated(name, status)
+        if not dry_run:
+            change = MergePatch({"status": {"disruptionsAllowed": allowed - 1}})
+            cluster.registry.patch("poddisruptionbudgets", name, change, namespace)
+
+
+def _protects(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    return selector is not None and LabelSelector.parse(selector).matches(labels)
+
+
+# -- tokens ------------------------------------------------------------------------------------
+
+
+def _create_token(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
+    """Return a ``TokenRequest`` with its token, which this server accepts until it expires."""
+    path, body = request.path, request.json()
+    account = cluster.get(path.resource, path.name, namespace=path.namespace)
+    spec: JsonObject = body.get("spec") or {}
+    seconds: int = spec.get("expirationSeconds") or _TOKEN_SECONDS
+    if seconds < _LEAST_TOKEN_SECONDS:
+        text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
+        raise statuses.invalid(
+            "TokenRequest",
+            path.name,
+            "spec.expirationSeconds",
+            "FieldValueInvalid",
+            text,
+            group="authentication.k8s.io",
+        )
+    audiences: list[str] = spec.get("audiences") or [_AUDIENCE]
+    now = cluster.now()
+    expiry = now + dt.timedelta(seconds=seconds)
+    metadata = account["metadata"]
+    claims = ServiceAccountClaims(metadata["namespace"], path.name, metadata["uid"])
+    token = issue_token(cluster.signing_key, claims, audiences, issued=now, expiry=expiry)
+    return ObjectResponse(
+        {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": path.name,
+                "namespace": metadata["namespace"],
+                "creationTimestamp": _format_time(now),
+            },
+            "spec": {
+                "audiences": audiences,
+                "expirationSeconds": seconds,
+                "boundObjectRef": spec.get("boundObjectRef"),
+            },
+            "status": {"token": token, "expirationTimestamp": _format_time(expiry)},
+        },
+        201,
+    )
+
+
+def _format_time(moment: dt.datetime) -> str:
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_HANDLERS: Mapping[tuple[str, str], Callable[[Cluster, ObjectRequest], ObjectResponse]] = {
+    ("scale", "GET"): _get_scale,
+    ("scale", "PUT"): _write_scale,
+    ("scale", "PATCH"): _write_scale,
+    ("eviction", "POST"): _evict,
+    ("token", "POST"): _create_token,
+}
+"""The handlers by subresource and method."""

@@ -1,0 +1,140 @@
+"""The scale subresource: the ``Scale`` of an object, and writes of it.
+
+A ``Scale`` (autoscaling/v1) shows two numbers and a selector of an object, so that ``kubectl
+scale`` and autoscalers work with any kind. Workloads of built-in groups have fixed paths; a custom
+resource names them in its definition. Source: apiextensions-apiserver's ``ScaleREST``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.selectors.selectors import LabelSelector
+from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.writes.patches import BodyPatch
+
+__all__ = ["BUILT_IN_SCALE", "ScalePatch", "ScalePaths", "ScaleReplacement", "build_scale"]
+
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+"""The metadata that a ``Scale`` shares with its object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """The places of the fields of a ``Scale`` in an object, such as ``.spec.replicas``."""
+
+    replicas: str
+    status_replicas: str
+    selector: str = ""
+    """The place of the selector: a text, or a mapping in the form of built-in types."""
+
+
+BUILT_IN_SCALE = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selector")
+"""The paths of Deployments, ReplicaSets, StatefulSets and ReplicationControllers."""
+
+
+def build_scale(body: JsonObject, paths: ScalePaths) -> JsonObject:
+    """Return the ``Scale`` of an object."""
+    metadata = {name: body["metadata"][name] for name in _IDENTITY if name in body["metadata"]}
+    replicas = _get(body, paths.replicas)
+    status: JsonObject = {"replicas": _get(body, paths.status_replicas) or 0}
+    if selector := _format_selector(_get(body, paths.selector)):
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": metadata,
+        "spec": {} if replicas is None else {"replicas": replicas},
+        "status": status,
+    }
+
+
+def _format_selector(found: Any) -> str:
+    if not isinstance(found, Mapping):
+        return found if isinstance(found, str) else ""
+    return str(LabelSelector.parse(cast("Mapping[str, Any]", found)))
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleReplacement:
+    """An update of the ``Scale`` of an object, as a change of the object."""
+
+    resource: Resource
+    scale: Mapping[str, Any]
+    paths: ScalePaths
+
+    def apply(self, body: JsonObject) -> JsonObject:
+        """Return the body with the replicas of the ``Scale``, and its preconditions.
+
+        Raises:
+            BadRequest: the ``Scale`` is that of another object.
+            Conflict: the object has another uid.
+            Invalid: the replicas are no whole number, or negative.
+        """
+        metadata: Mapping[str, Any] = self.scale.get("metadata") or {}
+        name = body["metadata"]["name"]
+        if metadata.get("name", name) != name:
+            raise statuses.bad_request(
+                f"the name of the object ({metadata['name']}) does not match the name on the "
+                f"URL ({name})"
+            )
+        uid, own_uid = metadata.get("uid"), body["metadata"]["uid"]
+        if uid and uid != own_uid:
+            raise statuses.failed_precondition(self.resource, name, "UID", uid, own_uid)
+        version = metadata.get("resourceVersion")
+        sent = {"resourceVersion": version} if version else {}
+        changed = body | {"metadata": body["metadata"] | sent}
+        return _set(changed, self.paths.replicas, _read_replicas(self.scale, name))
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePatch:
+    """A patch of the ``Scale`` of an object, as a change of the object."""
+
+    resource: Resource
+    patch: BodyPatch
+    paths: ScalePaths
+
+    def apply(self, body: JsonObject) -> JsonObject:
+        """Return the body with the replicas of the patched ``Scale``.
+
+        Raises:
+            ServerError: the patch can't be applied, or its result is not valid.
+        """
+        patched = self.patch.apply(build_scale(body, self.paths))
+        return ScaleReplacement(self.resource, patched, self.paths).apply(body)
+
+
+def _read_replicas(scale: Mapping[str, Any], name: str) -> int:
+    replicas: object = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise statuses.bad_request(f"spec.replicas of a Scale is a whole number, not {replicas!r}")
+    if replicas < 0:
+        text = f"Invalid value: {replicas}: must be greater than or equal to 0"
+        raise statuses.invalid(
+            "Scale", name, "spec.replicas", "FieldValueInvalid", text, group="autoscaling"
+        )
+    return replicas
+
+
+def _get(body: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path such as ``.spec.replicas``; ``None`` if there is none."""
+    value: Any = body if path else None
+    for name in path.strip(".").split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, Any]", value).get(name)
+    return value
+
+
+def _set(body: JsonObject, path: str, value: Any) -> JsonObject:
+    """Return a copy of a body with a value at a path."""
+    name, _, rest = path.strip(".").partition(".")
+    inner = body.get(name)
+    if rest:
+        value = _set(cast("JsonObject", inner) if isinstance(inner, dict) else {}, rest, value)
+    return body | {name: value}
