@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 __all__ = [
+    "CLIENTS",
     "COLLECTION",
     "EXERCISES",
     "GROUP",
@@ -38,6 +39,20 @@ WATCHES = "watch"
 COLLECTION = "delete collection"
 COLUMNS = (OBJECTS, LISTS, PATCHES, WATCHES, COLLECTION)
 """The operations with a column of their own in the table. Each client has further ones."""
+
+
+CLIENTS = (
+    "kubectl",
+    "client-go",
+    "kubernetes",
+    "kubernetes.aio",
+    "kubernetes_asyncio",
+    "lightkube",
+    "kr8s",
+    "pykube-ng",
+    "kopf",
+)
+"""The clients in the order of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +99,7 @@ class Exercise:
 
 
 EXERCISES: list[Exercise] = []
-"""All exercises, in the order of the table. The modules of exercises fill the list."""
+"""All exercises. The modules of exercises fill the list."""
 
 
 def exercise(client: str, operation: str, *, built_in: bool = False) -> Callable[[Run], Run]:
@@ -113,7 +128,7 @@ def format_table() -> str:
         f"| client | {' | '.join(COLUMNS)} | also |",
         f"|{'---|' * (len(COLUMNS) + 2)}",
     ]
-    for client in dict.fromkeys(each.client for each in EXERCISES):
+    for client in CLIENTS:
         own = [each for each in EXERCISES if each.client == client]
         done = {each.operation for each in own}
         cells = ["yes" if column in done else "" for column in COLUMNS]

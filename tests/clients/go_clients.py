@@ -139,9 +139,14 @@ def kubectl_many(target: Target) -> None:
 @exercise("kubectl", "get all, run, scale", built_in=True)
 def kubectl_built_in(target: Target) -> None:
     kubectl(target, "run web --image=web:1")
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
-    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
-    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    template: dict[str, Any] = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}
+    spec: dict[str, Any] = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    web: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": spec,
+    }
     kubectl(target, "create --validate=false -f -", body=web)
     kubectl(target, "scale deployment web --replicas=3")
     assert kubectl(target, "get deploy web -o jsonpath={.spec.replicas}") == "3"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients import custom_objects, go_clients, object_clients
-from tests.clients.exercises import EXERCISES, Exercise, Target, format_table
+from tests.clients.exercises import CLIENTS, EXERCISES, Exercise, Target, format_table
 from tests.markdown_pages import MarkdownPage
 
 GUIDE = MarkdownPage(Path(__file__).parents[2] / "examples" / "guides" / "testing.md")
@@ -41,6 +41,10 @@ def test_a_client_works(
 
 def test_the_table_of_the_guide_is_what_runs_here() -> None:
     assert format_table() in GUIDE.text
+
+
+def test_every_client_has_exercises_and_a_line() -> None:
+    assert {each.client for each in EXERCISES} == set(CLIENTS)
 
 
 def test_every_exercise_has_its_own_namespace() -> None:
