@@ -26,7 +26,7 @@ from aioinformer._core.cache.store import (
     IndexFunction,
     IndexValues,
 )
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
@@ -272,6 +272,17 @@ class PartitionedIndexer:
         """Apply one change and append its events. Returns the error that rejected the object."""
         part = self.state.parts.get(delta.obj.key.namespace)
         return None if part is None else part.apply(delta, events)
+
+    def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
+        """Apply a correction, unless the object has changed since the comparison.
+
+        The removal of a namespace makes the corrections of its objects invalid.
+        """
+        part = self.state.parts.get(correction.key.namespace)
+        if part is None:
+            correction.guard.pending -= 1
+            return None
+        return part.correct(correction, events)
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move a namespace's applied version on to the bookmark's, unless that is older."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import CacheState, IndexBucket, IndexFunction, IndexValues
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
 
@@ -108,6 +108,10 @@ class ObjectCache(Protocol):
 
     def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
         """Apply one change and append its events. Returns the error that rejected the object."""
+        ...
+
+    def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
+        """Apply a correction, unless the object has changed since the comparison."""
         ...
 
     def bookmark(self, bookmark: Bookmark) -> None:

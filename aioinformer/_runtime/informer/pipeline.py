@@ -92,7 +92,9 @@ class InformerPipeline(Generic[T]):
         self.listeners: ListenerRegistry[T] = self._make_registry(options)
         self.reader: CacheReader[T] = self._make_reader(namespace)
         self._verifier = PeriodicVerifier(
-            options.verify_every, lambda: self.compare(contents=True), reporter.verification_failed
+            options.verify_every,
+            lambda: self.compare(contents=True, repair=True),
+            reporter.verification_failed,
         )
         self._reflectors = make_reflectors(
             ReflectorBuilder(
@@ -169,7 +171,7 @@ class InformerPipeline(Generic[T]):
         self.scopes.check_changeable()
         return self.scopes
 
-    async def compare(self, contents: bool) -> Verification:
+    async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
         if not self.indexer.state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
@@ -181,11 +183,12 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
+                repair=self._queue.correct if repair else None,
             )
             for source, indexer in self._reflectors.parts()
         ]
         result = Verification.merge(results)
-        self.reporter.status.record_comparison(len(result.differences))
+        self.reporter.status.record_comparison(len(result.differences), result.repaired)
         return result
 
     # -- running ---------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ class InformerStatus:
             ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
+            repaired=status.repaired,
         )
         return self._reflectors().summarize(health)
 
