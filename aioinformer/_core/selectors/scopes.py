@@ -61,6 +61,8 @@ class Scope:
 
     def with_defaults(self, default: Scope) -> Scope:
         """Return this scope with the selectors of ``default`` where this one has none."""
+        if (self.labels or not default.labels) and (self.fields or not default.fields):
+            return self
         return Scope(
             labels=self.labels or default.labels,
             fields=self.fields or default.fields,
