@@ -48,6 +48,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.retry import retry_on_conflict
+from aioinformer.api import *
 from aioinformer.conditions import *
 from aioinformer.controllers import *
 from aioinformer.leaderelection import *

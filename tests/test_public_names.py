@@ -14,6 +14,7 @@ import aioinformer
 from tests.typing import public_names, star_import
 
 PAGES = [
+    "api",
     "conditions",
     "controllers",
     "leaderelection",
@@ -31,7 +32,7 @@ def page_names(page: str) -> list[str]:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert len(set(public_names.__all__)) == 112
+    assert len(set(public_names.__all__)) == 122
     for name in public_names.__all__:
         assert getattr(aioinformer, name) is getattr(public_names, name)
 

@@ -14,10 +14,17 @@ queue. Waiting and waking up belong to the runtime.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 
-from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry, Replaced, Resync
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Correction,
+    Delta,
+    QueueEntry,
+    Replaced,
+    Resync,
+)
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.objects.stored import size_of
 
@@ -115,6 +122,10 @@ class DeltaFIFO:
         self._indexed = len(self._entries)
         self._queued_replaces += 1
         self._replaced = True
+
+    def correct(self, corrections: Iterable[Correction]) -> None:
+        """Queue corrections that a verification has found, behind the changes received so far."""
+        self._entries.extend(corrections)
 
     def resync(self) -> None:
         """Queue a resync, unless one is queued already.

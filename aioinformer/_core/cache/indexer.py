@@ -26,7 +26,7 @@ from msgspec.json import encode
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, RepairGuard, Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -147,6 +147,8 @@ class Indexer:
         """Errors by key of the objects whose newest version was rejected, because the model, the
         transform or an index function raised. The previous version stays cached."""
         self._staged: CacheState | None = None
+        self.guards: list[RepairGuard] = []
+        """The guards of the verifications under way that may repair the cache."""
         self.add_indexers(indexers or {})
 
     @property
@@ -263,6 +265,7 @@ class Indexer:
         self, old: KubeObject | None, obj: ExcludedObject, events: list[Event]
     ) -> Exception | None:
         """Cache nothing of ``obj``; remove ``old`` if it can't stay."""
+        self._record_removal(obj.key)
         if obj.error is None:
             self.rejected.pop(obj.key, None)
         else:
@@ -274,6 +277,7 @@ class Indexer:
 
     def _delete(self, old: KubeObject | None, obj: KubeObject, events: list[Event]) -> None:
         was_rejected = self.rejected.pop(obj.key, None) is not None
+        self._record_removal(obj.key)
         if old is None:
             return
         self.state.remove(old)
@@ -283,6 +287,40 @@ class Indexer:
             events.append(Deleted(old))
         else:
             events.append(Deleted(obj, "deleted", old))
+
+    def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
+        """Apply a correction, unless the object has changed since the comparison.
+
+        The applied version stays: a correction belongs to a state that was applied before.
+
+        Returns:
+            The error that rejected the server's object; ``None`` otherwise.
+        """
+        guard, old, obj = correction.guard, correction.cached, correction.obj
+        guard.pending -= 1
+        changed = self.state.objects.get(correction.key) is not old
+        if changed or not guard.valid or correction.key in guard.removed:
+            return None
+        if obj is None:
+            if old is not None:
+                self.state.remove(old)
+                events.append(Deleted(old, "vanished"))
+        else:
+            try:
+                self.state.put(obj, old)
+            except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+                self.rejected[obj.key] = error
+                return error
+            if old is None:
+                events.append(Added(obj))
+            else:
+                append_change(old, obj, events)
+        guard.repaired += 1
+        return None
+
+    def _record_removal(self, key: ObjectKey) -> None:
+        for guard in self.guards:
+            guard.removed.add(key)
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move the applied version on to the bookmark's, unless that is older."""
@@ -298,6 +336,8 @@ class Indexer:
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
         """Make ``state`` the current state."""
         self.state, self.rejected, self._staged = state, rejected, None
+        for guard in self.guards:
+            guard.valid = False
 
     def __repr__(self) -> str:
         state = self.state

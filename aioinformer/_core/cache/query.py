@@ -29,7 +29,15 @@ from aioinformer._core.selectors.projections import Field, Fields, fields
 from aioinformer._core.selectors.requirements import LabelRequirement
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 
-__all__ = ["FieldChoice", "LabelChoice", "Query", "Search", "Where"]
+__all__ = [
+    "FieldChoice",
+    "LabelChoice",
+    "Query",
+    "Search",
+    "Where",
+    "field_selector",
+    "label_selector",
+]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -79,7 +87,7 @@ class Query(Struct, frozen=True):
         """
         if where is not None:
             check_not_async(where, f"where={name_of(where)}")
-        query = cls(namespace, _label_selector(labels), _field_selector(fields), where, view)
+        query = cls(namespace, label_selector(labels), field_selector(fields), where, view)
         for each in query.fields.requirements:
             parse_path(each.path)
         if view is not None:
@@ -252,13 +260,23 @@ class Search(Generic[T]):
 # -- selectors ---------------------------------------------------------------------------------
 
 
-def _label_selector(choice: LabelChoice) -> LabelSelector:
+def label_selector(choice: LabelChoice) -> LabelSelector:
+    """Return the selector of a choice; ``None`` selects everything.
+
+    Raises:
+        InvalidSelector: the text or mapping doesn't parse.
+    """
     if isinstance(choice, LabelSelector):
         return choice
     return _parse_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
 
 
-def _field_selector(choice: FieldChoice) -> FieldSelector:
+def field_selector(choice: FieldChoice) -> FieldSelector:
+    """Return the selector of a choice; ``None`` selects everything.
+
+    Raises:
+        InvalidSelector: the text or mapping doesn't parse.
+    """
     if isinstance(choice, FieldSelector):
         return choice
     return _parse_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Literal, TypeAlias
 
 from aioinformer._core.cache.indexer import has_equal_content
+from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
 
@@ -41,6 +42,10 @@ class Verification:
     """The number of objects that were not compared because their newest version was rejected. The
     cache keeps the previous versions, and ``health.rejected`` lists the objects."""
 
+    repaired: int = 0
+    """The number of differences that were repaired (``repair=True``): their objects were put into
+    the cache or removed from it, and delivered as events. Others had changed meanwhile."""
+
     def __bool__(self) -> bool:
         return not self.differences
 
@@ -52,7 +57,8 @@ class Verification:
         shown = [f"{key} ({how})" for key, how in islice(self.differences.items(), MAX_SHOWN)]
         more = ", ..." if len(self.differences) > MAX_SHOWN else ""
         count = len(self.differences)
-        return f"the cache differs in {count} of {at}{left_out}: {', '.join(shown)}{more}"
+        repaired = f"; {self.repaired} repaired" if self.repaired else ""
+        return f"the cache differs in {count} of {at}{left_out}: {', '.join(shown)}{more}{repaired}"
 
 
 class Comparison:
@@ -65,6 +71,7 @@ class Comparison:
         *,
         rejected: Container[ObjectKey] = (),
         contents: bool = False,
+        guard: RepairGuard | None = None,
     ) -> None:
         """Begin a comparison.
 
@@ -73,7 +80,11 @@ class Comparison:
             resource_version: the version of the cache.
             rejected: the keys of objects to leave out.
             contents: True to compare the content of objects, too.
+            guard: the guard of the repair; ``None`` to collect no corrections.
         """
+        self.corrections: list[Correction] = []
+        """The corrections of the differences, if there is a guard."""
+        self._guard = guard
         self.resource_version = resource_version
         self._unmatched = cached
         self._excluded = rejected
@@ -92,6 +103,11 @@ class Comparison:
             self._rejected += 1
         elif how := self._find_difference(cached, obj):
             self._differences[obj.key] = how
+            self._correct(obj.key, cached, obj)
+
+    def _correct(self, key: ObjectKey, cached: KubeObject | None, obj: KubeObject | None) -> None:
+        if self._guard is not None:
+            self.corrections.append(Correction(key, cached, obj, self._guard))
 
     def _find_difference(self, cached: KubeObject | None, obj: KubeObject) -> Difference | None:
         if cached is None:
@@ -110,9 +126,10 @@ class Comparison:
         Called when all of the server's objects were added.
         """
         for _ in range(min(n, len(self._unmatched))):
-            key, _ = self._unmatched.popitem()
+            key, cached = self._unmatched.popitem()
             if key not in self._excluded:
                 self._differences[key] = "surplus"
+                self._correct(key, cached, None)
         return not self._unmatched
 
     def close(self) -> Verification:

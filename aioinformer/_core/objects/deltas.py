@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
+from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
-__all__ = ["Bookmark", "Delta", "DeltaKind", "QueueEntry", "Replaced", "Resync"]
+__all__ = [
+    "Bookmark",
+    "Correction",
+    "Delta",
+    "DeltaKind",
+    "QueueEntry",
+    "RepairGuard",
+    "Replaced",
+    "Resync",
+]
 
 DeltaKind: TypeAlias = Literal["Added", "Updated", "Deleted"]
 """The server's name of the change. Listeners get an add or an update depending on what the cache
@@ -35,6 +44,34 @@ class Replaced(Struct, frozen=True):
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
 
 
+class RepairGuard(Struct, eq=False, gc=False):
+    """The shared part of the corrections of one verification: their validity and progress."""
+
+    removed: set[ObjectKey] = field(default_factory=set[ObjectKey])
+    """The keys of objects that were deleted or dropped since the comparison began."""
+    valid: bool = True
+    """False once a whole new state was applied, which shows everything that was missing."""
+    pending: int = 0
+    """The number of corrections that wait in the queue."""
+    repaired: int = 0
+    """The number of corrections that were applied."""
+
+
+class Correction(Struct, frozen=True, gc=False):
+    """The server's state of one object that the cache shows differently.
+
+    A correction is applied only if the cache still holds the compared state: any later change of
+    the object is newer than the comparison.
+    """
+
+    key: ObjectKey
+    cached: KubeObject | None
+    """The compared object of the cache; ``None`` if the cache lacked the object."""
+    obj: KubeObject | None
+    """The server's object; ``None`` if the server lacks the object."""
+    guard: RepairGuard
+
+
 class Resync(Struct, frozen=True, gc=False):
     """A request to deliver the cached state to the listeners again."""
 
@@ -47,4 +84,4 @@ class Bookmark(Struct, frozen=True, gc=False):
     """True for the end mark of a WatchList's initial state (KEP-3157)."""
 
 
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark
+QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction

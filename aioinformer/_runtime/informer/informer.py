@@ -442,7 +442,9 @@ class SharedInformer(Generic[T]):
             predicate, query, at_least=at_least, timeout=timeout
         )
 
-    async def verify(self, *, contents: bool = True, timeout: float | None = None) -> Verification:
+    async def verify(
+        self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
+    ) -> Verification:
         """Compare the cache with the server.
 
         The server is asked for the state of exactly the version that the cache shows now, while
@@ -452,6 +454,9 @@ class SharedInformer(Generic[T]):
             contents: True to compare the content of objects, too, since a server can change the
                 content that it serves under a version; False to compare only which objects exist
                 in which versions.
+            repair: True to put the server's objects into the cache where it differs. Listeners
+                receive the repairs as events; an object that the server lacks is deleted for the
+                reason "vanished". An object that has changed meanwhile is not repaired.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
@@ -468,7 +473,7 @@ class SharedInformer(Generic[T]):
         return await self._reader.run_with_timeout(
             timeout,
             lambda: "a state that the server has confirmed",
-            lambda: self._pipeline.compare(contents),
+            lambda: self._pipeline.compare(contents=contents, repair=repair),
         )
 
     # -- status ----------------------------------------------------------------------------------

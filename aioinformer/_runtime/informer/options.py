@@ -66,7 +66,8 @@ class InformerOptions(ReflectorOptions):
     verify_every: float = 0.0
     """Seconds, a minute at least, between two comparisons of the cache with the server, as made by
     ``SharedInformer.verify``, contents included; 0 for never. Each comparison costs the server a
-    full list. A difference is reported as a ``Problem`` with ``CacheDiffers``, and in health."""
+    full list. A difference is repaired, and reported as a ``Problem`` with ``CacheDiffers`` and
+    in health."""
     fail_fast: tuple[type[FetchError], ...] = ()
     """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
     retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and

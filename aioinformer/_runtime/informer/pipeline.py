@@ -77,7 +77,9 @@ class InformerPipeline(Generic[T]):
         self.listeners: ListenerRegistry[T] = self._make_registry(options)
         self.reader: CacheReader[T] = self._make_reader(namespace)
         self._verifier = PeriodicVerifier(
-            options.verify_every, lambda: self.compare(contents=True), reporter.verification_failed
+            options.verify_every,
+            lambda: self.compare(contents=True, repair=True),
+            reporter.verification_failed,
         )
         self._reflector = self._make_reflector(options, profile)
 
@@ -118,7 +120,7 @@ class InformerPipeline(Generic[T]):
             reports=self.reporter,
         )
 
-    async def compare(self, contents: bool) -> Verification:
+    async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
         result = await verify(
             self._reflector.source,
@@ -127,8 +129,9 @@ class InformerPipeline(Generic[T]):
             contents=contents,
             managed_fields=self._managed_fields,
             converter=self._converter,
+            repair=self._queue.correct if repair else None,
         )
-        self.reporter.status.record_comparison(len(result.differences))
+        self.reporter.status.record_comparison(len(result.differences), result.repaired)
         return result
 
     # -- running ---------------------------------------------------------------------------------

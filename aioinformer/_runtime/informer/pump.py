@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement, without_traceback
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
@@ -223,6 +223,8 @@ class Pump:
             elif isinstance(entry, Replaced):
                 replaced = entry
                 break
+            elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
+                rejected[entry.key] = without_traceback(error) if rejected else error
         self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))

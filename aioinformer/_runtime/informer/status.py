@@ -59,6 +59,7 @@ class InformerStatus:
             ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
+            repaired=status.repaired,
         )
 
     def describe(self) -> str:

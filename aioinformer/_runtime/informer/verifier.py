@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from aioinformer._core.cache.indexer import Indexer
@@ -25,6 +26,7 @@ from aioinformer._core.listwatch.outcomes import classify
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
@@ -54,8 +56,11 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
+    repair: Callable[[Sequence[Correction]], None] | None = None,
 ) -> Verification:
     """Compare the objects of ``indexer`` with those of ``source``.
+
+    ``repair`` queues the corrections of the differences; ``None`` repairs nothing.
 
     If the server has discarded the cache's version, the next version that the cache reaches is
     compared. For a quiet resource that can take until the next bookmark, a minute.
@@ -65,12 +70,47 @@ async def verify(
         FetchError: a request failed.
         NotRunning: the informer ended while this waited for another version.
     """
+    guard = RepairGuard()
+    if repair is not None:
+        indexer.guards.append(guard)
+    collects = None if repair is None else guard
+    try:
+        comparison = await _compare(
+            source, indexer, waiters, contents, managed_fields, converter, collects
+        )
+        result = await _finish(comparison)
+        if repair is None or not comparison.corrections:
+            return result
+        guard.pending = len(comparison.corrections)
+        repair(comparison.corrections)
+        await waiters.wait_until(lambda: not guard.pending)
+        return replace(result, repaired=guard.repaired)
+    finally:
+        if repair is not None:
+            indexer.guards.remove(guard)
+
+
+async def _compare(
+    source: ListerWatcher,
+    indexer: Indexer,
+    waiters: CacheWaiters,
+    contents: bool,
+    managed_fields: bool,
+    converter: Converter | None,
+    guard: RepairGuard | None,
+) -> Comparison:
+    """Return a comparison that has all of the server's objects."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
+        if guard is not None:
+            guard.removed.clear()
+            guard.valid = True
         state = indexer.state
         if not state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
         version, rejected = state.resource_version, frozenset(indexer.rejected)
-        comparison = Comparison(state.objects.copy(), version, rejected=rejected, contents=contents)
+        comparison = Comparison(
+            state.objects.copy(), version, rejected=rejected, contents=contents, guard=guard
+        )
         try:
             await _add_server_objects(source, comparison, managed_fields, converter)
         except FetchError as error:
@@ -79,7 +119,7 @@ async def verify(
                 raise
             await _wait_for_new_version(indexer, waiters, version)
         else:
-            return await _finish(comparison)
+            return comparison
     raise AssertionError("the last attempt returns or raises")
 
 

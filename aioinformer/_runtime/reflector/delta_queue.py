@@ -7,10 +7,10 @@ it acts, with no await in between, so that a cancellation can't lose an entry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.objects.deltas import Bookmark, Delta, QueueEntry
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
 __all__ = ["DeltaQueue"]
@@ -44,6 +44,11 @@ class DeltaQueue:
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
         self.fifo.replace(objects, resource_version, reason=reason)
+        self._filled.set()
+
+    def correct(self, corrections: Iterable[Correction]) -> None:
+        """Queue corrections. See ``DeltaFIFO.correct``."""
+        self.fifo.correct(corrections)
         self._filled.set()
 
     def pop(self) -> QueueEntry | None:

@@ -74,7 +74,9 @@ class Health:
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
     differences: int = 0
-    """The number of differences that the last comparison found."""
+    """The number of differences that the last comparison found and did not repair."""
+    repaired: int = 0
+    """The number of differences that comparisons have repaired in all."""
 
     @property
     def rejects_all(self) -> bool:
@@ -103,6 +105,8 @@ class Health:
             parts.append(f"{self.ignored} events of other kinds or namespaces ignored")
         if self.differences:
             parts.append(f"{self.differences} objects differ from the server's")
+        if self.repaired:
+            parts.append(f"{self.repaired} objects repaired after verifications")
         if self.rejections:
             rejected = f"{self.rejections} objects rejected"
             parts.append(f"{rejected}: none is cached" if self.rejects_all else rejected)
@@ -130,6 +134,8 @@ class ReflectorStatus:
         """The number of events that were ignored because of their kind or namespace."""
         self.differences = 0
         """The number of differences that the last comparison found."""
+        self.repaired = 0
+        """The number of differences that comparisons have repaired."""
         self._verified_at: float | None = None
         self._clock: Callable[[], float] = float
         self._since = 0.0
@@ -160,9 +166,10 @@ class ReflectorStatus:
         self.set_state("absent" if self.absent else "polling" if healthy else "waiting")
         self._retry_at = self._clock() + delay
 
-    def record_comparison(self, differences: int) -> None:
+    def record_comparison(self, differences: int, repaired: int = 0) -> None:
         """Record a comparison of the cache with the server, and the number of its differences."""
-        self.differences = differences
+        self.differences = differences - repaired
+        self.repaired += repaired
         if not differences:
             self._verified_at = self._clock()
 

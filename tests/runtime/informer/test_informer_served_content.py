@@ -60,3 +60,25 @@ async def test_a_verification_compares_contents_unless_it_is_told_otherwise() ->
         found = await informer.verify(timeout=5)
         assert dict(found.differences) == {ObjectKey("default", "a"): "content"}
         assert await informer.verify(contents=False, timeout=5)
+
+
+async def test_a_verification_repairs_what_it_finds_and_delivers_that() -> None:
+    cluster, events = Cluster(), list[Event]()
+    cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}})
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    informer = SharedInformer(source, backoff=FAST_BACKOFF)
+    informer.add_handler(events.append)
+    async with running_informer(informer):
+        await wait_until(lambda: len(events) == 1)
+        cluster.convert_resource("pods", with_default, end_watches=False)
+        version = informer.health.resource_version
+
+        found = await informer.verify(repair=True, timeout=5)
+        assert (len(found.differences), found.repaired) == (1, 1)
+        assert "1 repaired" in str(found)
+        assert informer.lister["default/a"]["spec"] == {"size": "XL"}
+        assert informer.health.resource_version == version
+        assert (informer.health.differences, informer.health.repaired) == (0, 1)
+        assert await informer.verify(timeout=5)
+        await wait_until(lambda: len(events) == 2)
+    assert isinstance(events[1], Updated)
