@@ -1,7 +1,8 @@
 """The embedded server against the real one, request by request, where that serves the resource.
 
 The recordings are of Kubernetes 1.36 and decide what the embedded server does by default; the real
-one here is a 1.37, so it is compared with ``Features(minor=37, garbage_collection=False)``. What is compared: status, headers
+one here is a 1.37, so it is compared with ``Features(minor=37)``, without the
+garbage collector, which is not a part of that server. What is compared: status, headers
 that clients use, bodies with the order of their keys, and the events of watches.
 """
 

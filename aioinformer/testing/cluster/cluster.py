@@ -11,7 +11,8 @@ to informers directly. Both can share the cluster with the test that writes to i
 The cluster answers as a kube-apiserver 1.36 does, errors included. It neither defaults nor
 validates the content of built-in types and schedules nothing; custom resources are defaulted and
 validated by the schema of their CustomResourceDefinition. It collects garbage (see ``Features``),
-keeps managedFields of applied objects only, and needs no Namespace object for a namespace to exist. The methods here write whole objects, status included, as a test wants them.
+keeps managedFields of applied objects only, and needs no Namespace object for a namespace to
+exist. The methods here write whole objects, status included, as a test wants them.
 Requests (over HTTP, or by a writer) write a status through its subresource alone, if the resource
 has that subresource.
 """

@@ -13,7 +13,7 @@ from aioinformer import Client, ObjectKey, SharedInformerFactory
 from aioinformer.errors import Invalid, NotFound, UnknownResource
 from aioinformer.testing import ApiServer, Cluster
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "type": "object",
     "required": ["size"],
     "properties": {
@@ -22,7 +22,10 @@ SPEC = {
         "replicas": {"type": "integer"},
     },
 }
-SCHEMA = {"type": "object", "properties": {"spec": SPEC, "status": {"type": "object"}}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"spec": SPEC, "status": {"type": "object"}},
+}
 VERSION: dict[str, Any] = {
     "name": "v1",
     "served": True,
