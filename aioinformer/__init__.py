@@ -12,7 +12,7 @@ The packages, from the top down; an import points downward only:
     __main__, _cli     the command line
     testing            an embedded Kubernetes API server, fault injection, simulation
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
-    conditions, controllers, leaderelection, lowlevel, metrics, selectors, tracing
+    api, conditions, controllers, leaderelection, lowlevel, metrics, selectors, tracing
                        public names that few programs need, one page for each topic
     _client            HTTP: credentials, discovery, requests
     _runtime           asyncio: reflector, pump, handlers, streams, factory, controllers
@@ -54,6 +54,7 @@ _MODULES = {
         "annotations_changed changed generation_changed labelled labels_changed where"
     ),
     "_core.selectors.projections": "field fields",
+    "_core.selectors.scopes": "Scope",
     "_core.selectors.selectors": "FieldSelector LabelSelector",
     # controllers
     "_runtime.controllers.controller": "Controller",
@@ -69,6 +70,10 @@ _MODULES = {
 checkers, which do not run code; a test compares both."""
 
 _PAGES = {
+    "api": (
+        "ListKeywords LogKeywords ObjectList ObjectWatch ResourceApi Scale ServedResource"
+        " ResourceList WatchEvent WatchKeywords"
+    ),
     "conditions": (
         "Condition ConditionLike all_of any_of condition_true crd_established deleted exists"
         " job_complete negate rollout_complete"
@@ -81,8 +86,8 @@ _PAGES = {
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
         "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
-        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync Shape Source"
-        " Transform Verification WatchRequest"
+        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync ScopeHealth"
+        " Shape Source Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (

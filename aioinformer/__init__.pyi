@@ -33,6 +33,7 @@ from aioinformer._core.selectors.predicates import (
     where,
 )
 from aioinformer._core.selectors.projections import field, fields
+from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.work_queue import WorkQueue
@@ -48,6 +49,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.retry import retry_on_conflict
+from aioinformer.api import *
 from aioinformer.conditions import *
 from aioinformer.controllers import *
 from aioinformer.leaderelection import *
@@ -85,6 +87,7 @@ __all__ = [
     "Resource",
     "ResourceWriter",
     "Result",
+    "Scope",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

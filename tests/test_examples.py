@@ -142,6 +142,36 @@ async def test_07_reports_the_configmaps_that_no_pod_mentions(
     assert (run.status, run.stderr) == (0, "")
 
 
+async def test_08_waits_until_a_deployment_is_rolled_out(server: ApiServer, tmp_path: Path) -> None:
+    """The test is the deployment's controller."""
+    cluster, resource = server.cluster, "deployments"
+    complete = {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "shop"}},
+        "template": {
+            "metadata": {"labels": {"app": "shop"}},
+            "spec": {"containers": [{"name": "shop", "image": "shop:1"}]},
+        },
+    }
+    body = {
+        "metadata": {"name": "shop"},
+        "spec": spec,
+        "status": complete | {"observedGeneration": 1},
+    }
+    cluster.create(resource, body)
+
+    script = EXAMPLES / "08_wait_for_rollout.py"
+    async with running_script(script, server, tmp_path, "shop", "shop:2") as run:
+        assert await run.read_line() == b"changed: shop to shop:2\n"
+        for status in (complete | {"updatedReplicas": 1}, complete):
+            patch = {"status": status | {"observedGeneration": 2}}
+            cluster.merge_patch(resource, "shop", patch)
+        assert await run.read_line() == b"rolled out: 2 replicas of shop:2\n"
+        assert await run.read_line() == b"", "the program ends by itself"
+    assert run.stderr == ""
+
+
 async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
     runs = await asyncio.gather(
         *[run_to_completion(script, tmp_path / "none") for script in NUMBERED]

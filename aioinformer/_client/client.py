@@ -11,16 +11,18 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl as tls
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 from typing import Self
 
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
-from aioinformer._client.api.client_writer import ClientWriter
 from aioinformer._client.api.request_scheduler import RequestScheduler
+from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
+from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
@@ -30,11 +32,15 @@ from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
 
 __all__ = ["Client", "ClientListerWatcher"]
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+
+MAX_LOG_SECONDS = 30 * 24 * 3600
+"""Seconds for which a log may be followed."""
 
 
 class Client:
@@ -229,14 +235,14 @@ class Client:
         resource.path(namespace)  # raises the ValueError of the docstring
         return ClientListerWatcher(self, resource, namespace, chosen, lane)
 
-    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
-        """Return a ``ResourceWriter``, which reads and writes single objects of a resource.
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceApi:
+        """Return the reads and writes of a resource: a ``ResourceWriter`` with lists and watches.
 
         This method needs no network, and works before the client is entered. At most a hundred
-        requests of writers run at a time. These requests wait for each other, but never for lists
-        or for the backoff of informers. A request is sent a second time only if the server
-        rejected its credentials and others are available. ``Timeouts`` limits the duration of a
-        single request.
+        requests for single objects run at a time. These requests wait for each other, but never for
+        lists or for the backoff of informers. Such a request is sent a second time only if the
+        server rejected its credentials and others are available. ``Timeouts`` limits the duration
+        of a single request. Lists and watches wait for their turn among those of the informers.
 
         Args:
             resource: a ``Resource``, or the name of a built-in resource.
@@ -247,9 +253,8 @@ class Client:
             ValueError: a namespace is given for a cluster-scoped resource, or the namespace is not
                 a DNS label.
         """
-        return ClientWriter(
-            WriteRequestBuilder(resolve_built_in(resource), namespace), self._send_write
-        )
+        builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
+        return ResourceApi(builder, _ClientEndpoint(self, self._read_response))
 
     writer = api
     """Alias of ``api``."""
@@ -276,6 +281,21 @@ class Client:
             NotRunning: the client is not open.
         """
         return await self._discovery.find(name)
+
+    async def discover(self) -> ResourceList:
+        """Return everything that the server serves, as a list that can be searched.
+
+        The server is asked unless it was asked in the last two seconds.
+
+        Raises:
+            FetchError: discovery failed as a whole. Single documents that could not be read are
+                named in ``unread``.
+            NotRunning: the client is not open.
+
+        Example:
+            ``(await client.discover()).find(category="all", verbs=["watch"])``
+        """
+        return await self._discovery.list_served()
 
     async def served(self, resource: Resource) -> Resource | None:
         """Return the resource as the server serves it now; ``None`` if the server doesn't serve it.
@@ -349,8 +369,20 @@ class Client:
             text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text
             raise RequestTimedOut(text, phase=request.phase) from error
 
-    async def _send_write(self, request: WriteRequest) -> bytes:
-        return await self._read_response(
+    async def _fetch_document(self, path: str, accept: str) -> bytes:
+        return await self.get_raw(path, accept=accept, phase="discovery")
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientEndpoint:
+    """The sender of the requests of a ``ResourceApi``. See ``ApiEndpoint``."""
+
+    client: Client
+    read_response: Callable[[ApiRequest], Awaitable[bytes]]
+
+    async def send(self, request: WriteRequest) -> bytes:
+        """Send a request once and return the body of a successful answer."""
+        return await self.read_response(
             ApiRequest(
                 "write",
                 request.path,
@@ -361,5 +393,27 @@ class Client:
             )
         )
 
-    async def _fetch_document(self, path: str, accept: str) -> bytes:
-        return await self.get_raw(path, accept=accept, phase="discovery")
+    @asynccontextmanager
+    async def open(self, request: WriteRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Send a GET and open the body of the answer.
+
+        The body may be silent for hours: a log is followed while its container has nothing to say.
+        """
+        call = ApiRequest("list", request.path, request.query, watch_timeout=MAX_LOG_SECONDS)
+        async with self.client.request(call) as body:
+            yield body
+
+    def lister_watcher(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None,
+        labels: str,
+        fields: str,
+        metadata_only: bool,
+    ) -> ListerWatcher:
+        """Return the source of that selection."""
+        source = self.client.lister_watcher(
+            resource, namespace=namespace, labels=labels, fields=fields
+        )
+        return source.with_metadata_only() if metadata_only else source

@@ -24,7 +24,7 @@ class BuildFailed(Exception):
 
 def build() -> Path:
     """Build the server on the first use of these sources, and return the path of its binary."""
-    return _build_cached(SOURCE, "apiserver")
+    return build_cached(SOURCE, "apiserver")
 
 
 def build_program(source: str, folder: Path) -> Path:
@@ -32,10 +32,11 @@ def build_program(source: str, folder: Path) -> Path:
     for modules in ("go.mod", "go.sum"):
         shutil.copy(SOURCE / modules, folder)
     (folder / "main.go").write_text(source)
-    return _build_cached(folder, "program")
+    return build_cached(folder, "program")
 
 
-def _build_cached(source: Path, name: str) -> Path:
+def build_cached(source: Path, name: str) -> Path:
+    """Build the Go program in a folder unless these sources are built; return its path."""
     go = shutil.which("go")
     binary = _cache_folder() / f"{name}-{_source_digest(source)}"
     if binary.exists():

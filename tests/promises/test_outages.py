@@ -429,22 +429,22 @@ def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> N
         past = cluster.snapshot()
         async with of_cluster(cluster, faults) as scene:
             await lived(cluster, 3)
-            label_pod(cluster, "a", "first life")
+            label_pod(cluster, "a", "first-life")
             twice = cluster.resource_version
             cluster.delete("pods", "b")
             for number in range(20):
-                label_pod(cluster, "c", f"first life {number}")
+                label_pod(cluster, "c", f"first-life-{number}")
             await wait_until(lambda: "b" not in scene.cached_versions)
             cluster.restore(past)
             while cluster.resource_version < twice - 1:
-                label_pod(cluster, "c", f"second life {cluster.resource_version}")
-            label_pod(cluster, "a", "second life")
+                label_pod(cluster, "c", f"second-life-{cluster.resource_version}")
+            label_pod(cluster, "a", "second-life")
             restored = loop_time()
             await wait_until(lambda: scene.informer.health.rewinds == 1)
             assert loop_time() - restored <= 80.0
             await wait_until(lambda: "b" in scene.cached_versions)
             (pod,) = (pod for pod in scene.informer.lister.list() if pod.name == "a")
-            assert (pod.resource_version, pod.labels["value"]) == (str(twice), "second life")
+            assert (pod.resource_version, pod.labels["value"]) == (str(twice), "second-life")
             truth = json.loads(cluster.list("pods"))["items"]
             metadata = {item["metadata"]["name"]: item["metadata"] for item in truth}
             assert scene.cached_versions == {

@@ -99,7 +99,7 @@ def test_a_restored_server_is_noticed_as_soon_as_it_answers_again() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         past = cluster.snapshot()
         for number in range(30):
-            label_pod(cluster, "a", f"lost {number}")
+            label_pod(cluster, "a", f"lost-{number}")
         cluster.create("pods", {"metadata": {"name": "b"}}, namespace="web")
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
         async with scene.running():

@@ -21,6 +21,7 @@ from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
 from tests.simulation.plan import Plan
+from tests.simulation.probes import Parts
 from tests.simulation.runner import (
     REAL,
     Row,
@@ -30,7 +31,6 @@ from tests.simulation.runner import (
     show_rows,
     simulate,
 )
-from tests.simulation.world import Parts
 
 
 def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:

@@ -4,7 +4,8 @@
 of the plans the server is restored from a backup: late, so that the versions that it assigns anew
 reach those of before only when there was time to notice. In half of these plans the server then
 goes through the same changes with other values, so that one version means two states of one object.
-In some of the other plans the resource is not served for a while.
+In some of the other plans the resource is not served for a while, and in some the content of all
+objects changes without a write.
 
 **Faults.** At least 10. Failures show within milliseconds of something else, so that three quarters
 of the faults begin in a burst of writes. Some come in pairs: a fault that only new requests meet,
@@ -51,6 +52,7 @@ def draw(seed: int) -> Plan:
         *draw_listeners(chance, names, moments),
         *draw_visits(chance, moments),
     ]
+    steps += _draw_redefinition(Random(f"{seed} redefinition"), steps)
     ordered = sorted(steps, key=lambda step: step.at)
     return Plan(
         seed=seed,
@@ -323,6 +325,14 @@ def draw_writes(chance: Random, *, raising_index: bool) -> list[_Writing]:
             writes += ServerStep(at, "withdraw"), ServerStep(at + absent, "serve")
             source.there, at, withdraw = set(), at + absent + chance.choice((0.0, 30.0)), NEVER
     return writes
+
+
+def _draw_redefinition(chance: Random, steps: Sequence[Step]) -> list[ServerStep]:
+    """Draw a change of all contents without a write, for a third of the plans without a rewind."""
+    if chance.random() >= 1 / 3 or any(isinstance(step, ServerStep) for step in steps):
+        return []
+    near = chance.choice([step.at for step in steps if step.at > 0])
+    return [ServerStep(near + chance.uniform(0, 0.01), "redefine")]
 
 
 def _draw_rewind(chance: Random) -> tuple[int, int, bool]:

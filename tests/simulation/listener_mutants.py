@@ -10,19 +10,17 @@ from typing import Any
 
 from aioinformer import Deleted, Event, Handler, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
-from aioinformer._core.delivery.mailbox import Overflow, OverflowName
+from aioinformer._core.delivery.mailbox import Mailbox, Overflow, OverflowName
 from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.predicates import ChangePredicate
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer.errors import ListenerOverflow
 from tests.simulation.listeners import FilterFailed, SimulatedListener
-from tests.simulation.plan import InformerSpec
-from tests.simulation.probes import ObservedInformer, ObservedMailbox, replace_attribute
-from tests.simulation.records import History
+from tests.simulation.probes import replace_attribute
 
 
 async def await_handler(handler: SimulatedListener, event: Event) -> None:
@@ -45,7 +43,7 @@ class UnboundedKeyConcurrency(KeyConcurrency):
         return None
 
 
-class IgnoresKeyOrder(ObservedInformer):
+class IgnoresKeyOrder(SharedInformer):
     """Calls a handler for one key twice at once, and for any number of keys."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -56,7 +54,7 @@ class IgnoresKeyOrder(ObservedInformer):
         return registration
 
 
-class NeverTimesOut(ObservedInformer):
+class NeverTimesOut(SharedInformer):
     """Ignores the timeouts of calls."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -64,7 +62,7 @@ class NeverTimesOut(ObservedInformer):
         return super().add_handler(handler, **options)
 
 
-class StopsAfterCancelledError(ObservedInformer):
+class StopsAfterCancelledError(SharedInformer):
     """Takes a CancelledError for the end of a handler."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -82,7 +80,7 @@ class StopsAfterCancelledError(ObservedInformer):
         return registration
 
 
-class ClosesWithoutDraining(ObservedInformer):
+class ClosesWithoutDraining(SharedInformer):
     """Doesn't wait for the calls in flight."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -103,15 +101,12 @@ class DroppingInlineDispatcher(InlineDispatcher):
         self.scheduled.clear()
 
 
-class DropsInlineHandlers(ObservedInformer):
-    """Has rounds that forget handlers."""
-
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
-        replace_attribute(self._listeners, "_dispatcher", DroppingInlineDispatcher())
+def drop_inline_handlers(pipeline: InformerPipeline) -> None:
+    """Give an informer rounds that forget handlers."""
+    replace_attribute(pipeline.listeners, "_dispatcher", DroppingInlineDispatcher())
 
 
-class StopsAfterSelfCancellation(ObservedInformer):
+class StopsAfterSelfCancellation(SharedInformer):
     """Lets a plain handler that has cancelled its own task end with it, silently."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -132,21 +127,18 @@ class StopsAfterSelfCancellation(ObservedInformer):
 # -- overflow ----------------------------------------------------------------------------------
 
 
-class HidesOverflows(ObservedInformer):
-    """Doesn't report that a handler was ended."""
+def hide_overflows(pipeline: InformerPipeline) -> None:
+    """Don't report that a handler was ended."""
+    handler_failed = pipeline.reporter.handler_failed
 
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
-        handler_failed = self._reporter.handler_failed
+    def hide_overflow(listener: str, error: Exception) -> None:
+        if not isinstance(error, ListenerOverflow):
+            handler_failed(listener, error)
 
-        def hide_overflow(listener: str, error: Exception) -> None:
-            if not isinstance(error, ListenerOverflow):
-                handler_failed(listener, error)
-
-        replace_attribute(self._reporter, "handler_failed", hide_overflow)
+    replace_attribute(pipeline.reporter, "handler_failed", hide_overflow)
 
 
-class OverflowsEarly(ObservedMailbox):
+class OverflowsEarly(Mailbox):
     """Overflows although there is room."""
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
@@ -169,25 +161,22 @@ def _without_filtered_deletions(each: EventMap) -> EventMap:
     return one
 
 
-class DropsFilteredDeletions(ObservedInformer):
+class DropsFilteredDeletions(Mailbox):
     """Doesn't deliver that an object no longer passes the filter."""
 
-    def make_mailbox(
-        self, limit: int, overflow: Overflow, each: EventMap | None
-    ) -> ObservedMailbox:
-        return super().make_mailbox(limit, overflow, each and _without_filtered_deletions(each))
+    def __init__(self, *, event_map: EventMap | None = None, **options: Any) -> None:
+        forgetful = event_map and _without_filtered_deletions(event_map)
+        super().__init__(event_map=forgetful, **options)
 
 
-class IgnoresFilters(ObservedInformer):
+class IgnoresFilters(Mailbox):
     """Delivers every event to every listener."""
 
-    def make_mailbox(
-        self, limit: int, overflow: Overflow, each: EventMap | None
-    ) -> ObservedMailbox:
-        return super().make_mailbox(limit, overflow, None)
+    def __init__(self, *, event_map: EventMap | None = None, **options: Any) -> None:
+        super().__init__(**options)
 
 
-class IgnoresChangePredicates(ObservedInformer):
+class IgnoresChangePredicates(SharedInformer):
     """Ignores filters of changes."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -196,7 +185,7 @@ class IgnoresChangePredicates(ObservedInformer):
         return super().add_handler(handler, **options)
 
 
-class DropsSecondChanges(ObservedInformer):
+class DropsSecondChanges(SharedInformer):
     """Doesn't deliver a change that comes soon after another."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -210,7 +199,7 @@ class DropsSecondChanges(ObservedInformer):
         return super().add_handler(handler, **options)
 
 
-class RejectsOnFilterError(ObservedInformer):
+class RejectsOnFilterError(SharedInformer):
     """Filters out an object at which a filter raises."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -227,7 +216,7 @@ class RejectsOnFilterError(ObservedInformer):
         return super().add_handler(handler, **options)
 
 
-class IgnoresListenerResync(ObservedInformer):
+class IgnoresListenerResync(SharedInformer):
     """Ignores the resync periods of listeners."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -254,7 +243,7 @@ class YieldingStream(EventStream):
         return event
 
 
-class LosesEventOnCancellation(ObservedInformer):
+class LosesEventOnCancellation(SharedInformer):
     """Has streams that yield with an event."""
 
     def events(self, **options: Any) -> EventStream:

@@ -21,7 +21,7 @@ from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream, MergedStream, Sourced, merge
 from aioinformer.errors import ListenerOverflow
 from tests.simulation.plan import Behaviour, ListenerSpec
-from tests.simulation.probes import ObservedInformer, ObservedMailbox
+from tests.simulation.probes import InformerProbe, MailboxProbe
 from tests.simulation.records import (
     EventDelivered,
     FilterRaised,
@@ -111,7 +111,7 @@ class SimulatedListener:
     def __init__(
         self,
         spec: ListenerSpec,
-        informer: ObservedInformer,
+        probe: InformerProbe,
         history: History,
         random: Random,
         host: Host,
@@ -119,12 +119,13 @@ class SimulatedListener:
         """Create a listener that has not joined."""
         self.spec = spec
         self.__qualname__ = spec.name  # logs and health name a handler by this
-        self.informer = informer
+        self.probe = probe
+        self.informer = probe.informer
         self.random = random
         self.host = host
         self.received = 0
         """The number of events so far."""
-        self.mailbox: ObservedMailbox | None = None
+        self.mailbox: MailboxProbe | None = None
         """The mailbox; ``None`` while the listener is not registered."""
         self.reading: asyncio.Task[None] | None = None
         """The task that reads the stream."""
@@ -169,8 +170,8 @@ class SimulatedListener:
         return self._stream
 
     def _take_mailbox(self) -> None:
-        self.informer.listeners.append(self)
-        self.mailbox = self.informer.newest_mailbox
+        self.probe.listeners.append(self)
+        self.mailbox = self.probe.newest_mailbox
         if self.mailbox is not None:
             self.mailbox.on_overflow = self._record_overflow
 
@@ -221,7 +222,12 @@ class SimulatedListener:
         box, self.mailbox = self.mailbox, None
         if box is not None:
             self._overflowed = self._history.add(
-                Overflowed, self.spec.name, box.limit, box.max_pending, box.twice, []
+                Overflowed,
+                self.spec.name,
+                box.mailbox.limit,
+                box.mailbox.max_pending,
+                box.twice,
+                [],
             )
 
     def record_overflow_error(self, error: ListenerOverflow) -> None:
@@ -283,7 +289,7 @@ class SimulatedListener:
         record.merged = self.mailbox is not None and self.mailbox.was_merged(event)
         self.received += 1
         if record.note != "resync" and self.random.random() * _EVENTS_PER_SAMPLE < 1:
-            self.informer.sample()
+            self.probe.sample()
         return record
 
     # -- looking ------------------------------------------------------------------------------

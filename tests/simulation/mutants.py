@@ -10,14 +10,16 @@ from typing import Any
 from aioinformer import Added, BackoffPolicy, Event, Handler, KubeObject, Updated
 from aioinformer._core.cache.store import Index, IndexValues
 from aioinformer._core.codec.watch_decoder import InitialList, WatchBatch, WatchDecoder
-from aioinformer._core.delivery.mailbox import Overflow
-from aioinformer._core.delivery.replay import EventMap
-from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.requests import AnyRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import NextRequest, Phase
 from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.informer.options import InformerOptions
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
@@ -25,14 +27,7 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
-from tests.simulation.plan import InformerSpec
-from tests.simulation.probes import (
-    ObservedInformer,
-    ObservedMailbox,
-    ObservedReflector,
-    ObservedState,
-)
-from tests.simulation.records import History
+from tests.simulation.probes import replace_attribute
 
 # -- the server --------------------------------------------------------------------------------
 
@@ -62,14 +57,14 @@ def repeating_events(_: str) -> RewriteLine:
 # -- mailboxes ---------------------------------------------------------------------------------
 
 
-class DropsOnOverflow(ObservedMailbox):
+class DropsOnOverflow(Mailbox):
     """Drops the events for which the limit has no room."""
 
     def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
         return super().put(events[: max(0, self.limit // 2 - self.pending)], at)
 
 
-class OverfillsMailbox(ObservedMailbox):
+class OverfillsMailbox(Mailbox):
     """Shows more free room than there is."""
 
     @property
@@ -77,14 +72,14 @@ class OverfillsMailbox(ObservedMailbox):
         return super().free + 5
 
 
-class ForgetsAReplay(ObservedMailbox):
+class ForgetsAReplay(Mailbox):
     """Leaves out the first object of a replay."""
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
         super().replay(islice(objects, 1, None), at, full=full)
 
 
-class RepeatsAReplay(ObservedMailbox):
+class RepeatsAReplay(Mailbox):
     """Delivers one object of a replay twice."""
 
     def replay(self, objects: Iterable[KubeObject], at: float = 0.0, *, full: bool = True) -> None:
@@ -92,7 +87,7 @@ class RepeatsAReplay(ObservedMailbox):
         super().replay([*found, *found[:1]], at, full=full)
 
 
-class DeliversUnchanged(ObservedMailbox):
+class DeliversUnchanged(Mailbox):
     """Delivers objects that a list has confirmed unchanged."""
 
     def put_relist(
@@ -104,7 +99,7 @@ class DeliversUnchanged(ObservedMailbox):
         super().put_relist([*batches, *again], at, initial=initial)
 
 
-class SyncedEarly(ObservedMailbox):
+class SyncedEarly(Mailbox):
     """Is synced when the last initial object is delivered, not when it was handled."""
 
     def pop(self) -> Event | None:
@@ -113,7 +108,7 @@ class SyncedEarly(ObservedMailbox):
         return event
 
 
-class QueuesEveryResync(ObservedMailbox):
+class QueuesEveryResync(Mailbox):
     """Queues a resync behind another one."""
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
@@ -122,19 +117,6 @@ class QueuesEveryResync(ObservedMailbox):
 
 
 # -- informers ---------------------------------------------------------------------------------
-
-
-def with_mailbox(mailbox: type[ObservedMailbox]) -> type[ObservedInformer]:
-    """Return an informer class whose listeners have such mailboxes."""
-
-    class WithMailbox(ObservedInformer):
-        def make_mailbox(
-            self, limit: int, overflow: Overflow, each: EventMap | None
-        ) -> ObservedMailbox:
-            holds = self._indexer.holds
-            return mailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
-
-    return WithMailbox
 
 
 class LossyIndex(Index):
@@ -148,26 +130,20 @@ class LossyIndex(Index):
         return LossyIndex(self.name, self.function)
 
 
-class LosesIndexEntries(ObservedInformer):
-    """Has a lossy index."""
-
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
-        state = self._indexer.state
-        state.indexes = {
-            name: LossyIndex(name, index.function) for name, index in state.indexes.items()
-        }
+def lose_index_entries(pipeline: InformerPipeline) -> None:
+    """Give an informer a lossy index."""
+    state = pipeline.indexer.state
+    state.indexes = {
+        name: LossyIndex(name, index.function) for name, index in state.indexes.items()
+    }
 
 
-class SyncedFromTheStart(ObservedInformer):
-    """Is synced from the start."""
-
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
-        self._indexer.state.synced = True
+def synced_from_the_start(pipeline: InformerPipeline) -> None:
+    """Let an informer be synced from the start."""
+    pipeline.indexer.state.synced = True
 
 
-class LeavesATask(ObservedInformer):
+class LeavesATask(SharedInformer):
     """Has a task that does not end with the informer."""
 
     async def run(self, **options: Any) -> None:
@@ -175,7 +151,7 @@ class LeavesATask(ObservedInformer):
         await super().run(**options)
 
 
-class BusyWaits(ObservedInformer):
+class BusyWaits(SharedInformer):
     """Polls for the end in a loop that never waits."""
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -183,7 +159,7 @@ class BusyWaits(ObservedInformer):
             await asyncio.sleep(0)
 
 
-class NeverWakes(ObservedInformer):
+class NeverWakes(SharedInformer):
     """Waits for an event that is never set."""
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -191,7 +167,7 @@ class NeverWakes(ObservedInformer):
         await asyncio.Event().wait()
 
 
-class HidesErrors(ObservedInformer):
+class HidesErrors(SharedInformer):
     """Suppresses the errors of handlers."""
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -203,14 +179,15 @@ class HidesErrors(ObservedInformer):
             except HandlerRaised:
                 return
 
+        quiet.__qualname__ = handler.spec.name
         return super().add_handler(quiet, **options)
 
 
-class SerializesHandlers(ObservedInformer):
+class SerializesHandlers(SharedInformer):
     """Calls one handler after the other, as if all shared a task."""
 
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
+    def __init__(self, source: ListerWatcher, **options: Any) -> None:
+        super().__init__(source, **options)
         self._turn = asyncio.Lock()
 
     def add_handler(self, handler: Handler, **options: Any) -> Registration:
@@ -231,49 +208,47 @@ class ErrorlessStatus(ReflectorStatus):
         self.error = None
 
 
-class HidesFailures(ObservedInformer):
-    """Shows no errors in its health."""
-
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        super().__init__(source, spec, history)
-        self._reporter.status = ErrorlessStatus()
+def hide_failures(pipeline: InformerPipeline) -> None:
+    """Show no errors in an informer's health."""
+    pipeline.reporter.status = ErrorlessStatus()
 
 
-class SkipsIdleTimeoutProblems(ObservedInformer):
-    """Doesn't call the error hook at an idle timeout."""
+def skip_idle_timeout_problems(pipeline: InformerPipeline) -> None:
+    """Don't call the error hook at an idle timeout."""
+    hook = pipeline.reporter._on_error
 
-    def _record_problem(self, problem: Problem) -> None:
-        if problem.cause != "idle_timeout":
-            super()._record_problem(problem)
+    def call_at_others(problem: Problem) -> None:
+        if problem.cause != "idle_timeout" and hook is not None:
+            hook(problem)
+
+    replace_attribute(pipeline.reporter, "_on_error", call_at_others)
 
 
 # -- what to ask for next ----------------------------------------------------------------------
 
 
-def with_state_machine(machine: type[ObservedState]) -> type[ObservedInformer]:
-    """Return an informer class with such a state machine."""
+HASTY = InformerOptions(backoff=BackoffPolicy(initial=0.01, maximum=0.01))
+"""Sends the next request at once."""
 
-    class WithStateMachine(ObservedInformer):
-        def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
-            return machine(spec, history)
+FORGETFUL = InformerOptions(backoff=BackoffPolicy(reset_after=1e-9))
+"""Takes every failure for the first one."""
 
-    return WithStateMachine
+NO_IDLE_TIMEOUT = InformerOptions(liveness=LivenessPolicy(idle_factor=0))
+"""Has no idle timeout."""
 
-
-class RetriesTooFast(ObservedState):
-    """Sends the next request at once."""
-
-    def __init__(self, spec: InformerSpec, history: History) -> None:
-        hasty = BackoffPolicy(initial=0.01, maximum=0.01)
-        super().__init__(spec, history, backoff=Backoff(hasty))
+NO_WATCHLIST_TIMEOUT = InformerOptions(
+    liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6)
+)
+"""Waits for the end bookmark of a WatchList without a limit."""
 
 
-class NeverBacksOff(ObservedState):
-    """Takes every failure for the first one."""
+def with_state_machine(machine: type[ListWatchState]) -> Callable[[InformerPipeline], None]:
+    """Return a function that gives an informer such a state machine."""
 
-    def __init__(self, spec: InformerSpec, history: History) -> None:
-        forgetful = BackoffPolicy(reset_after=1e-9)
-        super().__init__(spec, history, backoff=Backoff(forgetful))
+    def plant(pipeline: InformerPipeline) -> None:
+        pipeline._reflector._state.__class__ = machine
+
+    return plant
 
 
 class ForgetfulServerProfile(ServerProfile):
@@ -283,15 +258,7 @@ class ForgetfulServerProfile(ServerProfile):
         return
 
 
-class ForgetsFailedWatchList(ObservedState):
-    """Requests a WatchList in every cycle."""
-
-    def __init__(self, spec: InformerSpec, history: History) -> None:
-        super().__init__(spec, history)
-        self.profile = ForgetfulServerProfile()
-
-
-class SkipsFreshnessCheck(ObservedState):
+class SkipsFreshnessCheck(ListWatchState):
     """Resumes a silent watch without a freshness check."""
 
     def _build_request(self, next_request: NextRequest, now: float, jitter: float) -> AnyRequest:
@@ -302,78 +269,45 @@ class SkipsFreshnessCheck(ObservedState):
         )
 
 
-class MissesRewinds(ObservedState):
+class MissesRewinds(ListWatchState):
     """Doesn't notice that a state is older than the one before."""
 
     def _goes_back(self, resource_version: str) -> bool:
         return self.phase is Phase.FRESHNESS_CHECK and super()._goes_back(resource_version)
 
 
-class NeverTimesOutIdleWatch(ObservedState):
-    """Has no idle timeout."""
-
-    def __init__(self, spec: InformerSpec, history: History) -> None:
-        super().__init__(spec, history, liveness=LivenessPolicy(idle_factor=0))
-
-
-class NeverTimesOutWatchList(ObservedState):
-    """Waits for the end bookmark of a WatchList without a limit."""
-
-    def __init__(self, spec: InformerSpec, history: History) -> None:
-        super().__init__(
-            spec, history, liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6)
-        )
-
-
 # -- reading -----------------------------------------------------------------------------------
 
 
-def with_reflector(reflector: type[ObservedReflector]) -> type[ObservedInformer]:
-    """Return an informer class with such a reflector."""
+def with_reflector(reflector: type[Reflector]) -> Callable[[InformerPipeline], None]:
+    """Return a function that gives an informer such a reflector."""
 
-    class WithReflector(ObservedInformer):
-        def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
-            return reflector(
-                source,
-                self._queue,
-                state,
-                known=self._indexer.deduplicate,
-                reports=self._reporter,
-                keep=self._converter,
-            )
+    def plant(pipeline: InformerPipeline) -> None:
+        pipeline._reflector.__class__ = reflector
 
-    return WithReflector
+    return plant
 
 
-class ComparesByVersion(ObservedInformer):
-    """Takes equal versions for equal objects."""
+def compare_by_version(pipeline: InformerPipeline) -> None:
+    """Take equal versions for equal objects."""
 
-    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
-        return ObservedReflector(
-            source,
-            self._queue,
-            state,
-            known=self._find_same_version,
-            reports=self._reporter,
-            keep=self._converter,
-        )
+    def find_same_version(obj: KubeObject) -> KubeObject:
+        cached = pipeline.indexer.state.objects.get(obj.key)
+        if cached is None or cached.uid != obj.uid:
+            return obj
+        return cached if cached.resource_version == obj.resource_version else obj
 
-    def _find_same_version(self, obj: KubeObject) -> KubeObject:
-        cached = self._indexer.state.objects.get(obj.key)
-        same = cached is not None and (cached.uid, cached.resource_version) == (
-            *(obj.uid, obj.resource_version),
-        )
-        return cached if cached is not None and same else obj
+    replace_attribute(pipeline._reflector, "_find_cached", find_same_version)
 
 
-class SkipsTransformOfLists(ObservedReflector):
+class SkipsTransformOfLists(Reflector):
     """Transforms the events of watches alone."""
 
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
         return lambda objects: page.extend(map(self._find_cached, objects))
 
 
-class WithWatchDecoder(ObservedReflector):
+class WithWatchDecoder(Reflector):
     """Reads watches with a decoder of its own."""
 
     decoder: type[WatchDecoder] = WatchDecoder

@@ -43,7 +43,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import AbstractContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
@@ -301,7 +307,11 @@ class RecordingListerWatcher:
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Open a stream of events; yields its bytes."""
-        with self._record(request, request.query()) as record, self._decoy(request):
+        with (
+            self._record(request, request.query()) as record,
+            self._decoy(request),
+            self._in_version(),
+        ):
             self._check_version("watch")
             async with (
                 self.inner.watch(request) as chunks,
@@ -353,6 +363,17 @@ class RecordingListerWatcher:
 
         with self.inner.source.faults.rewrite_events(with_decoy, verb="watch_list", times=1):
             yield
+
+    def _in_version(self) -> AbstractContextManager[object]:
+        """Have the events of a watch name the version of the resource, if it has moved."""
+        stored, served = (
+            b'"apiVersion":"%s"' % each.api_version.encode()
+            for each in (self.inner.resource, self.resource)
+        )
+        if stored == served:
+            return nullcontext()
+        faults = self.inner.source.faults
+        return faults.rewrite_events(lambda line: [line.replace(stored, served)], times=1)
 
     async def _observe(
         self, request: Request, chunks: AsyncIterator[bytes]

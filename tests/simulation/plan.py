@@ -22,9 +22,14 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 DROPPED = "node-3"
 """A transform that ``cuts`` drops the objects on this node."""
+REJECTED = "node-x"
+"""A transform that ``refuses`` and a raising index function raise at objects on this node."""
 SHIFT = 7_000_000
 """A transform that ``cuts`` adds this to the value of the other objects. It is a multiple of 7,
 since filters that raise look at the remainder of a value divided by 7."""
+
+REDEFINED = 70_000_000
+"""``redefine`` adds this to the values of all objects: a multiple of 7 as well."""
 
 Transforms: TypeAlias = Literal["", "cuts", "refuses"]
 """The transform of an informer, if any: ``cuts`` drops some objects and changes the others;
@@ -130,13 +135,14 @@ class Remove:
 class ServerStep:
     """Change the server as a whole.
 
+    ``redefine`` changes the values of all objects without a write, as new defaults do.
     ``withdraw`` deletes all objects and their resource, which ``serve`` brings back; no object is
     written in between. ``restore`` brings back the objects and the resourceVersion of the last
     ``back_up``.
     """
 
     at: float
-    action: Literal["withdraw", "serve", "back_up", "restore"]
+    action: Literal["redefine", "withdraw", "serve", "back_up", "restore"]
 
 
 FaultKind: TypeAlias = Literal[

@@ -1,33 +1,35 @@
-"""Informers that record samples, problems, transitions, and the numbers of their mailboxes.
+"""Probes of informers: samples, problems, transitions, and the numbers of their mailboxes.
 
-The informer is the library's own. The probes add what is not public: the length of the queue, and
-the pending batches of each mailbox. A subclass with a planted bug in the place of a class here
-shows that the checks notice the bug: ``make_state``, ``make_reflector`` and ``make_mailbox`` create
-the parts.
+The informer is the library's own. Its error hook, metrics, health and statistics are recorded. Four
+things are not public, and ``observe`` looks at the calls of one method for each: the transition
+after a request, the creation of a mailbox, the arrival of events in a mailbox, and its overflow.
+
+``Parts`` are the classes and options of a history's informers. A part with a planted bug in the
+place of the library's shows that the checks notice the bug.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.codec.shape import Converter, Shape, Transform
+from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
-from aioinformer._core.delivery.replay import EventMap
 from aioinformer._core.instrumentation import NoMetrics
-from aioinformer._core.listwatch.backoff import Backoff
-from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter
+from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.informer.options import InformerOptions
+from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
-from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from tests.simulation.records import (
     History,
@@ -37,6 +39,9 @@ from tests.simulation.records import (
     Sample,
     Transition,
 )
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def replace_attribute(part: object, name: str, value: object) -> None:
@@ -48,62 +53,30 @@ def replace_attribute(part: object, name: str, value: object) -> None:
     setattr(part, name, value)
 
 
-class ObservedState(ListWatchState):
-    """A state machine that records each transition."""
-
-    def __init__(
-        self,
-        spec: InformerSpec,
-        history: History,
-        *,
-        backoff: Backoff | None = None,
-        liveness: LivenessPolicy | None = None,
-    ) -> None:
-        """Create the state machine of an informer of ``spec``."""
-        super().__init__(
-            backoff=backoff,
-            page_size=spec.page_size,
-            watch_list=spec.watch_list,
-            discovery=True,
-            liveness=liveness,
-        )
-        self._name = spec.name
-        self._history = history
-
-    def advance(
-        self, outcome: Outcome, *, now: float, jitter: float, retry_after: float | None = None
-    ) -> ScheduledRequest:
-        """Record and return the transition after a request."""
-        phase, known, bookmark_interval = (
-            self.phase,
-            self.resource_version,
-            self.profile.bookmark_interval,
-        )
-        step = super().advance(outcome, now=now, jitter=jitter, retry_after=retry_after)
-        history = self._history
-        asked = next(each for each in reversed(history.of(Request)) if each.informer == self._name)
-        history.add(
-            Transition, self._name, phase, outcome, step.delay, asked, known, bookmark_interval
-        )
-        return step
+def observe(
+    part: object, method: Callable[P, R], around: Callable[[Callable[P, R]], Callable[P, R]]
+) -> None:
+    """Have one object of the library call ``around(method)`` in the place of its ``method``."""
+    replace_attribute(part, getattr(method, "__name__", ""), around(method))
 
 
-class ObservedReflector(Reflector):
-    """A reflector with an observed state machine."""
+def _plant_nothing(_: InformerPipeline) -> None:
+    return
 
-    def __init__(
-        self,
-        source: ListerWatcher,
-        queue: DeltaQueue,
-        state: ObservedState,
-        *,
-        known: Callable[[KubeObject], KubeObject],
-        reports: InformerReporter,
-        keep: Converter | None = None,
-    ) -> None:
-        """Create a reflector whose requests ``state`` decides."""
-        super().__init__(source, queue, known=known, reports=reports, keep=keep)
-        self._state = state
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The classes and options of a history: the real ones, or ones with a planted bug."""
+
+    rewrite: Callable[[str], RewriteLine] | None = None
+    """Returns for an informer the function that changes its watch events: a bug of the server."""
+    informer: type[SharedInformer] = SharedInformer
+    factory: type[SharedInformerFactory] = SharedInformerFactory
+    mailbox: type[Mailbox] = Mailbox
+    options: InformerOptions = field(default_factory=InformerOptions)
+    profile: type[ServerProfile] = ServerProfile
+    plant: Callable[[InformerPipeline], None] = _plant_nothing
+    """Changes the parts of an informer that was made."""
 
 
 class CountedFailures(NoMetrics):
@@ -135,103 +108,127 @@ class Observable(Protocol):
         ...
 
 
-class ObservedMailbox(Mailbox):
-    """A mailbox that shows its batches, and reports arrivals and its overflow."""
+class MailboxProbe:
+    """Shows the batches of a mailbox, and reports arrivals and its overflow."""
 
-    on_event: Callable[[], None] | None = None
-    """Called when live events have arrived."""
-    on_overflow: Callable[[], None] | None = None
-    """Called when the mailbox has ended because of its overflow."""
-    twice: bool = False
-    """True if the mailbox received the changes of a list while those of another were pending."""
-
-    def __init__(self, **options: Any) -> None:
-        """Create a mailbox, with the options of ``Mailbox``."""
-        super().__init__(**options)
+    def __init__(self, mailbox: Mailbox) -> None:
+        """Observe a mailbox that is new."""
+        self.mailbox = mailbox
+        self.on_event: Callable[[], None] | None = None
+        """Called when live events have arrived."""
+        self.on_overflow: Callable[[], None] | None = None
+        """Called when the mailbox has ended because of its overflow."""
+        self.twice = False
+        """True if the mailbox received the changes of a list while those of another were
+        pending."""
         self._merged_events: dict[int, Event] = {}
+        observe(mailbox, mailbox.put, self._around_put)
+        observe(mailbox, mailbox.put_relist, self._before_relist)
+        observe(mailbox, mailbox.clear, self._before_clear)
+        observe(mailbox, mailbox._next_coalesced, self._around_next_coalesced)
 
-    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
-        """Queue live events."""
-        came = super().put(events, at)
-        if came and self.on_event is not None:
-            self.on_event()
-        return came
+    def _around_put(self, put: Callable[P, bool]) -> Callable[P, bool]:
+        def observed(*args: P.args, **options: P.kwargs) -> bool:
+            came = put(*args, **options)
+            if came and self.on_event is not None:
+                self.on_event()
+            return came
 
-    def put_relist(
-        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
-    ) -> None:
-        """Queue the changes of a list."""
-        self.twice = self.twice or self.relist_pending
-        super().put_relist(batches, at, initial=initial)
+        return observed
 
-    def _next_coalesced(self) -> Event | None:
-        event = super()._next_coalesced()
-        if event is not None:
-            self._merged_events[id(event)] = (
-                event  # a reference, so that no other event has this id
-            )
-        return event
+    def _before_relist(self, put_relist: Callable[P, None]) -> Callable[P, None]:
+        def observed(*args: P.args, **options: P.kwargs) -> None:
+            self.twice = self.twice or self.mailbox.relist_pending
+            put_relist(*args, **options)
+
+        return observed
+
+    def _before_clear(self, clear: Callable[P, Iterator[None]]) -> Callable[P, Iterator[None]]:
+        def observed(*args: P.args, **options: P.kwargs) -> Iterator[None]:
+            if self.mailbox.overflowed and self.on_overflow is not None:
+                self.on_overflow()
+                self.on_overflow = None
+            return clear(*args, **options)
+
+        return observed
+
+    def _around_next_coalesced(self, pop: Callable[P, Event | None]) -> Callable[P, Event | None]:
+        def observed(*args: P.args, **options: P.kwargs) -> Event | None:
+            event = pop(*args, **options)
+            if event is not None:  # a reference, so that no other event has this id
+                self._merged_events[id(event)] = event
+            return event
+
+        return observed
 
     def was_merged(self, event: Event) -> bool:
         """Return True, once, if others may have been merged into this event."""
         return self._merged_events.pop(id(event), None) is not None
 
-    def clear(self) -> Iterator[None]:
-        """Discard all pending events."""
-        if self.overflowed and self.on_overflow is not None:
-            self.on_overflow()
-            self.on_overflow = None
-        return super().clear()
-
     @property
     def batches(self) -> int:
         """The number of pending batches beside live events: replays, diffs, resyncs, marks."""
-        return self._live.uncounted + (self._initial is not None) + (self._resync is not None)
+        box = self.mailbox
+        return box._live.uncounted + (box._initial is not None) + (box._resync is not None)
 
     @property
     def dropping(self) -> bool:
         """True if some pending events will be discarded, because their objects are deleted."""
-        return bool(self._unseen)
+        return bool(self.mailbox._unseen)
 
 
-class ObservedInformer(SharedInformer):
-    """An informer of a history."""
+class InformerProbe:
+    """An informer of a history, and the records of it."""
 
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        """Create an informer of ``spec`` that records in ``history``."""
-        super().__init__(
+    def __init__(
+        self, source: ListerWatcher, spec: InformerSpec, history: History, parts: Parts
+    ) -> None:
+        """Create an informer of ``spec`` and record in ``history``."""
+        self.spec = spec
+        self.listeners: list[Observable] = []
+        self.newest_mailbox: MailboxProbe | None = None
+        """The mailbox of the listener that joined last."""
+        self._history = history
+        self._mailbox = parts.mailbox
+        self.informer = parts.informer(
             source,
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
             indexers={INDEX: _rejecting if spec.raising_index else _node},
+            habits=parts.profile(),
+            options=parts.options,
             resync=spec.resync,
+            page_size=spec.page_size,
+            watch_list=spec.watch_list,
             metrics=CountedFailures(history),
             on_error=self._record_problem,
         )
-        self._reflector = self.make_reflector(source, self.make_state(spec, history))
-        replace_attribute(self._listeners, "make_mailbox", self._make_mailbox)
-        self._queue.fifo = DeltaFIFO(self._indexer, high_mark=spec.high_mark)
-        self.spec = spec
-        self.listeners: list[Observable] = []
-        self.newest_mailbox: ObservedMailbox | None = None
-        """The mailbox of the listener that joined last."""
-        self._history = history
+        self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline
+        queue, indexer = self._pipeline._queue, self._pipeline.indexer
+        queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
+        parts.plant(self._pipeline)
+        self._record_transitions(self._pipeline._reflector._state)
+        replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
-    def make_state(self, spec: InformerSpec, history: History) -> ObservedState:
-        """Create the state machine, which decides what to request next."""
-        return ObservedState(spec, history)
+    def _record_transitions(self, state: ListWatchState) -> None:
+        history, name = self._history, self.spec.name
 
-    def make_reflector(self, source: ListerWatcher, state: ObservedState) -> Reflector:
-        """Create the reflector, which feeds the queue."""
-        return ObservedReflector(
-            source,
-            self._queue,
-            state,
-            known=self._indexer.deduplicate,
-            reports=self._reporter,
-            keep=self._converter,
-        )
+        def around(advance: Callable[P, ScheduledRequest]) -> Callable[P, ScheduledRequest]:
+            def observed(*args: P.args, **options: P.kwargs) -> ScheduledRequest:
+                phase, known = state.phase, state.resource_version
+                interval = state.profile.bookmark_interval
+                step = advance(*args, **options)
+                asked = next(
+                    each for each in reversed(history.of(Request)) if each.informer == name
+                )
+                [outcome] = (each for each in args if isinstance(each, Outcome))
+                history.add(Transition, name, phase, outcome, step.delay, asked, known, interval)
+                return step
+
+            return observed
+
+        observe(state, state.advance, around)
 
     def _record_problem(self, problem: Problem) -> None:
         """Record a problem. This is the error hook."""
@@ -242,27 +239,23 @@ class ObservedInformer(SharedInformer):
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None = None
     ) -> Mailbox:
         each = None if event_filter is None else event_filter.apply
-        self.newest_mailbox = self.make_mailbox(limit, overflow, each)
-        return self.newest_mailbox
-
-    def make_mailbox(
-        self, limit: int, overflow: Overflow, each: EventMap | None
-    ) -> ObservedMailbox:
-        """Create the mailbox of a listener; ``each`` is the filter."""
-        holds = self._indexer.holds
-        return ObservedMailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
+        holds = self._pipeline.indexer.holds
+        made = self._mailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
+        self.newest_mailbox = MailboxProbe(made)
+        return made
 
     def sample(self) -> None:
         """Record the state that the informer shows now, unless everything is being ended."""
         if self._history.over:
             return
-        health = self.health
-        lister, version_of = self.lister.unsynced, self._history.version_of
+        informer = self.informer
+        health = informer.health
+        lister, version_of = informer.lister.unsynced, self._history.version_of
         with_index = len(self._history.of(Sample)) % _SAMPLES_PER_INDEX == 0
         self._history.add(
             Sample,
-            self.name,
-            self.synced,
+            informer.name,
+            informer.synced,
             health.resource_version,
             {obj.key: version_of(obj) for obj in lister},
             self._keys_by_index_value() if with_index else None,
@@ -272,16 +265,19 @@ class ObservedInformer(SharedInformer):
             health.retry_in,
             health.blocked_by,
             health.rewinds,
-            len(self._queue.fifo),
+            len(self._pipeline._queue.fifo),
             tuple(filter(None, (each.sample_listener() for each in self.listeners))),
         )
 
     def _keys_by_index_value(self) -> dict[str, frozenset[ObjectKey]]:
-        lister = self.lister.unsynced
+        lister = self.informer.lister.unsynced
         values = sorted(lister.index_values(INDEX))
         return {
             value: frozenset(obj.key for obj in lister.by_index(INDEX, value)) for value in values
         }
+
+    def __repr__(self) -> str:
+        return f"<InformerProbe of {self.informer!r}>"
 
 
 def _node(obj: KubeObject) -> str:

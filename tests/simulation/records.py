@@ -63,8 +63,13 @@ class Write(Record):
     node: str
     deleted: bool
     value: int = 0
+    number: int = 0
+    """The object's resourceVersion if that is an earlier one: its content changed without a write;
+    0 otherwise."""
 
     def __str__(self) -> str:
+        if self.number:
+            return f"server shows {self.key} {self.uid[:8]}@{self.number} with {self.value}"
         if self.deleted:
             return f"server removes {self.key} {self.uid[:8]}@{self.version}"
         return f"server stores {self.key} {self.uid[:8]}@{self.version} {self.app} {self.node}"

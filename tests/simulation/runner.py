@@ -20,8 +20,9 @@ from aioinformer.testing.simulation.shrink import BUDGET, shrink
 from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan
+from tests.simulation.probes import Parts
 from tests.simulation.records import History, Logged, Transition
-from tests.simulation.world import Parts, World
+from tests.simulation.world import World
 
 REAL = Parts()
 """The classes of the library."""

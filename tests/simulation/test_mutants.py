@@ -7,7 +7,7 @@ import pytest
 from tests.simulation import listener_mutants, mutants
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
-from tests.simulation.mutants import with_mailbox, with_reflector, with_state_machine
+from tests.simulation.mutants import with_reflector, with_state_machine
 from tests.simulation.plan import (
     Fault,
     InformerSpec,
@@ -16,8 +16,8 @@ from tests.simulation.plan import (
     Plan,
     Put,
 )
+from tests.simulation.probes import Parts
 from tests.simulation.runner import examine
-from tests.simulation.world import Parts
 
 SEEDS = (*range(8), 12, 25, 39, 52, *range(8, 60))
 """Histories in one of which a bug must show: not every one has the listener or fault it needs. A
@@ -32,29 +32,19 @@ def caught(parts: Parts) -> Violation | None:
 BUGS = [
     pytest.param(Parts(rewrite=mutants.dropping_events), {1, 3}, id="an event is lost"),
     pytest.param(Parts(rewrite=mutants.repeating_events), {2, 3}, id="an event comes again"),
+    pytest.param(Parts(mailbox=mutants.DropsOnOverflow), {1, 2}, id="overflow drops"),
+    pytest.param(Parts(mailbox=mutants.OverfillsMailbox), {8}, id="mailboxes grow"),
+    pytest.param(Parts(mailbox=mutants.QueuesEveryResync), {8}, id="resyncs pile up"),
+    pytest.param(Parts(mailbox=mutants.ForgetsAReplay), {1, 2, 5}, id="a replay has gaps"),
+    pytest.param(Parts(mailbox=mutants.RepeatsAReplay), {5}, id="a replay has doubles"),
     pytest.param(
-        Parts(informer=with_mailbox(mutants.DropsOnOverflow)), {1, 2}, id="overflow drops"
-    ),
-    pytest.param(Parts(informer=with_mailbox(mutants.OverfillsMailbox)), {8}, id="mailboxes grow"),
-    pytest.param(
-        Parts(informer=with_mailbox(mutants.QueuesEveryResync)), {8}, id="resyncs pile up"
-    ),
-    pytest.param(
-        Parts(informer=with_mailbox(mutants.ForgetsAReplay)), {1, 2, 5}, id="a replay has gaps"
-    ),
-    pytest.param(
-        Parts(informer=with_mailbox(mutants.RepeatsAReplay)), {5}, id="a replay has doubles"
-    ),
-    pytest.param(
-        Parts(informer=with_mailbox(mutants.DeliversUnchanged)),
+        Parts(mailbox=mutants.DeliversUnchanged),
         {4},
         id="unchanged objects are delivered",
     ),
-    pytest.param(
-        Parts(informer=with_mailbox(mutants.SyncedEarly)), {6}, id="a listener is synced early"
-    ),
-    pytest.param(Parts(informer=mutants.SyncedFromTheStart), {6}, id="an informer is synced early"),
-    pytest.param(Parts(informer=mutants.LosesIndexEntries), {3}, id="an index loses entries"),
+    pytest.param(Parts(mailbox=mutants.SyncedEarly), {6}, id="a listener is synced early"),
+    pytest.param(Parts(plant=mutants.synced_from_the_start), {6}, id="an informer is synced early"),
+    pytest.param(Parts(plant=mutants.lose_index_entries), {3}, id="an index loses entries"),
     pytest.param(Parts(informer=mutants.HidesErrors), {7}, id="errors aren't counted"),
     # A call whose timeout ends while it waits for the others never begins.
     pytest.param(
@@ -77,19 +67,19 @@ BUGS = [
         id="aclose doesn't wait for calls",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.HidesOverflows), {8}, id="an overflow is not reported"
+        Parts(plant=listener_mutants.hide_overflows), {8}, id="an overflow is not reported"
     ),
     pytest.param(
-        Parts(informer=with_mailbox(listener_mutants.OverflowsEarly)),
+        Parts(mailbox=listener_mutants.OverflowsEarly),
         {8},
         id="an overflow that is none",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.DropsFilteredDeletions),
+        Parts(mailbox=listener_mutants.DropsFilteredDeletions),
         {1, 2},
         id="leaving is not delivered",
     ),
-    pytest.param(Parts(informer=listener_mutants.IgnoresFilters), {2}, id="filters are ignored"),
+    pytest.param(Parts(mailbox=listener_mutants.IgnoresFilters), {2}, id="filters are ignored"),
     pytest.param(
         Parts(informer=listener_mutants.IgnoresListenerResync),
         {2, 9},
@@ -101,7 +91,7 @@ BUGS = [
         id="a cancelled wait loses an event",
     ),
     pytest.param(
-        Parts(informer=listener_mutants.DropsInlineHandlers),
+        Parts(plant=listener_mutants.drop_inline_handlers),
         {1, 5, 7, 9},
         id="a round is cut short",
     ),
@@ -129,60 +119,58 @@ BUGS = [
     pytest.param(Parts(factory=listener_mutants.NeverDrains), {9}, id="nothing is drained"),
     pytest.param(Parts(informer=mutants.LeavesATask), {9}, id="a task is left"),
     pytest.param(Parts(informer=mutants.NeverWakes), {9}, id="a wait doesn't end"),
-    pytest.param(Parts(informer=mutants.HidesFailures), {10}, id="failures aren't shown"),
+    pytest.param(Parts(plant=mutants.hide_failures), {10}, id="failures aren't shown"),
     pytest.param(
-        Parts(informer=mutants.SkipsIdleTimeoutProblems), {10}, id="the error hook isn't called"
+        Parts(plant=mutants.skip_idle_timeout_problems), {10}, id="the error hook isn't called"
     ),
+    pytest.param(Parts(options=mutants.HASTY), {11}, id="there is no backoff"),
     pytest.param(
-        Parts(informer=with_state_machine(mutants.RetriesTooFast)), {11}, id="there is no backoff"
-    ),
-    pytest.param(
-        Parts(informer=with_state_machine(mutants.NeverBacksOff)),
+        Parts(options=mutants.FORGETFUL),
         {11},
         id="a storm is many first times",
     ),
     pytest.param(
-        Parts(informer=with_state_machine(mutants.ForgetsFailedWatchList)),
+        Parts(profile=mutants.ForgetfulServerProfile),
         {9, 11},
         id="a fallback is not remembered",
     ),
     pytest.param(
-        Parts(informer=with_state_machine(mutants.SkipsFreshnessCheck)),
+        Parts(plant=with_state_machine(mutants.SkipsFreshnessCheck)),
         {1, 2, 3},
         id="a silent watch is only taken up again",
     ),
     pytest.param(
-        Parts(informer=with_state_machine(mutants.MissesRewinds)),
+        Parts(plant=with_state_machine(mutants.MissesRewinds)),
         {1, 2, 3},
         id="a rewind is not announced",
     ),
     pytest.param(
-        Parts(informer=mutants.ComparesByVersion),
+        Parts(plant=mutants.compare_by_version),
         {1, 2, 3},
         id="versions are compared after a rewind",
     ),
     pytest.param(
-        Parts(informer=with_state_machine(mutants.NeverTimesOutIdleWatch)),
+        Parts(options=mutants.NO_IDLE_TIMEOUT),
         {1, 9},
         id="an idle timer never fires",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.KeepsPartialInitialList)),
+        Parts(plant=with_reflector(mutants.KeepsPartialInitialList)),
         {1, 2, 3},
         id="a partial state is kept",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.ResumesFromTheLastObject)),
+        Parts(plant=with_reflector(mutants.ResumesFromTheLastObject)),
         {1, 2, 3, 10},
         id="an initial addition is resumed from",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.AcceptsAnyEndBookmark)),
+        Parts(plant=with_reflector(mutants.AcceptsAnyEndBookmark)),
         {1, 2, 3, 6, 9, 10},
         id="any bookmark ends an initial state",
     ),
     pytest.param(
-        Parts(informer=with_reflector(mutants.SkipsTransformOfLists)),
+        Parts(plant=with_reflector(mutants.SkipsTransformOfLists)),
         {1, 2, 3},
         id="lists aren't transformed",
     ),
@@ -220,13 +208,13 @@ def test_an_end_mark_that_is_waited_for_is_noticed() -> None:
         ),
     )
     assert examine(plan) is None
-    violation = examine(plan, Parts(informer=with_state_machine(mutants.NeverTimesOutWatchList)))
+    violation = examine(plan, Parts(options=mutants.NO_WATCHLIST_TIMEOUT))
     assert violation is not None
     assert violation.promise == 9
 
 
 def test_a_violation_names_the_promise_the_key_the_time_and_the_evidence() -> None:
-    violation = caught(Parts(informer=mutants.LosesIndexEntries))
+    violation = caught(Parts(plant=mutants.lose_index_entries))
     assert violation is not None
     assert str(violation).startswith("promise 3 (the cache leads and is a true past state) was")
     assert f"{violation.time:.6f} s of {violation.key}: the index of" in str(violation)

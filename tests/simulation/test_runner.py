@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.simulation import mutants
 from tests.simulation.__main__ import main
 from tests.simulation.generator import draw
+from tests.simulation.probes import Parts
 from tests.simulation.runner import command, examine, explain, parse_ranges, ranges, simulate
-from tests.simulation.world import Parts
 
 SEED = 5
 
@@ -47,7 +47,7 @@ def test_a_part_of_a_history_is_repeated_as_well() -> None:
 
 
 def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() -> None:
-    parts = Parts(informer=mutants.LosesIndexEntries)
+    parts = Parts(plant=mutants.lose_index_entries)
     plan = draw(SEED)
     violation = examine(plan, parts)
     assert violation is not None
@@ -77,7 +77,7 @@ def test_the_command_line_runs_several_histories(capsys: pytest.CaptureFixture[s
 
 
 def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = Parts(informer=mutants.LosesIndexEntries)
+    parts = Parts(plant=mutants.lose_index_entries)
     assert main(["--seed", "3", "--histories", "9"], parts=parts) == 1
     explained = capsys.readouterr().out
     assert "seed 3: promise 3" in explained

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -19,10 +18,10 @@ from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.storage import Snapshot
-from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import (
+    REDEFINED,
     Fault,
     InformerSpec,
     Join,
@@ -36,7 +35,7 @@ from tests.simulation.plan import (
     Step,
     Visit,
 )
-from tests.simulation.probes import ObservedInformer
+from tests.simulation.probes import InformerProbe, Parts
 from tests.simulation.records import (
     BackupMade,
     Ending,
@@ -56,16 +55,6 @@ _PAUSES = 0.6
 """Share of the steps after which the loop turns."""
 _AFTER_FAILURE = 0.0005
 """Seconds after a request that failed until its informer is sampled."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The classes of a history: the real ones, or ones with a planted bug."""
-
-    rewrite: Callable[[str], RewriteLine] | None = None
-    """Returns for an informer the function that changes its watch events: a bug of the server."""
-    informer: type[ObservedInformer] = ObservedInformer
-    factory: type[SharedInformerFactory] = SharedInformerFactory
 
 
 class World:
@@ -99,18 +88,19 @@ class World:
         self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
         self._server_actions: dict[str, Callable[[], None]] = {
+            "redefine": self._redefine,
             "withdraw": self._withdraw,
             "serve": lambda: self._cluster.add_resource(plan.resource),
             "back_up": self._back_up,
             "restore": self._restore,
         }
 
-    def _make_informer(self, spec: InformerSpec) -> ObservedInformer:
+    def _make_informer(self, spec: InformerSpec) -> InformerProbe:
         labels = f"app={spec.app}" if spec.app else ""
         source = RecordingSource(self._network, spec.name).lister_watcher(
             self._plan.resource, namespace=spec.namespace, labels=labels
         )
-        return self._parts.informer(source, spec, self._history)
+        return InformerProbe(source, spec, self._history, self._parts)
 
     # -- the course of a history --------------------------------------------------------------
 
@@ -121,7 +111,8 @@ class World:
         before = [step for step in self._plan.steps if step.at < 0]
         for step in before:
             await self._take(step)
-        for name, informer in self._informers.items():
+        for name, probe in self._informers.items():
+            informer = probe.informer
             self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
             self.spawn(informer.wait_synced(), f"wait for {name}")
         for step in self._plan.steps[len(before) :]:
@@ -206,6 +197,36 @@ class World:
             self._cluster.delete(self._plan.resource, key.name, namespace=key.namespace)
             newest = self._cluster.resource_version
             self._history.add(Write, newest, key, known[0], "", "", True)
+
+    def _redefine(self) -> None:
+        """Change the values of all objects under their resourceVersions."""
+        if not self._served:
+            return
+
+        def change(body: dict[str, Any]) -> dict[str, Any]:
+            body["spec"]["value"] += REDEFINED
+            return body
+
+        resource = self._plan.resource
+        self._cluster.convert_resource(resource, change)
+        self._cluster.compact()  # the oracle knows the past states in their earlier form alone
+        bodies = [
+            self._cluster.get(resource, key.name, namespace=key.namespace) for key in self._versions
+        ]
+        newest = self._cluster.resource_version
+        for body in bodies:
+            metadata, spec = body["metadata"], body["spec"]
+            self._history.add(
+                Write,
+                newest,
+                ObjectKey(metadata["namespace"], metadata["name"]),
+                metadata["uid"],
+                metadata["labels"]["app"],
+                spec["nodeName"],
+                False,
+                spec["value"],
+                int(metadata["resourceVersion"]),
+            )
 
     def _back_up(self) -> None:
         self._backup = self._cluster.snapshot(), dict(self._versions)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from aioinformer._client.discovery.catalogue import Catalogue, copy_error, split_group_version
 from aioinformer._client.discovery.fetcher import DiscoveryFetcher, FetchDocument
+from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._client.discovery.served_check import ServedCheck
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import FetchError
@@ -76,6 +77,12 @@ class Discovery:
             near = await _run_in_steps(self._catalogue.find_similar(name))
             raise self._catalogue.make_lookup_error(name, near, location=self._describe_server())
         return found
+
+    async def list_served(self) -> ResourceList:
+        """Return everything that the server serves. See ``Client.discover``."""
+        if self._cache_age() >= MISSING_RETRY_INTERVAL:
+            await self._refresh()
+        return ResourceList(self._catalogue.served, sorted(self._catalogue.unread))
 
     async def served(self, resource: Resource) -> Resource | None:
         """Return the resource as the server serves it now. See ``Client.served``."""

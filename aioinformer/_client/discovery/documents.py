@@ -44,6 +44,8 @@ class ServedResource:
     resource: Resource
     verbs: frozenset[str] | None = None
     """The supported verbs; ``None`` if the server doesn't list them."""
+    categories: tuple[str, ...] = ()
+    """The groups of resources that it belongs to, such as ``all`` for ``kubectl get all``."""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -85,6 +87,7 @@ class _AggregatedResource(Struct, rename="camel"):
     scope: str = "Namespaced"
     singular_resource: str = ""
     short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     verbs: frozenset[str] | None = None
 
 
@@ -110,6 +113,7 @@ class _LegacyResource(Struct, rename="camel"):
     namespaced: bool
     singular_name: str = ""
     short_names: tuple[str, ...] | None = None
+    categories: tuple[str, ...] | None = None
     verbs: frozenset[str] | None = None
 
 
@@ -167,6 +171,7 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
                 short_names=each.short_names,
             ),
             each.verbs,
+            each.categories,
         )
         for group, version in versions
         for each in version.resources
@@ -205,6 +210,7 @@ def parse_legacy_resources(
                 short_names=each.short_names or (),
             ),
             each.verbs,
+            each.categories or (),
         )
         for each in listed.resources or ()
         if "/" not in each.name

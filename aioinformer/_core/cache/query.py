@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexes import LabelIndex
-from aioinformer._core.cache.store import CacheState, Index, IndexBucket
+from aioinformer._core.cache.protocols import ReadableIndex, ReadableState
+from aioinformer._core.cache.store import IndexBucket
 from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
@@ -29,7 +30,15 @@ from aioinformer._core.selectors.projections import Field, Fields, fields
 from aioinformer._core.selectors.requirements import LabelRequirement
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 
-__all__ = ["FieldChoice", "LabelChoice", "Query", "Search", "Where"]
+__all__ = [
+    "FieldChoice",
+    "LabelChoice",
+    "Query",
+    "Search",
+    "Where",
+    "field_selector",
+    "label_selector",
+]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -79,7 +88,7 @@ class Query(Struct, frozen=True):
         """
         if where is not None:
             check_not_async(where, f"where={name_of(where)}")
-        query = cls(namespace, _label_selector(labels), _field_selector(fields), where, view)
+        query = cls(namespace, label_selector(labels), field_selector(fields), where, view)
         for each in query.fields.requirements:
             parse_path(each.path)
         if view is not None:
@@ -103,7 +112,7 @@ class Query(Struct, frozen=True):
         tests = tuple(self._object_tests())
         return lambda obj: all(test(obj) for test in tests)
 
-    def search(self, state: CacheState) -> Search[Any]:
+    def search(self, state: ReadableState) -> Search[Any]:
         """Return a search of ``state`` as it is now."""
         lookups = list(self._index_candidates(state))
         if not lookups:
@@ -119,7 +128,7 @@ class Query(Struct, frozen=True):
 
     # -- indexes ---------------------------------------------------------------------------------
 
-    def _index_candidates(self, state: CacheState) -> Iterator[_IndexLookup]:
+    def _index_candidates(self, state: ReadableState) -> Iterator[_IndexLookup]:
         for index in state.indexes.values():
             function = index.function
             if isinstance(function, LabelIndex):
@@ -166,7 +175,7 @@ class _IndexLookup(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, index: Index, values: list[str], answers: LabelRequirement | None = None
+        cls, index: ReadableIndex, values: list[str], answers: LabelRequirement | None = None
     ) -> _IndexLookup:
         found = (index.buckets.get(value) for value in values)
         return cls(tuple(bucket for bucket in found if bucket is not None), answers)
@@ -252,13 +261,23 @@ class Search(Generic[T]):
 # -- selectors ---------------------------------------------------------------------------------
 
 
-def _label_selector(choice: LabelChoice) -> LabelSelector:
+def label_selector(choice: LabelChoice) -> LabelSelector:
+    """Return the selector of a choice; ``None`` selects everything.
+
+    Raises:
+        InvalidSelector: the text or mapping doesn't parse.
+    """
     if isinstance(choice, LabelSelector):
         return choice
     return _parse_labels(choice) if isinstance(choice, str) else LabelSelector.parse(choice)
 
 
-def _field_selector(choice: FieldChoice) -> FieldSelector:
+def field_selector(choice: FieldChoice) -> FieldSelector:
+    """Return the selector of a choice; ``None`` selects everything.
+
+    Raises:
+        InvalidSelector: the text or mapping doesn't parse.
+    """
     if isinstance(choice, FieldSelector):
         return choice
     return _parse_fields(choice) if isinstance(choice, str) else FieldSelector.parse(choice)

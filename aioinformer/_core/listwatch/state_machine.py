@@ -141,10 +141,19 @@ class ListWatchState:
         self._watch_seconds = 0
         self._watch_changed = False
 
-    def begin(self, *, now: float, jitter: float) -> AnyRequest:
-        """Return the first request. Arguments as for ``advance``."""
+    def begin(self, *, now: float, jitter: float, resume_from: str = "") -> AnyRequest:
+        """Return the first request.
+
+        Args:
+            now: as for ``advance``.
+            jitter: as for ``advance``.
+            resume_from: the version that the first watch starts from; empty to read the whole
+                state first.
+        """
         self._requested_at = now
-        self.request = self._build_request(NextRequest.FULL_STATE, now, jitter)
+        self.resource_version = resume_from
+        first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
+        self.request = self._build_request(first, now, jitter)
         return self.request
 
     @property

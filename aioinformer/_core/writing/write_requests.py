@@ -73,9 +73,19 @@ class WriteRequestBuilder:
 
     # -- requests ------------------------------------------------------------------------------
 
-    def get(self, key: ObjectKey | str) -> WriteRequest:
+    def get(self, key: ObjectKey | str, subresource: str = "") -> WriteRequest:
         """Build a read; see ``ResourceWriter``."""
-        return WriteRequest("GET", self._object_path(self._resolve_key(key)))
+        return WriteRequest("GET", self._object_path(self._resolve_key(key), subresource))
+
+    def log(self, key: ObjectKey | str, options: Mapping[str, object]) -> WriteRequest:
+        """Build a read of a pod's log, with options in Python's spelling."""
+        query = {
+            _camel_case(name): str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in options.items()
+            if value is not None
+        }
+        path = self._object_path(self._resolve_key(key), "log")
+        return WriteRequest("GET", path, query)
 
     def create(self, obj: Mapping[str, Any]) -> WriteRequest:
         """Build a creation; see ``ResourceWriter``."""
@@ -128,18 +138,50 @@ class WriteRequestBuilder:
         grace_period: int | None = None,
     ) -> WriteRequest:
         """Build a deletion; see ``ResourceWriter``."""
-        required = {"uid": uid, "resourceVersion": resource_version}
-        given = {
-            "preconditions": {name: text for name, text in required.items() if text} or None,
-            "propagationPolicy": propagation,
-            "gracePeriodSeconds": grace_period,
-        }
-        options = {name: option for name, option in given.items() if option is not None}
         request = WriteRequest("DELETE", self._object_path(self._resolve_key(key)))
-        if not options:
-            return request
-        head = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        return replace(request, body=_encode_json(head | options), content_type=JSON)
+        required = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {name: text for name, text in required.items() if text}
+        return _with_delete_options(
+            request,
+            preconditions=preconditions or None,
+            propagationPolicy=propagation,
+            gracePeriodSeconds=grace_period,
+        )
+
+    def delete_collection(
+        self,
+        *,
+        labels: str = "",
+        fields: str = "",
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+    ) -> WriteRequest:
+        """Build a deletion of all selected objects; see ``ResourceApi``."""
+        if self.resource.namespaced and not self.namespace:
+            raise UsageError(
+                f"{self.resource}: the namespace is missing, and the server deletes the objects of "
+                "one namespace at a time. Make the API object with namespace="
+            )
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        query = {name: text for name, text in selectors.items() if text}
+        return _with_delete_options(
+            WriteRequest("DELETE", self.resource.path(self.namespace), query),
+            propagationPolicy=propagation,
+            gracePeriodSeconds=grace_period,
+        )
+
+    def evict(self, key: ObjectKey | str, *, grace_period: int | None = None) -> WriteRequest:
+        """Build an eviction (policy/v1); see ``ResourceApi``."""
+        resolved = self._resolve_key(key)
+        body: dict[str, Any] = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": resolved.name, "namespace": resolved.namespace},
+        }
+        if grace_period is not None:
+            body["deleteOptions"] = {"gracePeriodSeconds": grace_period}
+        path = self._object_path(resolved, "eviction")
+        return WriteRequest("POST", path, {}, _encode_json(body), JSON)
 
     # -- parts of requests ---------------------------------------------------------------------
 
@@ -254,6 +296,20 @@ class WriteRequestBuilder:
         except DECODE_ERRORS:
             done = False  # decode() raises the precise error
         return None if done else self.decode(body)
+
+
+def _with_delete_options(request: WriteRequest, **given: object) -> WriteRequest:
+    """Return the request with ``DeleteOptions`` as its body, if an option is given."""
+    options = {name: option for name, option in given.items() if option is not None}
+    if not options:
+        return request
+    head = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    return replace(request, body=_encode_json(head | options), content_type=JSON)
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 class _KindEnvelope(msgspec.Struct):

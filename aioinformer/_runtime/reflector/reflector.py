@@ -26,7 +26,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
@@ -59,7 +59,7 @@ class Reflector:
     def __init__(
         self,
         source: ListerWatcher,
-        queue: DeltaQueue,
+        queue: EntryQueue,
         *,
         options: ReflectorOptions | None = None,
         habits: ServerProfile | None = None,
@@ -129,15 +129,19 @@ class Reflector:
         """The kind of request by which the state is, or was last, read."""
         return "watchlist" if self._state.used_watchlist else "list"
 
-    async def run(self) -> NoReturn:
+    async def run(self, *, resume_from: str = "") -> NoReturn:
         """List and watch until cancelled.
+
+        Args:
+            resume_from: a version from which to watch without a list, because the caller knows the
+                state of that version; empty to list first.
 
         Raises:
             FetchError: one of ``fail_fast``.
         """
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
-        request = self._state.begin(now=clock(), jitter=random.random())
+        request = self._state.begin(now=clock(), jitter=random.random(), resume_from=resume_from)
         while True:
             end = await self._attempt(request)
             step = self._state.advance(

@@ -14,8 +14,8 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aioinformer._client.api.client_writer import ClientWriter
 from aioinformer._client.api.request_scheduler import ReflectorLane, RequestScheduler
+from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.http.request import Timeouts
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,
@@ -25,6 +25,7 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut
 from aioinformer.testing.access.rights import forbidden_error, is_allowed
 from aioinformer.testing.access.users import RequestAttributes, User
@@ -92,8 +93,8 @@ class ClusterSource:
         lane = self.traffic.create_lane()
         return ClusterListerWatcher(self, resource, namespace, labels, fields, lane)
 
-    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ClientWriter:
-        """Return a ``ResourceWriter``, which reads and writes single objects of a resource.
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceApi:
+        """Return the reads and writes of a resource, as ``Client.api`` does.
 
         A request without an answer fails after 75 s of the event loop's time, as a client's does.
 
@@ -106,8 +107,8 @@ class ClusterSource:
             UnknownResource: no built-in resource has that name.
             ValueError: a namespace for a cluster-scoped resource, or one that is no DNS label.
         """
-        sender = ClusterSender(self)
-        return ClientWriter(WriteRequestBuilder(resolve_built_in(resource), namespace), sender.send)
+        builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
+        return ResourceApi(builder, ClusterSender(self))
 
     writer = api
     """Alias of ``api``."""
@@ -135,6 +136,32 @@ class ClusterSender:
         except FetchError as error:
             error.phase = "write"
             raise
+
+    @asynccontextmanager
+    async def open(self, request: WriteRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Send a GET and yield its whole answer as one chunk."""
+
+        async def chunks() -> AsyncGenerator[bytes]:
+            yield answer
+
+        answer = await self.send(request)
+        async with aclosing(chunks()) as body:
+            yield body
+
+    def lister_watcher(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None,
+        labels: str,
+        fields: str,
+        metadata_only: bool,
+    ) -> ListerWatcher:
+        """Return the source of that selection."""
+        source = self.source.lister_watcher(
+            resource, namespace=namespace, labels=labels, fields=fields
+        )
+        return source.with_metadata_only() if metadata_only else source
 
     async def _process(self, request: WriteRequest) -> bytes:
         source, cluster = self.source, self.source.cluster

@@ -34,6 +34,7 @@ from tests.simulation.records import (
     ProblemReported,
     Restored,
     Sample,
+    Version,
     Visited,
     Write,
 )
@@ -292,19 +293,30 @@ def _judge_drained(visited: Visited, history: History) -> None:
     Objects that have changed since then, or whose change was on its way from the server, are left
     out: an initial object that is no longer cached when the handler gets to it isn't delivered.
     """
-    if any(each.order > visited.order for each in history.of(Restored)):
+    restored = history.of(Restored)
+    if any(each.order > visited.order and each.time <= visited.time for each in restored):
         return
     cached, held = visited.cached, visited.held
     moving = {
         each.key
         for each in history.of(Write)
-        if each.order > visited.order
-        or (each.key in cached and each.version > cached[each.key].number)
+        if (each.order > visited.order and each.time <= visited.time)
+        or (
+            (each.order < visited.order and each.key in cached)
+            and _is_newer(each, cached[each.key])
+        )
     }
     for key in sorted((cached.keys() | held.keys()) - moving):
         if cached.get(key) != held.get(key):
             what = f"{visited.name} has finished with {held.get(key)}, cached was {cached.get(key)}"
             _broken(visited, what, key)
+
+
+def _is_newer(write: Write, cached: Version) -> bool:
+    """Return True if the server showed this state after the one that was cached."""
+    if write.number:  # other content under the same version
+        return write.number == cached.number and write.value != cached.value
+    return write.version > cached.number
 
 
 def _broken(

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.violation import Violation
-from tests.simulation.plan import DROPPED, SHIFT, InformerSpec
+from tests.simulation.plan import DROPPED, REJECTED, SHIFT, InformerSpec
 from tests.simulation.records import (
     NEVER,
     History,
@@ -108,7 +108,7 @@ class Oracle:
         before = self.final.pop(write.key, None)
         if selected:
             shown = write.value + SHIFT if self._cuts else write.value
-            version = Version(write.uid, write.version, shown)
+            version = Version(write.uid, write.number or write.version, shown)
             self.final[write.key] = version
             self.stored[write.key, version] = write
             self.states.setdefault((write.key, write.uid), []).append(write)
@@ -145,6 +145,19 @@ class Oracle:
     def made(self, key: ObjectKey, version: Version) -> int:
         """Return the number of the moment at which an object got into this state; 0 for never."""
         return self._made.get((key, version), 0)
+
+    def was_sent(self, key: ObjectKey, version: Version, *, before: float) -> bool:
+        """Return True if the server may have sent a deletion that is delivered with this state.
+
+        The deletion was sent before a moment. Its state is that in the DELETED event, or the last
+        good one if that state is rejected.
+        """
+        exits = self.exits.get((key, version.uid), ())
+        writes = self.states[key, version.uid]
+        last = [each for each in writes if each.order < before][-1]
+        return last.node == REJECTED or any(
+            isinstance(each, Write) and each.version == version.number for each in exits
+        )
 
     def left(self, key: ObjectKey, version: Version, *, before: float = float("inf")) -> bool:
         """Return True if an object left after it was in some state, and before a moment."""

@@ -120,6 +120,10 @@ class OrderingCheck:
             self._filtered(event, held)
         elif not self._oracle.left(event.key, held, before=event.order):
             self._broken(2, "an object that the server still has is deleted", event)
+        if event.note == "deleted":
+            sent = self._oracle.was_sent(event.key, event.version, before=event.order)
+            if not sent:
+                self._broken(4, "an object that vanished is delivered as deleted", event)
         # A deletion that was merged with the update before shows the state of that update.
         undelivered = event.version != held and not (event.merged or self._changes)
         if event.note == "vanished" and undelivered:
@@ -161,9 +165,17 @@ class OrderingCheck:
 
     def _check_version(self, event: EventDelivered) -> None:
         last = self._last.get(event.key)
-        if last is not None and event.version.number <= last.version.number:
+        if last is None or self._is_other_content(event, last.version):
+            return
+        if event.version.number <= last.version.number:
             # Also after a deletion: an object that is created again has a later version.
             self._step_back(event)
+
+    def _is_other_content(self, event: EventDelivered, before: Version) -> bool:
+        """Return True if the server showed other content under the same resourceVersion."""
+        shown = self._oracle.stored.get((event.key, event.version))
+        same = event.version.number == before.number and event.version.value != before.value
+        return same and shown is not None and shown.number > 0
 
     def _step_back(self, event: EventDelivered) -> None:
         """Check a step back, which is allowed once for each announced rewind of the server."""

@@ -438,7 +438,7 @@ def draining_was_cut_short(history: History) -> None:
 
 
 def a_failure_was_not_logged(history: History) -> None:
-    remove_first(history, Logged, lambda each: "connection reset" in each.message)
+    remove_first(history, Logged, lambda each: "connection broke" in each.message)
 
 
 def health_shows_another_failure(history: History) -> None:

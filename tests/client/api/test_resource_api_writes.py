@@ -7,17 +7,19 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
 
 from aioinformer import Client, ResourceWriter, Timeouts
+from aioinformer._client.api.subresources import Scale
 from aioinformer._client.http.request import MAX_BODY_BYTES, ApiRequest
 from aioinformer._client.http.transport import MAX_CONCURRENT_REQUESTS
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     AlreadyExists,
+    BadRequest,
     Conflict,
     ConnectionFailed,
     ConnectionLost,
@@ -26,7 +28,9 @@ from aioinformer.errors import (
     NotRunning,
     ProtocolError,
     RequestTimedOut,
+    TooManyRequests,
     TransportError,
+    UsageError,
 )
 from aioinformer.testing import ApiServer, Cluster
 from tests.client.servers import free_address, http_server, tcp_server
@@ -258,7 +262,7 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
     client = Client("http://127.0.0.1:1")
     writer = client.api(PODS, namespace="web")
     assert (writer.resource, writer.namespace) == (PODS, "web")
-    assert repr(writer) == "<ClientWriter of pods in web>"
+    assert repr(writer) == "<ResourceApi of pods in web>"
     with pytest.raises(ValueError, match="cluster-scoped"):
         client.api(find_built_in("nodes"), namespace="web")
 
@@ -290,3 +294,110 @@ async def test_a_lost_handshake_of_a_write_is_a_transport_error_of_it() -> None:
         with pytest.raises(TransportError) as caught:
             await pods.create(WEB_0)
     assert caught.value.phase == "write"
+
+
+# -- subresources and collections --------------------------------------------------------------
+
+SCALE = {
+    "kind": "Scale",
+    "apiVersion": "autoscaling/v1",
+    "metadata": {"name": "shop", "namespace": "web", "resourceVersion": "9"},
+    "spec": {"replicas": 3},
+    "status": {"replicas": 2, "selector": "app=shop"},
+}
+
+
+async def test_replicas_are_read_and_set_by_the_scale() -> None:
+    recorder = Recorder()
+    async with http_server(recorder.receive) as server, Client(server) as client:
+        deployments = client.api("deployments", namespace="web")
+
+        async def scaled(key: str, replicas: int | None) -> Scale:
+            recorder.answer = web.json_response(SCALE)
+            if replicas is None:
+                return await deployments.get_scale(key)
+            return await deployments.scale(key, replicas)
+
+        assert await scaled("shop", None) == Scale(3, 2, "app=shop", "9")
+        assert (await scaled("shop", 3)).replicas == 3
+    path = "/apis/apps/v1/namespaces/web/deployments/shop/scale"
+    assert [(each.method, each.path) for each in recorder.received] == [
+        ("GET", path),
+        ("PATCH", path),
+    ]
+    assert json.loads(recorder.bodies[1]) == {"spec": {"replicas": 3}}
+
+
+async def test_an_answer_that_is_no_scale_is_a_protocol_error_without_its_bytes() -> None:
+    recorder = Recorder(web.json_response(STORED))
+    async with http_server(recorder.receive) as server, Client(server) as client:
+        with pytest.raises(ProtocolError, match=r"the answer of \d+ bytes is no Scale") as caught:
+            await client.api("deployments", namespace="web").get_scale("shop")
+    assert "web-0" not in repr(caught.value)
+
+
+async def test_a_pod_is_evicted_by_its_subresource() -> None:
+    recorder = Recorder()
+    async with http_server(recorder.receive) as server, Client(server) as client:
+        await client.api("pods").evict("web/web-0", grace_period=5)
+        recorder.answer = status(429, "TooManyRequests", "disruption budget")
+        with pytest.raises(TooManyRequests, match="disruption budget"):
+            await client.api("pods").evict("web/web-0")
+    assert recorder.received[0].path == "/api/v1/namespaces/web/pods/web-0/eviction"
+    assert json.loads(recorder.bodies[0]) == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "web-0", "namespace": "web"},
+        "deleteOptions": {"gracePeriodSeconds": 5},
+    }
+
+
+async def test_a_collection_is_deleted_in_one_namespace_with_its_selectors() -> None:
+    recorder = Recorder()
+    async with http_server(recorder.receive) as server, Client(server) as client:
+        pods = client.api("pods", namespace="web")
+        await pods.delete_collection(labels="app=shop", propagation="Foreground")
+        with pytest.raises(UsageError, match="one namespace at a time"):
+            await client.api("pods").delete_collection()
+        await client.api("nodes").delete_collection(fields="metadata.name=a")
+    one, other = recorder.received
+    assert (one.method, one.path) == ("DELETE", "/api/v1/namespaces/web/pods")
+    assert dict(one.query) == {"labelSelector": "app=shop"}
+    assert json.loads(recorder.bodies[0])["propagationPolicy"] == "Foreground"
+    assert (other.path, dict(other.query)) == (
+        "/api/v1/nodes",
+        {"fieldSelector": "metadata.name=a"},
+    )
+
+
+async def test_a_log_is_read_line_by_line_as_it_arrives() -> None:
+    received: list[web.Request] = []
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        received.append(request)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for chunk in (b"one\ntw", b"o\n\nfo\xff", b"ur"):
+            await response.write(chunk)
+            await asyncio.sleep(0.01)
+        return response
+
+    async with http_server(respond) as server, Client(server) as client:
+        pods = client.api("pods", namespace="web")
+        async with pods.log("web-0", container="main", tail_lines=5, follow=True) as lines:
+            assert [line async for line in lines] == ["one", "two", "", "fo\ufffdur"]
+        async with pods.log("web-0") as lines:
+            assert await anext(lines) == "one"
+    assert received[0].path == "/api/v1/namespaces/web/pods/web-0/log"
+    assert dict(received[0].query) == {"container": "main", "tailLines": "5", "follow": "true"}
+
+
+async def test_a_log_that_the_server_rejects_is_an_error() -> None:
+    recorder = Recorder(status(400, "BadRequest", "a container name must be specified"))
+    async with http_server(recorder.receive) as server, Client(server) as client:
+        with pytest.raises(BadRequest, match="a container name must be specified"):
+            async with client.api("pods").log("web/web-0"):
+                pass
+        with pytest.raises(TypeError, match="did you mean 'tail_lines'"):
+            async with client.api("pods").log("web/web-0", **cast("Any", {"taillines": 5})):
+                pass

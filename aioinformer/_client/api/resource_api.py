@@ -1,0 +1,408 @@
+"""``ResourceApi``: reads and writes of one resource, for a program of its own.
+
+``WriteRequestBuilder`` builds the requests for single objects and decodes their answers. Lists and
+watches are those of an informer without its cache. ``ApiEndpoint`` is the only part that differs
+between a server and a cluster in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Protocol, TypeVar, get_type_hints, overload
+
+from typing_extensions import Unpack
+
+from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
+from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
+from aioinformer._core.cache.query import FieldChoice, LabelChoice, field_selector, label_selector
+from aioinformer._core.listwatch.requests import NEWEST, PAGE_SIZE, ListRequest
+from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.writing.write_requests import (
+    Patch,
+    Propagation,
+    WriteRequest,
+    WriteRequestBuilder,
+)
+from aioinformer._runtime.reading.object_list import (
+    ListOptions,
+    ObjectList,
+    read_list,
+    read_pages,
+)
+from aioinformer._runtime.reading.object_watch import ObjectWatch
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer.errors import FetchError
+
+__all__ = ["ApiEndpoint", "ResourceApi"]
+
+T = TypeVar("T")
+
+
+class ApiEndpoint(Protocol):
+    """The sender of requests: a client, or a cluster in memory."""
+
+    async def send(self, request: WriteRequest) -> bytes:
+        """Send a request once and return the body of a successful answer.
+
+        Raises:
+            FetchError: the request failed (phase ``write``).
+            NotRunning: the client is not open.
+        """
+        ...
+
+    def open(self, request: WriteRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Send a GET and open the body of a successful answer, which may last for hours.
+
+        Raises:
+            FetchError: the request failed (phase ``list``).
+            NotRunning: the client is not open.
+        """
+        ...
+
+    def lister_watcher(
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None,
+        labels: str,
+        fields: str,
+        metadata_only: bool,
+    ) -> ListerWatcher:
+        """Return the source of lists and watches of that selection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ResourceApi:
+    """Reads and writes of one resource without a cache: ``client.api("pods")``.
+
+    It is a ``ResourceWriter``, which documents ``get``, ``create``, ``update``, ``patch``,
+    ``apply`` and ``delete``. Lists and watches share the client's limits and credentials with its
+    informers. A request that fails for a reason that may pass is repeated for lists and watches
+    only, since a write that is sent twice may take effect twice.
+    """
+
+    builder: WriteRequestBuilder
+    endpoint: ApiEndpoint = field(compare=False)
+
+    @property
+    def resource(self) -> Resource:
+        """See ``ResourceWriter``."""
+        return self.builder.resource
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of all requests; ``None`` if keys and objects name theirs."""
+        return self.builder.namespace
+
+    # -- lists and watches ---------------------------------------------------------------------
+
+    @overload
+    async def list(
+        self, *, model: None = None, **options: Unpack[ListKeywords]
+    ) -> ObjectList[KubeObject]: ...
+    @overload
+    async def list(self, *, model: type[T], **options: Unpack[ListKeywords]) -> ObjectList[T]: ...
+    async def list(
+        self, *, model: type[Any] | None = None, **options: Unpack[ListKeywords]
+    ) -> ObjectList[Any]:
+        """Return all objects, or the selected ones, in one list.
+
+        The server is asked for pages, so that no answer is large, and the list is complete when all
+        of them were read. For objects in the order of their pages, as they arrive, see ``pages``.
+        For a list that is needed again and again, an informer's cache is cheaper by far.
+
+        Args:
+            model: the type of the objects, which msgspec builds; ``KubeObject`` by default.
+            **options: see ``ListKeywords``.
+
+        Raises:
+            FetchError: the list could not be read, also not by further requests. ``Forbidden``,
+                ``NotFound`` and other errors that don't pass are raised at once.
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            ModelMismatch: an object doesn't fit ``model``.
+            NotRunning: the client is not open.
+            TypeError: an option doesn't exist.
+
+        Example:
+            ``pods = await client.api("pods", namespace="web").list(labels="app=shop")``
+        """
+        read = self._list_options(model, options)
+        return await read_list(self._source(options), read)
+
+    @overload
+    def pages(
+        self, *, model: None = None, **options: Unpack[ListKeywords]
+    ) -> AsyncGenerator[ObjectList[KubeObject]]: ...
+    @overload
+    def pages(
+        self, *, model: type[T], **options: Unpack[ListKeywords]
+    ) -> AsyncGenerator[ObjectList[T]]: ...
+    def pages(
+        self, *, model: type[Any] | None = None, **options: Unpack[ListKeywords]
+    ) -> AsyncGenerator[ObjectList[Any]]:
+        """Return an async iterator over the pages of a list: memory for one page at a time.
+
+        Args:
+            model: as for ``list``.
+            **options: see ``ListKeywords``.
+
+        Raises:
+            Expired: the server has forgotten the state of the first page, some minutes after it.
+                The pages that were read are of that state; begin again for a complete list.
+            FetchError: and others, as for ``list``.
+
+        Example:
+            ``async for page in client.api("pods").pages(page_size=100): ...``
+        """
+        read = self._list_options(model, options)
+        return read_pages(self._source(options), read)
+
+    @overload
+    def watch(
+        self, resource_version: str = "", *, model: None = None, **options: Unpack[WatchKeywords]
+    ) -> ObjectWatch[KubeObject]: ...
+    @overload
+    def watch(
+        self, resource_version: str = "", *, model: type[T], **options: Unpack[WatchKeywords]
+    ) -> ObjectWatch[T]: ...
+    def watch(
+        self,
+        resource_version: str = "",
+        *,
+        model: type[Any] | None = None,
+        **options: Unpack[WatchKeywords],
+    ) -> ObjectWatch[Any]:
+        """Return the changes after a version, as an async iterator to use inside ``async with``.
+
+        The watch resumes after lost connections and replaces silent ones, without a gap and without
+        a repetition, as an informer's does. It has no cache: an event has no old state, and a
+        program that needs the current objects uses an informer.
+
+        Args:
+            resource_version: the version to begin after, such as that of an ``ObjectList``. Empty
+                for the changes after the newest state.
+            model: as for ``list``.
+            **options: see ``WatchKeywords``.
+
+        Raises:
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            TypeError: an option doesn't exist.
+
+        Example::
+
+            async with client.api("pods").watch(pods.resource_version) as events:
+                async for event in events:
+                    print(event.type, event.key)
+        """
+        _check_keywords("watch", options, WatchKeywords)
+        metadata_only = options.get("metadata_only", False)
+        return ObjectWatch(
+            self._source(options),
+            resource_version,
+            model=model,
+            metadata_only=metadata_only,
+            managed_fields=options.get("managed_fields", False),
+        )
+
+    def _list_options(self, model: type[T] | None, options: ListKeywords) -> ListOptions[T]:
+        _check_keywords("list", options, ListKeywords)
+        page_size = options.get("page_size", PAGE_SIZE)
+        if page_size < 0:
+            raise ValueError(f"page_size must be at least 0, not {page_size}")
+        return ListOptions(
+            request=ListRequest(options.get("resource_version", NEWEST), page_size),
+            model=model,
+            metadata_only=options.get("metadata_only", False),
+            managed_fields=options.get("managed_fields", False),
+        )
+
+    def _source(self, options: WatchKeywords) -> ListerWatcher:
+        return self.endpoint.lister_watcher(
+            self.resource,
+            namespace=self.namespace,
+            labels=str(label_selector(options.get("labels"))),
+            fields=str(field_selector(options.get("fields"))),
+            metadata_only=options.get("metadata_only", False),
+        )
+
+    # -- single objects ------------------------------------------------------------------------
+
+    async def get(self, key: ObjectKey | str, *, subresource: str = "") -> KubeObject:
+        """Return the object as the server has it now. See ``ResourceWriter``.
+
+        Args:
+            key: the object's key, or its name where this API has a namespace.
+            subresource: ``status``, for example, to read that view of the object.
+        """
+        return await self._send(self.builder.get(key, subresource), self.builder.decode)
+
+    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
+        """See ``ResourceWriter``."""
+        return await self._send(self.builder.create(obj), self.builder.decode)
+
+    async def update(self, obj: Mapping[str, Any], *, subresource: str = "") -> KubeObject:
+        """See ``ResourceWriter``."""
+        return await self._send(self.builder.update(obj, subresource), self.builder.decode)
+
+    async def update_status(self, obj: Mapping[str, Any]) -> KubeObject:
+        """See ``ResourceWriter``."""
+        return await self.update(obj, subresource="status")
+
+    async def patch(
+        self, key: ObjectKey | str, patch: Patch, *, subresource: str = ""
+    ) -> KubeObject:
+        """See ``ResourceWriter``."""
+        return self.builder.decode(
+            await self.endpoint.send(self.builder.patch(key, patch, subresource))
+        )
+
+    async def apply(
+        self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
+    ) -> KubeObject:
+        """See ``ResourceWriter``."""
+        request = self.builder.apply(obj, manager, force=force, subresource=subresource)
+        return await self._send(request, self.builder.decode)
+
+    async def delete(
+        self,
+        key: ObjectKey | str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+    ) -> KubeObject | None:
+        """See ``ResourceWriter``."""
+        request = self.builder.delete(
+            key,
+            uid=uid,
+            resource_version=resource_version,
+            propagation=propagation,
+            grace_period=grace_period,
+        )
+        return await self._send(request, self.builder.decode_deleted)
+
+    async def delete_collection(
+        self,
+        *,
+        labels: LabelChoice = None,
+        fields: FieldChoice = None,
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+    ) -> None:
+        """Delete all objects of the namespace, or the selected ones.
+
+        The server deletes one object after the other, so some may be deleted when the request
+        fails. Wait for the end with ``informer.wait_until_all(deleted, ...)``.
+
+        Args:
+            labels: a label selector.
+            fields: a field selector.
+            propagation: as for ``delete``.
+            grace_period: as for ``delete``.
+
+        Raises:
+            InvalidSelector: ``labels`` or ``fields`` don't parse.
+            ServerError, TransportError, NotRunning: as for the methods of ``ResourceWriter``.
+            UsageError: the resource is namespaced, and this API has no namespace: the server
+                deletes in one namespace at a time.
+        """
+        request = self.builder.delete_collection(
+            labels=str(label_selector(labels)),
+            fields=str(field_selector(fields)),
+            propagation=propagation,
+            grace_period=grace_period,
+        )
+        await self.endpoint.send(request)
+
+    # -- subresources --------------------------------------------------------------------------
+
+    async def get_scale(self, key: ObjectKey | str) -> Scale:
+        """Return the desired and the actual number of replicas, by the subresource ``scale``.
+
+        Raises:
+            NotFound: the object doesn't exist, or its resource has no ``scale``.
+            ServerError, TransportError, NotRunning, UsageError: as for ``ResourceWriter``.
+        """
+        return await self._send(self.builder.get(key, "scale"), decode_scale)
+
+    async def scale(self, key: ObjectKey | str, replicas: int) -> Scale:
+        """Set the desired number of replicas, by the subresource ``scale``; raise as ``get_scale``.
+
+        Example:
+            ``await client.api("deployments", namespace="web").scale("shop", 3)``
+        """
+        patch = {"spec": {"replicas": replicas}}
+        return await self._send(self.builder.patch(key, patch, "scale"), decode_scale)
+
+    async def evict(self, key: ObjectKey | str, *, grace_period: int | None = None) -> None:
+        """Evict a pod: delete it unless a PodDisruptionBudget forbids that at the moment.
+
+        Args:
+            key: the pod's key, or its name where this API has a namespace.
+            grace_period: seconds until the pod is killed; the pod's own by default.
+
+        Raises:
+            TooManyRequests: a PodDisruptionBudget forbids the eviction for now; try again later.
+            ServerError, TransportError, NotRunning, UsageError: as for ``ResourceWriter``.
+        """
+        await self.endpoint.send(self.builder.evict(key, grace_period=grace_period))
+
+    @asynccontextmanager
+    async def log(
+        self, key: ObjectKey | str, **options: Unpack[LogKeywords]
+    ) -> AsyncGenerator[AsyncIterator[str]]:
+        """Open the log of a pod's container, and yield an async iterator over its lines.
+
+        Lines have no line ends. Bytes that are no UTF-8 are replaced. A followed log ends when the
+        container ends or the connection is lost; nothing is resumed.
+
+        Args:
+            key: the pod's key, or its name where this API has a namespace.
+            **options: see ``LogKeywords``.
+
+        Raises:
+            BadRequest: the pod has several containers, and ``container`` doesn't name one; or the
+                container isn't running yet.
+            NotFound: the pod doesn't exist.
+            ServerError, TransportError, NotRunning, UsageError: as for ``ResourceWriter``.
+
+        Example::
+
+            async with client.api("pods", namespace="web").log("web-0", follow=True) as lines:
+                async for line in lines:
+                    print(line)
+        """
+        _check_keywords("log", options, LogKeywords)
+        request = self.builder.log(key, options)
+        async with self.endpoint.open(request) as chunks, aclosing(split_lines(chunks)) as lines:
+            yield lines
+
+    async def _send(self, request: WriteRequest, decode: Callable[[bytes], T]) -> T:
+        body = await self.endpoint.send(request)
+        try:
+            return decode(body)
+        except FetchError as error:
+            del body  # a traceback refers to the variables of this frame
+            discard_input(error)
+            raise
+
+    def __repr__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"<ResourceApi of {self.resource}{where}>"
+
+
+def _check_keywords(method: str, options: Mapping[str, object], allowed: type) -> None:
+    """Raise ``TypeError`` if an option doesn't exist; the caller may not be type-checked."""
+    known = list(get_type_hints(allowed))
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{method}() has no option {name!r}{hint}")

@@ -1,0 +1,85 @@
+"""The answers of subresources that are not objects of the resource: ``scale`` and ``log``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
+
+from aioinformer.errors import ProtocolError
+
+__all__ = ["Scale", "decode_scale", "split_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The number of replicas of an object that can be scaled (autoscaling/v1)."""
+
+    replicas: int
+    """The desired number."""
+    current: int
+    """The number that exists."""
+    selector: str
+    """A label selector for the pods, in text form; empty if the server doesn't say."""
+    resource_version: str
+    """The version of the scaled object."""
+
+
+class _Metadata(Struct):
+    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+
+
+class _Spec(Struct, frozen=True):
+    replicas: int = 0
+
+
+class _Status(Struct, frozen=True):
+    replicas: int = 0
+    selector: str = ""
+
+
+class _ScaleBody(Struct):
+    kind: str
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_decode = Decoder(_ScaleBody).decode
+
+
+def decode_scale(body: bytes) -> Scale:
+    """Return the ``Scale`` in an answer.
+
+    Raises:
+        ProtocolError: the answer is something else.
+    """
+    try:
+        found = _decode(body)
+    except (DecodeError, UnicodeDecodeError) as error:
+        # The reason could quote the body, so the error has the type of the mistake alone.
+        message = f"the answer of {len(body)} bytes is no Scale ({type(error).__name__})"
+        raise ProtocolError(message, phase="write") from None
+    return Scale(
+        found.spec.replicas,
+        found.status.replicas,
+        found.status.selector,
+        found.metadata.resourceVersion,
+    )
+
+
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
+    """Yield the lines of a text as they are completed, the last one also without a line end."""
+    parts = list[bytes]()  # of the line under way
+    async for chunk in chunks:
+        *lines, tail = chunk.split(b"\n")
+        for line in lines:
+            parts.append(line)
+            yield b"".join(parts).decode(errors="replace")
+            parts.clear()
+        if tail:
+            parts.append(tail)
+    if parts:
+        yield b"".join(parts).decode(errors="replace")

@@ -1,0 +1,62 @@
+"""The list of everything that a server serves."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from aioinformer import Client
+from aioinformer._client.discovery.documents import parse_aggregated_resources
+from aioinformer._client.discovery.resource_list import ResourceList
+from aioinformer.errors import NotRunning
+from aioinformer.testing import ApiServer, Cluster
+from tests.client.discovery_servers import GROUPS
+
+
+def recorded() -> ResourceList:
+    """Return the resources of the recorded aggregated document of a real server."""
+    document = parse_aggregated_resources(GROUPS, "/apis")
+    assert document is not None
+    return ResourceList(document.served, ["/apis/metrics.k8s.io/v1"])
+
+
+def plurals(found: ResourceList) -> set[str]:
+    return {each.resource.plural for each in found}
+
+
+def test_resources_are_found_by_each_of_their_properties() -> None:
+    served = recorded()
+
+    assert plurals(served.find(name="deploy")) == {"deployments"}
+    assert plurals(served.find(kind="Deployment")) == {"deployments"}
+    assert plurals(served.find(name="Deployments", group="apps")) == {"deployments"}
+    assert not served.find(name="deployments", group="batch")
+    assert "deployments" in plurals(served.find(category="all"))
+    assert "clusterroles" not in plurals(served.find(namespaced=True))
+    assert "clusterroles" in plurals(served.find(namespaced=False, verbs=["list", "watch"]))
+    assert "subjectaccessreviews" not in plurals(served.find(verbs=["list"]))
+
+
+def test_the_result_of_a_search_can_be_searched_and_names_unread_documents() -> None:
+    found = recorded().find(group="apps").find(verbs=["watch"], category="all")
+
+    assert "deployments" in plurals(found)
+    assert found.unread == ("/apis/metrics.k8s.io/v1",)
+    assert repr(found[:0]) == "()"
+    assert "1 documents unread" in repr(found)
+
+
+def test_a_text_in_the_place_of_verbs_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"verbs=\['watch'\]"):
+        recorded().find(verbs=cast("Any", "watch"))
+
+
+async def test_a_client_lists_what_its_server_serves() -> None:
+    async with ApiServer(Cluster()) as server, Client(server.url) as client:
+        served = await client.discover()
+        pods = served.find(name="po", group="")
+        assert [each.resource.kind for each in pods] == ["Pod"]
+        assert not served.unread
+    with pytest.raises(NotRunning):
+        await Client(server.url).discover()
