@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Protocol
@@ -66,7 +66,7 @@ def closing_on_signals(*feeds: Closeable) -> AbstractContextManager[None]:
 @contextmanager
 def _closing_on_signals(
     loop: asyncio.AbstractEventLoop, feeds: tuple[Closeable, ...]
-) -> Iterator[None]:
+) -> Generator[None]:
     def close() -> None:
         for feed in feeds:
             feed.close()
@@ -83,7 +83,7 @@ def _closing_on_signals(
 
 
 @contextmanager
-def _chained(number: int, action: Callable[[], None]) -> Iterator[None]:
+def _chained(number: int, action: Callable[[], None]) -> Generator[None]:
     """Call ``action`` before the present handler of a signal, until the context ends."""
     previous = signal.getsignal(number)
     # SIG_DFL ends the process at once, and SIG_IGN means that no shutdown follows.

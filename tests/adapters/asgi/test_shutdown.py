@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -54,7 +54,7 @@ app = Starlette(routes=[Route("/events", feed), Route("/readyz", probe)], lifesp
 
 
 @contextmanager
-def handled(number: signal.Signals, handler: SignalHandler | signal.Handlers) -> Iterator[None]:
+def handled(number: signal.Signals, handler: SignalHandler | signal.Handlers) -> Generator[None]:
     """Set the handler of a signal until the block ends, as a server does."""
     before = signal.signal(number, handler)
     try:
