@@ -10,7 +10,7 @@ others are shown all the same.
 import asyncio
 import sys
 
-from aioinformer import Added, Client, Deleted, Scope, SharedInformerFactory
+from aioinformer import Added, Client, Deleted, Scope, SharedInformerFactory, Updated
 from aioinformer.errors import SyncTimeout
 
 
@@ -39,6 +39,8 @@ async def main(*namespaces: str) -> None:
                         print("=" if initial else "+", pod.key, flush=True)
                     case Deleted(pod, reason):
                         print("-", pod.key, reason, flush=True)
+                    case Updated(_, pod):
+                        print("~", pod.key, flush=True)
 
 
 asyncio.run(main(*sys.argv[1:]))
