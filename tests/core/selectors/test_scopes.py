@@ -52,7 +52,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(TypeError, match="is a text, not b'a'"):
         parse([b"a"])  # type: ignore[list-item]  # the same
     with pytest.raises(TypeError, match="not 'app=shop'"):
-        parse({"a": "app=shop"})  # type: ignore[dict-item]  # the same
+        parse({"a": "app=shop"})
     with pytest.raises(UsageError, match="ALL_NAMESPACES"):
         parse(["a", ""])
     with pytest.raises(InvalidSelector):
