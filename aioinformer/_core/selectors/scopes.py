@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias, cast
+from typing import Self, TypeAlias
 
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.predicates import ObjectPredicate
@@ -61,6 +61,8 @@ class Scope:
 
     def with_defaults(self, default: Scope) -> Scope:
         """Return this scope with the selectors of ``default`` where this one has none."""
+        if (self.labels or not default.labels) and (self.fields or not default.fields):
+            return self
         return Scope(
             labels=self.labels or default.labels,
             fields=self.fields or default.fields,
@@ -103,16 +105,14 @@ class NamespaceSelection:
         default = Scope(labels=labels, fields=fields)
         if isinstance(namespaces, ObjectPredicate):
             return cls((), namespaces, default)
-        given: object = namespaces
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        names: object = namespaces  # programs without a type checker may pass anything
+        if isinstance(names, str) or not hasattr(names, "__iter__"):
             raise TypeError(
                 f"namespaces is a list of names, a mapping of names to Scopes or a predicate such "
-                f"as labelled('team=shop'), not {given!r}; for one namespace pass namespace="
+                f"as labelled('team=shop'), not {names!r}; for one namespace pass namespace="
             )
         scopes = (
-            cast("Mapping[str, Scope]", given)
-            if isinstance(given, Mapping)
-            else dict.fromkeys(namespaces, default)
+            namespaces if isinstance(namespaces, Mapping) else dict.fromkeys(namespaces, default)
         )
         checked = {
             check_namespace(name): check_scope(scope).with_defaults(default)
