@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pdoc
+from pdoc import render
 
 PAGES = ("api", "conditions", "controllers", "leaderelection", "lowlevel", "metrics", "selectors")
 ADAPTERS = (
@@ -49,7 +50,7 @@ def build_reference(folder: Path) -> None:
         Warning: pdoc has warned.
         SystemExit: a public name has no entry; the message names all of them.
     """
-    pdoc.render.configure(docformat="google", show_source=False)
+    render.configure(docformat="google", show_source=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for message in KNOWN_WARNINGS:
