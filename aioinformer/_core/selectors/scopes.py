@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.predicates import ObjectPredicate
@@ -111,9 +111,11 @@ class NamespaceSelection:
                 f"namespaces is a list of names, a mapping of names to Scopes or a predicate such "
                 f"as labelled('team=shop'), not {names!r}; for one namespace pass namespace="
             )
-        scopes = (
-            namespaces if isinstance(namespaces, Mapping) else dict.fromkeys(namespaces, default)
-        )
+        scopes: Mapping[str, object]
+        if isinstance(namespaces, Mapping):
+            scopes = cast("Mapping[str, object]", namespaces)
+        else:
+            scopes = dict.fromkeys(namespaces, default)
         checked = {
             check_namespace(name): check_scope(scope).with_defaults(default)
             for name, scope in scopes.items()
