@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -9,9 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 
+from aioinformer import KubeObject
 from aioinformer.testing import ApiServerThread, Cluster
+from examples.hosts import fastapi_pods
 from examples.hosts.fastapi_pods import app, feed
+from tests.markdown_pages import MarkdownPage
+
+ROOT = Path(__file__).parent.parent.parent
 
 with warnings.catch_warnings():  # newer releases of starlette prefer another HTTP client
     warnings.simplefilter("ignore")
@@ -82,3 +89,45 @@ def test_it_sends_events_until_the_feed_is_closed(http: TestClient, cluster: Clu
         text = response.result(timeout=20).text
     events = [line for line in text.splitlines() if line.startswith("event: ")]
     assert events == ["event: reset", *["event: added"] * 2, "event: synced", "event: added"]
+
+
+def test_the_readme_shows_the_same_program() -> None:
+    source = Path(fastapi_pods.__file__).read_text()
+    shown = MarkdownPage(ROOT / "README.md").block_under("FastAPI")
+    assert without_docstrings(shown) == without_docstrings(source)
+
+
+def without_docstrings(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.Module(body=[ast.Expr(ast.Constant(str())), *rest])
+                | ast.ClassDef(body=[ast.Expr(ast.Constant(str())), *rest])
+                | ast.FunctionDef(body=[ast.Expr(ast.Constant(str())), *rest])
+                | ast.AsyncFunctionDef(body=[ast.Expr(ast.Constant(str())), *rest])
+            ):
+                node.body = rest
+            case _:
+                pass
+    return ast.unparse(tree)
+
+
+def test_the_guide_returns_whole_objects_and_tests_the_service(
+    http: TestClient, cluster: Cluster
+) -> None:
+    page = MarkdownPage(ROOT / "examples" / "guides" / "informers.md")
+    names = {**vars(fastapi_pods), "KubeObject": KubeObject, "app": FastAPI()}
+    exec(page.block("list_whole_pods"), names)  # noqa: S102 - the guide's own code
+    names["app"].state.pods = app.state.pods
+    wait_ready(http)
+    with TestClient(names["app"]) as whole:
+        (pod, _) = sorted(whole.get("/raw/default").json(), key=lambda pod: pod["metadata"]["name"])
+    assert pod == cluster.get("pods", "tool", namespace="default")
+
+
+def test_the_test_of_the_guide_passes(cluster: Cluster, kubeconfig: Path) -> None:
+    page = MarkdownPage(ROOT / "examples" / "guides" / "informers.md")
+    names = {"app": app, "Cluster": Cluster, "Path": Path}
+    exec(page.block("test_the_service_lists_pods"), names)  # noqa: S102 - the guide's own code
+    names["test_the_service_lists_pods"](cluster, kubeconfig)
