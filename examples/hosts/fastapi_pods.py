@@ -9,7 +9,7 @@ uvicorn examples.hosts.fastapi_pods:app
     curl localhost:8000/metrics
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -39,7 +39,7 @@ class Pod(BaseModel):
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
     """Run the informers as long as the application."""
     async with Client.connect() as client, SharedInformerFactory(client, metrics=metrics) as kube:
         app.state.pods = kube.informer("pods")
