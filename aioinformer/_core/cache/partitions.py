@@ -85,6 +85,13 @@ class PartitionedState:
         part = self.parts.get(key.namespace)
         return _UNREAD if part is None else part.state
 
+    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+        """Return the objects of ``namespace``; all objects for ``None``."""
+        if namespace is None:
+            return list(self.objects.values())
+        part = self.parts.get(namespace)
+        return [] if part is None else list(part.state.objects.values())
+
     def copy_objects(self) -> dict[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}

@@ -66,6 +66,10 @@ class ReadableState(Protocol):
         """
         ...
 
+    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+        """Return all objects that may be in ``namespace``, and perhaps others."""
+        ...
+
     def copy_objects(self) -> dict[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         ...

@@ -139,6 +139,10 @@ class CacheState:
         """Return the state that an object with this key is in: this one."""
         return self
 
+    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+        """Return all objects that may be in ``namespace``: all there are."""
+        return list(self.objects.values())
+
     def copy_objects(self) -> dict[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         return self.objects.copy()

@@ -61,6 +61,8 @@ class Scope:
 
     def with_defaults(self, default: Scope) -> Scope:
         """Return this scope with the selectors of ``default`` where this one has none."""
+        if (self.labels or not default.labels) and (self.fields or not default.fields):
+            return self
         return Scope(
             labels=self.labels or default.labels,
             fields=self.fields or default.fields,
@@ -103,17 +105,17 @@ class NamespaceSelection:
         default = Scope(labels=labels, fields=fields)
         if isinstance(namespaces, ObjectPredicate):
             return cls((), namespaces, default)
-        given: object = namespaces
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        names: object = namespaces  # programs without a type checker may pass anything
+        if isinstance(names, str) or not hasattr(names, "__iter__"):
             raise TypeError(
                 f"namespaces is a list of names, a mapping of names to Scopes or a predicate such "
-                f"as labelled('team=shop'), not {given!r}; for one namespace pass namespace="
+                f"as labelled('team=shop'), not {names!r}; for one namespace pass namespace="
             )
-        scopes = (
-            cast("Mapping[str, Scope]", given)
-            if isinstance(given, Mapping)
-            else dict.fromkeys(namespaces, default)
-        )
+        scopes: Mapping[str, object]
+        if isinstance(namespaces, Mapping):
+            scopes = cast("Mapping[str, object]", namespaces)
+        else:
+            scopes = dict.fromkeys(namespaces, default)
         checked = {
             check_namespace(name): check_scope(scope).with_defaults(default)
             for name, scope in scopes.items()

@@ -8,8 +8,9 @@ empties another one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ from aioinformer._runtime.reporting.health import (
 )
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
 
@@ -46,14 +48,23 @@ _WORST_FIRST: tuple[InformerState, ...] = (
 )
 
 
-class _ScopeReader(Struct, frozen=True, eq=False):
+_NOT_STARTED = ReflectorStatus()
+"""The status of a namespace without a reflector."""
+
+
+class _ScopeReader(Struct, eq=False):
     """A namespace, its reflector and the reflector's task."""
 
     scope: Scope
     queue: ScopeQueue
-    reflector: Reflector
-    tasks: list[asyncio.Task[None]]
-    """The task, once it was started."""
+    reflector: Reflector | None = None
+    """Made when it is started: making hundreds of reflectors takes a tenth of a second."""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> ReflectorStatus:
+        """The state of the reflector."""
+        return _NOT_STARTED if self.reflector is None else self.reflector.condition
 
 
 class ScopeSet:
@@ -121,19 +132,9 @@ class ScopeSet:
                 "remove the namespace before you add it with another Scope"
             )
         self._resource.path(namespace)  # raises the ValueError of the docstring
-        queue = ScopeQueue(self._queue, namespace)
-        reflector = self._make_reflector(namespace, scope, queue)
-        if scope.optional:
-
-            def skip_if_refused(error: FetchError, delay: float) -> None:
-                # Without a delay another request follows at once, which may be permitted.
-                if delay and isinstance(error, _REFUSALS) and not queue.closed:
-                    self._indexer.skip_scope(namespace)
-                    self._update_synced()
-
-            reflector.reports.on_request_failed = skip_if_refused
         self._indexer.add_scope(namespace)
-        self._readers[namespace] = reader = _ScopeReader(scope, queue, reflector, [])
+        queue = ScopeQueue(self._queue, namespace)
+        self._readers[namespace] = reader = _ScopeReader(scope, queue)
         if self._group is not None:
             self._start(namespace, reader, self._group)
 
@@ -150,9 +151,8 @@ class ScopeSet:
                 f"the informer of {self._name} doesn't read the namespace {namespace!r}; "
                 f"its namespaces: {read}"
             )
-        if self._group is not None:
-            for task in reader.tasks:
-                self._group.cancel(task)
+        if self._group is not None and reader.task is not None:
+            self._group.cancel(reader.task)
         self._indexer.remove_scope(namespace)
         # Behind all that was read of the namespace, so that no change of it comes afterwards.
         reader.queue.remove()
@@ -169,23 +169,38 @@ class ScopeSet:
     def start(self, group: StrictTaskGroup) -> None:
         """Start a task for each reflector in ``group``, and one that follows namespaces."""
         self._group = group
-        for namespace, reader in self._readers.items():
-            self._start(namespace, reader, group)
+        group.start(self._start_all(group), name=f"start of {self._name}")
         if self._followed is None:
             self.complete()
         else:
             follower = NamespaceFollower(self._followed, self)
             group.start(follower.run(), name=f"namespaces of {self._name}")
 
+    async def _start_all(self, group: StrictTaskGroup) -> None:
+        """Start the reflectors one after the other, and yield to the loop meanwhile."""
+        time_slice = TimeSlice()
+        for namespace, reader in tuple(self._readers.items()):
+            if reader.task is None and not reader.queue.closed:
+                self._start(namespace, reader, group)
+            await time_slice.maybe_yield()
+
     def _start(self, namespace: str, reader: _ScopeReader, group: StrictTaskGroup) -> None:
+        reflector = self._make_reflector(namespace, reader.scope, reader.queue)
+        if reader.scope.optional:
+            reflector.reports.on_request_failed = partial(self._skip_if_refused, namespace, reader)
+        reader.reflector = reflector
         name = f"reflector of {self._name} in {namespace}"
-        reader.tasks.append(group.start(reader.reflector.run(), name=name))
+        reader.task = group.start(reflector.run(), name=name)
+
+    def _skip_if_refused(
+        self, namespace: str, reader: _ScopeReader, error: FetchError, delay: float
+    ) -> None:
+        # Without a delay another request follows at once, which may be permitted.
+        if delay and isinstance(error, _REFUSALS) and not reader.queue.closed:
+            self._indexer.skip_scope(namespace)
+            self._update_synced()
 
     # -- status --------------------------------------------------------------------------------
-
-    @property
-    def _statuses(self) -> Iterable[ReflectorStatus]:
-        return [reader.reflector.condition for reader in tuple(self._readers.values())]
 
     @property
     def fresh(self) -> float | None:
@@ -195,9 +210,9 @@ class ScopeSet:
         count.
         """
         proofs = [
-            reader.reflector.condition.fresh
+            reader.status.fresh
             for reader in tuple(self._readers.values())
-            if not (reader.scope.optional and reader.reflector.condition.fresh is None)
+            if not (reader.scope.optional and reader.status.fresh is None)
         ]
         known = [fresh for fresh in proofs if fresh is not None]
         return max(known) if known and len(known) == len(proofs) else None
@@ -207,11 +222,12 @@ class ScopeSet:
         parts = [
             (reader.reflector.source, self._indexer.part(name))
             for name, reader in self._readers.items()
+            if reader.reflector is not None
         ]
         return [(source, part) for source, part in parts if part is not None and part.state.synced]
 
     def _scope_health(self, namespace: str, reader: _ScopeReader) -> ScopeHealth:
-        status, part = reader.reflector.condition, self._indexer.part(namespace)
+        status, part, reflector = reader.status, self._indexer.part(namespace), reader.reflector
         return ScopeHealth(
             namespace=namespace,
             optional=reader.scope.optional,
@@ -222,8 +238,8 @@ class ScopeSet:
             synced=part is not None and part.state.synced,
             resource_version="" if part is None else part.state.resource_version,
             fresh=status.fresh,
-            strategy=reader.reflector.strategy,
-            rewinds=reader.reflector.reports.rewinds,
+            strategy="list" if reflector is None else reflector.strategy,
+            rewinds=0 if reflector is None else reflector.reports.rewinds,
         )
 
     def summarize(self, health: Health) -> Health:

@@ -48,7 +48,8 @@ class DefinedVersion:
     @property
     def scale_paths(self) -> ScalePaths | None:
         """The places of the fields of a ``Scale``, if the version has this subresource."""
-        found: Mapping[str, str] | None = (self.body.get("subresources") or {}).get("scale")
+        parts: JsonObject = self.body.get("subresources") or {}
+        found: JsonObject | None = parts.get("scale")
         if found is None:
             return None
         selector = found.get("labelSelectorPath", "")
@@ -121,7 +122,8 @@ def _definition_causes(spec: Mapping[str, Any], name: str) -> Iterator[dict[str,
 
 
 def _version_causes(version: Mapping[str, Any], field: str) -> Iterator[dict[str, str]]:
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    found: JsonObject = version.get("schema") or {}
+    schema = found.get("openAPIV3Schema")
     path = f"{field}.schema.openAPIV3Schema"
     if not isinstance(schema, Mapping):
         yield _cause("FieldValueRequired", path, "Required value: schemas are required")
@@ -216,7 +218,7 @@ class DefinitionController:
         return collection
 
     def _add(self, version: DefinedVersion, base: DefinedVersion) -> None:
-        parts = version.body.get("subresources") or {}
+        parts: JsonObject = version.body.get("subresources") or {}
         categories = tuple(version.body.get("categories") or ())
         self._storage.add(
             make_served(

@@ -125,7 +125,8 @@ class ScalePatch:
 def _read_replicas(
     resource: Resource, scale: Mapping[str, Any], name: str, paths: ScalePaths
 ) -> int:
-    replicas: object = (scale.get("spec") or {}).get("replicas", 0)
+    spec: JsonObject = scale.get("spec") or {}
+    replicas: object = spec.get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise statuses.bad_request(f"spec.replicas of a Scale is a whole number, not {replicas!r}")
     if replicas < 0 and paths is not BUILT_IN_SCALE:

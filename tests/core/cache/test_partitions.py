@@ -231,6 +231,22 @@ def test_rejected_objects_are_those_of_all_namespaces() -> None:
     assert keys(cache) == ["a/x", "b/x"]
 
 
+def test_a_list_of_one_namespace_reads_that_namespace_only() -> None:
+    cache = synced_cache("a", "b")
+    read: list[str] = []
+
+    def record(obj: KubeObject) -> bool:
+        read.append(str(obj.key))
+        return True
+
+    lister = Lister[KubeObject](cache, PODS)
+    assert [str(obj.key) for obj in lister.list(namespace="b", where=record)] == ["b/x"]
+    assert read == ["b/x"]
+    assert lister.list(namespace="z") == []
+    assert [obj.key for obj in cache.state.objects_near("a")] == [ObjectKey("a", "x")]
+    assert len(cache.state.objects_near(None)) == 2
+
+
 # -- any history -------------------------------------------------------------------------------
 
 

@@ -37,6 +37,10 @@ def put(cluster: Cluster, *keys: str, app: str = "shop") -> None:
         cluster.create("pods", {"metadata": metadata}, namespace=namespace)
 
 
+def name_of(obj: KubeObject) -> str:
+    return obj.name
+
+
 async def ignore(event: Event) -> None:
     pass
 
@@ -116,8 +120,9 @@ async def test_every_namespace_may_have_its_own_selector() -> None:
 async def test_an_index_covers_all_namespaces_and_can_be_added_later() -> None:
     cluster = Cluster()
     put(cluster, "a/x", "b/x", "b/y")
-    request = {"namespaces": ["a", "b"], "indexers": {"name": lambda obj: obj.name}}
-    async with reading(ClusterSource(cluster), **request) as (informers, pods):
+    async with reading(
+        ClusterSource(cluster), namespaces=["a", "b"], indexers={"name": name_of}
+    ) as (informers, pods):
         await informers.wait_synced(10)
         assert len(pods.lister.by_index("name", "x")) == 2
         await pods.add_index("namespace", lambda obj: obj.namespace)
