@@ -62,7 +62,9 @@ async def conversion() -> AsyncIterator[Conversion]:
     authority = trustme.CA()
     found = Conversion("", base64.b64encode(authority.cert_pem.bytes()).decode())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    leaf = authority.issue_cert("127.0.0.1")
+    with leaf.private_key_and_cert_chain_pem.tempfile() as path:
+        context.load_cert_chain(path)
 
     async def respond(request: web.Request) -> web.Response:
         return await convert(found, request)

@@ -6,7 +6,7 @@ with a copy of the cache's dict, so that the cache can go on changing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -45,6 +45,20 @@ class Verification:
     repaired: int = 0
     """The number of differences that were repaired (``repair=True``): their objects were put into
     the cache or removed from it, and delivered as events. Others had changed meanwhile."""
+
+    @classmethod
+    def merge(cls, results: Sequence[Verification]) -> Verification:
+        """Return the results of several namespaces as one, with the oldest of their versions."""
+        if len(results) == 1:
+            return results[0]
+        versions = [each.resource_version for each in results]
+        return cls(
+            min(versions, key=lambda version: (len(version), version), default=""),
+            sum(each.objects for each in results),
+            {key: how for each in results for key, how in each.differences.items()},
+            sum(each.rejected for each in results),
+            repaired=sum(each.repaired for each in results),
+        )
 
     def __bool__(self) -> bool:
         return not self.differences

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.query import Query
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.callables import check_not_async
@@ -49,7 +49,7 @@ class CacheReader(Generic[T]):
         self,
         name: str,
         resource: Resource,
-        indexer: Indexer,
+        indexer: ObjectCache,
         pump: Pump,
         listeners: ListenerRegistry[T],
         *,
@@ -203,7 +203,8 @@ class CacheReader(Generic[T]):
         kind = obj.get("kind") or self._resource.kind
         if kind != self._resource.kind:
             raise UsageError(f"{target} is a {kind}; this is the informer of {self._name}")
-        if self._namespace and target.key.namespace != self._namespace:
+        other = self._namespace and target.key.namespace != self._namespace
+        if other or self._indexer.state.part_of(target.key) is None:
             raise UsageError(f"{target} is in another namespace; this is of {self._name}")
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import UsageError
 
@@ -32,6 +33,8 @@ class InformerKey(Struct, frozen=True):
     fields: str
     managed_fields: bool
     shape: Shape[Any] = DEFAULT_SHAPE
+    namespaces: NamespaceSelection | None = None
+    """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
 
     @classmethod
     def of(
@@ -43,6 +46,7 @@ class InformerKey(Struct, frozen=True):
         fields: str | Mapping[str, str],
         managed_fields: bool,
         shape: Shape[Any] | None = None,
+        namespaces: Namespaces | None = None,
     ) -> Self:
         """Return the key of a request.
 
@@ -54,11 +58,12 @@ class InformerKey(Struct, frozen=True):
             fields: a field selector.
             managed_fields: whether objects keep ``metadata.managedFields``.
             shape: how objects are stored and converted. Functions are compared with ``==``.
+            namespaces: several namespaces, in the place of ``namespace``.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
-            UsageError: the resource is a coroutine that wasn't awaited.
+            UsageError: the resource is a coroutine that wasn't awaited, or has no namespaces.
             TypeError: the namespace is no text: a list, for example.
         """
         if isinstance(resource, Coroutine):
@@ -67,9 +72,14 @@ class InformerKey(Struct, frozen=True):
         if not isinstance(cast("object", namespace), str | NoneType):
             raise TypeError(
                 f"namespace must be one namespace's name, or empty for all, not {namespace!r}; "
-                "make an informer for each namespace"
+                "for several namespaces pass namespaces=[...]"
             )
         resolved = resolve_built_in(resource)
+        if namespaces is not None:
+            if not resolved.namespaced:
+                raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
+            selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
+            return cls(resolved, None, "", "", managed_fields, shape or DEFAULT_SHAPE, selection)
         return cls(
             resolved,
             (namespace or None) if resolved.namespaced else None,
@@ -82,14 +92,23 @@ class InformerKey(Struct, frozen=True):
     @property
     def label(self) -> str:
         """The informer's name in metrics: without the selectors, which may name an object."""
-        selected = " (selected)" if self.labels or self.fields else ""
+        selected = " (selected)" if self._selectors else ""
         return f"{self._description}{selected}"
 
     @property
     def _description(self) -> str:
-        scope = f"in {self.namespace}" if self.namespace else ""
+        chosen = self.namespace if self.namespaces is None else str(self.namespaces)
+        scope = f"in {chosen}" if chosen else ""
         return " ".join(filter(None, (str(self.resource), scope, str(self.shape))))
 
+    @property
+    def _selectors(self) -> str:
+        """The selectors as text; of several namespaces, those that all have by default."""
+        if self.namespaces is None:
+            return ",".join(filter(None, (self.labels, self.fields)))
+        default = self.namespaces.default
+        return ",".join(filter(None, (default.label_selector, default.field_selector)))
+
     def __str__(self) -> str:
-        selectors = ",".join(filter(None, (self.labels, self.fields)))
+        selectors = self._selectors
         return f"{self._description} where {selectors}" if selectors else self._description

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from aioinformer._core.objects.resources import Resource
@@ -143,6 +144,12 @@ def _subdomain_errors(name: str, *, unit: str = "characters") -> Iterator[str]:
         yield _SUBDOMAIN_TEXT
 
 
+@lru_cache(maxsize=1024)  # many objects have the same keys, and the patterns are slow
+def _key_errors(key: str) -> tuple[str, ...]:
+    """Return the errors of the key of a label or of an annotation."""
+    return tuple(_qualified_name_errors(key))
+
+
 def _qualified_name_errors(key: str) -> Iterator[str]:
     """Yield the errors of the key of a label, of an annotation or of a finalizer."""
     prefix, slash, name = key.rpartition("/")
@@ -175,7 +182,7 @@ def _shared_causes(metadata: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 def _labels_causes(labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
     for key, value in labels.items():
-        for text in _qualified_name_errors(key):
+        for text in _key_errors(key):
             yield _invalid_cause("metadata.labels", key, text)
         if len(value) > LABEL_LIMIT:
             yield _invalid_cause("metadata.labels", value, _too_long(LABEL_LIMIT, "bytes"))
@@ -185,7 +192,7 @@ def _labels_causes(labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 def _annotations_causes(annotations: Mapping[str, str]) -> Iterator[dict[str, str]]:
     for key in annotations:
-        for text in _qualified_name_errors(key.lower()):
+        for text in _key_errors(key.lower()):
             yield _invalid_cause("metadata.annotations", key, text)
     if sum(len(key) + len(value) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         text = f"Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"

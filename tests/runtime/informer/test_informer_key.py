@@ -90,6 +90,6 @@ async def test_a_forgotten_await_is_named() -> None:
         of(resource())  # type: ignore[arg-type]  # the beginner's mistake
 
 
-def test_several_namespaces_are_several_informers() -> None:
-    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]; make an informer for each"):
+def test_a_list_as_namespace_is_rejected_with_the_right_option() -> None:
+    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]; .*pass namespaces=\[\.\.\.\]"):
         of(namespace=["web", "shop"])  # type: ignore[arg-type]
