@@ -27,7 +27,7 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
-from tests.simulation.probes import replace_attribute
+from tests.simulation.probes import reflector_of, replace_attribute
 
 # -- the server --------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ def with_state_machine(machine: type[ListWatchState]) -> Callable[[InformerPipel
     """Return a function that gives an informer such a state machine."""
 
     def plant(pipeline: InformerPipeline) -> None:
-        pipeline._reflector._state.__class__ = machine
+        reflector_of(pipeline)._state.__class__ = machine
 
     return plant
 
@@ -283,7 +283,7 @@ def with_reflector(reflector: type[Reflector]) -> Callable[[InformerPipeline], N
     """Return a function that gives an informer such a reflector."""
 
     def plant(pipeline: InformerPipeline) -> None:
-        pipeline._reflector.__class__ = reflector
+        reflector_of(pipeline).__class__ = reflector
 
     return plant
 
@@ -297,7 +297,7 @@ def compare_by_version(pipeline: InformerPipeline) -> None:
             return obj
         return cached if cached.resource_version == obj.resource_version else obj
 
-    replace_attribute(pipeline._reflector, "_find_cached", find_same_version)
+    replace_attribute(reflector_of(pipeline), "_find_cached", find_same_version)
 
 
 class SkipsTransformOfLists(Reflector):

@@ -28,7 +28,9 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.scopes.reflectors import SingleReflector
 from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from tests.simulation.records import (
@@ -58,6 +60,14 @@ def observe(
 ) -> None:
     """Have one object of the library call ``around(method)`` in the place of its ``method``."""
     replace_attribute(part, getattr(method, "__name__", ""), around(method))
+
+
+def reflector_of(pipeline: InformerPipeline) -> Reflector:
+    """Return the reflector of an informer of one scope."""
+    reflectors = pipeline._reflectors
+    if not isinstance(reflectors, SingleReflector):
+        raise TypeError(f"an informer of one scope is needed, not {reflectors!r}")
+    return reflectors._reflector
 
 
 def _plant_nothing(_: InformerPipeline) -> None:
@@ -208,7 +218,7 @@ class InformerProbe:
         queue, indexer = self._pipeline._queue, self._pipeline.indexer
         queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
         parts.plant(self._pipeline)
-        self._record_transitions(self._pipeline._reflector._state)
+        self._record_transitions(reflector_of(self._pipeline)._state)
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
     def _record_transitions(self, state: ListWatchState) -> None:
