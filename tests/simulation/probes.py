@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.instrumentation import NoMetrics
@@ -68,6 +69,13 @@ def reflector_of(pipeline: InformerPipeline) -> Reflector:
     if not isinstance(reflectors, SingleReflector):
         raise TypeError(f"an informer of one scope is needed, not {reflectors!r}")
     return reflectors._reflector
+
+
+def indexer_of(pipeline: InformerPipeline) -> Indexer:
+    """Return the cache of an informer of one scope."""
+    if not isinstance(pipeline.indexer, Indexer):
+        raise TypeError(f"an informer of one scope is needed, not one of {pipeline.indexer!r}")
+    return pipeline.indexer
 
 
 def _plant_nothing(_: InformerPipeline) -> None:
@@ -215,7 +223,7 @@ class InformerProbe:
             on_error=self._record_problem,
         )
         self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline
-        queue, indexer = self._pipeline._queue, self._pipeline.indexer
+        queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)
         queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
         parts.plant(self._pipeline)
         self._record_transitions(reflector_of(self._pipeline)._state)
