@@ -22,6 +22,7 @@ import pytest_asyncio
 
 from aioinformer import (
     Added,
+    BackoffPolicy,
     Delta,
     DeltaQueue,
     Event,
@@ -614,12 +615,14 @@ async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
 
 
 async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
-    informers = SharedInformerFactory(scripted_source(pods=[list_response()]))
+    source = scripted_source(pods=[ErrorResponse(ServerFailure(Status(500))), list_response()])
+    pods = source.scripts["pods"]
+    informers = SharedInformerFactory(source, backoff=BackoffPolicy(initial=0.2, jitter=0))
     informers.informer("pods")
 
-    await ending.at(lambda: True, informers.wait_synced)
-
     async with informers:
+        await ending.at(lambda: len(pods.requests) == 1, informers.wait_synced)
+
         await informers.wait_synced(timeout=5)
 
 

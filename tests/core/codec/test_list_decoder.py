@@ -198,7 +198,9 @@ def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: J
         assert type(obj.raw) is bytes
         assert sys.getsizeof(obj.raw) == sys.getsizeof(b"") + len(obj.raw)
         assert obj.raw[:1] + obj.raw[-1:] == b"{}"
-        at = written.index(sent_bytes(obj), at) + len(sent_bytes(obj))
+        # The decoder adds a type to items without one, and others have been sent with the same.
+        sent = obj.raw if obj.raw in written[at:] else sent_bytes(obj)
+        at = written.index(sent, at) + len(sent)
 
 
 @pytest.mark.parametrize(

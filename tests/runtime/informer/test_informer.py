@@ -73,9 +73,9 @@ async def test_reading_before_the_first_state_is_refused() -> None:
 async def test_what_fails_later_never_empties_the_cache() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)),
-        error_response(403, "Forbidden", "pods is forbidden"),
         error_response(500, "InternalError"),
         error_response(410, "Expired"),
+        error_response(403, "Forbidden", "pods is forbidden"),
         error_response(403, "Forbidden", "pods is forbidden"),
     )
     informer = SharedInformer(source, backoff=FAST_BACKOFF)
