@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
-from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, lacks_watchlist
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
 from aioinformer._core.listwatch.requests import (
     ANY,
@@ -334,6 +334,8 @@ class ListWatchState:
             known = polling.active
             polling.start()
             return RequestEnd(Outcome.WATCH_REFUSED, error, known)
+        if self.phase is Phase.WATCHLIST and lacks_watchlist(error):
+            return RequestEnd(Outcome.WATCHLIST_UNSUPPORTED, error)
         if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
             polling.listing = False
         return RequestEnd(outcome, error)

@@ -22,6 +22,7 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import Filter
@@ -97,7 +98,7 @@ class SharedInformer(Generic[T]):
         """
         options = (options or InformerOptions()).merge(keywords)
         shape = shape or Shape()
-        self.name = name or str(source.resource)
+        self.name = name or versioned_name(source.resource)
         self.resource = source.resource
         reporter = InformerReporter(
             self.name,

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.objects.resources import Resource, resolve_built_in
+from aioinformer._core.objects.resources import Resource, resolve_built_in, versioned_name
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
@@ -99,7 +99,7 @@ class InformerKey(Struct, frozen=True):
     def _description(self) -> str:
         chosen = self.namespace if self.namespaces is None else str(self.namespaces)
         scope = f"in {chosen}" if chosen else ""
-        return " ".join(filter(None, (str(self.resource), scope, str(self.shape))))
+        return " ".join(filter(None, (versioned_name(self.resource), scope, str(self.shape))))
 
     @property
     def _selectors(self) -> str:

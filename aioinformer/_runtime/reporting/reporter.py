@@ -95,6 +95,8 @@ class InformerReporter:
         self._requested_at = 0.0
         self._ignored_reported = False
         """True if an ignored event of the watch under way was reported."""
+        self._absence_logged = False
+        """True if the log says that the server has no WatchList."""
         self._verb: Verb = "list"
 
     def make_part(self, scope: str) -> InformerReporter:
@@ -160,6 +162,7 @@ class InformerReporter:
             self.trace.complete()
         if error is not None:
             self._log_end(end, error, transition)
+        if error is not None and transition.is_problem:
             self.status.record_error(error)
             if end.outcome is Outcome.WATCH_REFUSED:
                 self.status.watch_refusal = error
@@ -182,6 +185,10 @@ class InformerReporter:
         else:
             message = "%s: %s"
         level = logging.INFO if end.known else _LEVELS[transition.log]
+        if not transition.is_problem:
+            # The WatchList is tried again now and then, and its absence is known by then.
+            level = logging.DEBUG if self._absence_logged else level
+            self._absence_logged = True
         log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:
