@@ -81,7 +81,7 @@ async def test_what_fails_later_never_empties_the_cache() -> None:
     informer = SharedInformer(source, backoff=FAST_BACKOFF)
 
     async with running_informer(informer):
-        await source.wait_for_request(6)
+        await source.wait_for_request(5)
         assert names(informer.lister.list()) == ["a"]
         assert isinstance(informer.health.error, Forbidden)
         assert informer.health.error.status.message == "pods is forbidden"
