@@ -265,7 +265,7 @@ class PartitionedIndexer:
         """Record that a namespace's new state was installed."""
         namespace = replaced.scope or ""
         if replaced.reason == "scope_removed":
-            self._removals[namespace] -= 1
+            self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
             self.state.parts = parts
         elif not self._removals[namespace]:

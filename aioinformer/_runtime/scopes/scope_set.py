@@ -190,7 +190,7 @@ class ScopeSet:
             reflector.reports.on_request_failed = partial(self._skip_if_refused, namespace, reader)
         reader.reflector = reflector
         name = f"reflector of {self._name} in {namespace}"
-        reader.task = group.start(reflector.run(), name=name)
+        reader.task = group.start(_run(reflector), name=name)
 
     def _skip_if_refused(
         self, namespace: str, reader: _ScopeReader, error: FetchError, delay: float
@@ -269,6 +269,15 @@ class ScopeSet:
 
     def __repr__(self) -> str:
         return f"<ScopeSet of {self._name} namespaces={len(self._readers)}>"
+
+
+async def _run(reflector: Reflector) -> None:
+    """Run a reflector, and end its reports: it may end before its informer."""
+    try:
+        await reflector.run()
+    finally:
+        reflector.reports.trace.closed()
+        reflector.reports.status.set_state("stopped")
 
 
 def _common_strategy(scopes: Sequence[ScopeHealth]) -> Literal["watchlist", "list"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NoReturn
 
 import pytest
 
@@ -12,6 +13,7 @@ from aioinformer import (
     Added,
     Deleted,
     Event,
+    InformerTrace,
     KubeObject,
     NoMetrics,
     ObjectKey,
@@ -466,3 +468,73 @@ async def test_an_informer_that_is_used_for_a_block_stops_its_namespaces() -> No
             await pods.wait_synced(10)
             assert [each.name for each in informers] == ["namespaces", pods.name]
         assert not list(informers)
+
+
+class RecordingTracing:
+    """Counts the traces that were made and not closed yet."""
+
+    def __init__(self) -> None:
+        self.open: list[InformerTrace] = []
+
+    def informer(self, informer: str, resource: str) -> InformerTrace:
+        trace = RecordingTrace(self)
+        self.open.append(trace)
+        return trace
+
+    def handler(self, informer: str, listener: str) -> None:
+        return None
+
+    def reconcile(self, controller: str) -> NoReturn:
+        raise AssertionError("there is no controller")
+
+
+class RecordingTrace(InformerTrace):
+    def __init__(self, owner: RecordingTracing) -> None:
+        self.owner = owner
+
+    def closed(self) -> None:
+        self.owner.open.remove(self)
+
+
+async def test_the_trace_of_a_namespace_ends_with_it() -> None:
+    tracing = RecordingTracing()
+    async with SharedInformerFactory(ClusterSource(Cluster()), tracing=tracing) as informers:
+        pods = informers.informer("pods", namespaces=["a", "b"])
+        await informers.wait_synced(10)
+        assert len(tracing.open) == 3, "one of each namespace, and the informer's own"
+        pods.remove_namespace("a")
+        await wait_until(lambda: len(tracing.open) == 2)
+    assert not tracing.open
+    assert [each.state for each in pods.health.scopes] == ["stopped"]
+
+
+async def test_namespaces_that_came_and_went_leave_nothing_behind() -> None:
+    cluster = Cluster()
+    names = [f"n{number}" for number in range(50)]
+    put(cluster, *[f"{name}/x" for name in names])
+    async with reading(ClusterSource(cluster), namespaces=["stays"]) as (informers, pods):
+        await informers.wait_synced(10)
+        tasks = len(asyncio.all_tasks())
+        for name in names:
+            pods.add_namespace(name)
+        for name in names:
+            await pods.wait_until(f"{name}/x", lambda pod: pod is not None, timeout=10)
+            pods.remove_namespace(name)
+        await wait_until(lambda: not len(pods.lister) and len(asyncio.all_tasks()) == tasks)
+        assert pods.namespaces == ("stays",)
+        assert await pods.verify()
+
+
+async def test_hundreds_of_namespaces_take_turns_with_their_first_lists() -> None:
+    source = ClusterSource(Cluster())
+    names = [f"n{number}" for number in range(300)]
+    put(source.cluster, *[f"{name}/x" for name in names])
+    source.faults.latency(0.001)  # so that the requests overlap
+    async with reading(source, namespaces=names) as (_, pods):
+        most = 0
+        while not pods.synced:
+            most = max(most, source.traffic.initial_lists)
+            await asyncio.sleep(0)
+        assert len(pods.lister) == 300
+        assert most == source.traffic.limits.lists
+        assert source.traffic.initial_lists == source.traffic.waiting == 0
