@@ -775,7 +775,7 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
                 assert it.health.running == {key("a"): 4.0}
                 await asyncio.sleep(10)
                 assert (it.health.failing_keys, it.failing(key("a"))) == (0, None)
-            assert [*states, it.health.state] == ["new", "syncing", "stopped"]
+            assert [*states, it.health.state] == ["new", "running", "stopped"]
 
     run_simulated(main)
 
