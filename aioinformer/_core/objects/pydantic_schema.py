@@ -64,7 +64,5 @@ class PydanticSerializer:
                 from pydantic_core import SchemaSerializer
             except ImportError as error:
                 raise AttributeError("pydantic is not installed") from error
-            serializer = self._serializers[owner] = SchemaSerializer(
-                make_schema(owner)
-            )
+            serializer = self._serializers[owner] = SchemaSerializer(make_schema(owner))
         return serializer
