@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -266,7 +267,7 @@ def test_the_readme_has_the_two_commands(command: str) -> None:
 
 async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
     names: dict[str, Any] = {}
-    exec(block("lead_teams"), names)  # noqa: S102 - what it is for
+    exec(block("lead_teams(client: Client, replica: str)"), names)  # noqa: S102 - what it is for
     cluster = Cluster()
     cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
     async with ApiServer(cluster) as server, Client(server.url) as client:
@@ -281,6 +282,28 @@ async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
         with pytest.raises(asyncio.CancelledError):
             await leading
     assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
+
+
+async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:
+    names: dict[str, Any] = {}
+    exec(block("lead_teams(client: Client, replica: str)"), names)  # noqa: S102 - the guide's code
+    exec(block("program.cancel"), names)  # noqa: S102 - the guide's code
+    cluster = Cluster()
+    cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        leading = asyncio.create_task(names["main"](client, "replica-1"))
+        await until(cluster, "blue")
+        # The handler of the second program replaces that of the first, so one signal ends one.
+        waiting = asyncio.create_task(names["main"](client, "replica-2"))
+        await asyncio.sleep(0.1)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.wait_for(waiting, 5)
+            assert not leading.done()
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+            leading.cancel()
+            await asyncio.wait({leading})
 
 
 async def until(cluster: Cluster, team: str) -> Any:

@@ -15,6 +15,7 @@ from aioinformer._core.cache.indexer import has_equal_content
 from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
+from aioinformer._core.quantities import quantity
 
 __all__ = ["Comparison", "Difference", "Verification"]
 
@@ -64,7 +65,7 @@ class Verification:
         return not self.differences
 
     def __str__(self) -> str:
-        at = f"{self.objects} objects at resourceVersion {self.resource_version}"
+        at = f"{quantity(self.objects, 'object')} at resourceVersion {self.resource_version}"
         left_out = f", {self.rejected} rejected ones left out" if self.rejected else ""
         if not self.differences:
             return f"the cache agrees with the server: {at}{left_out}"

@@ -21,6 +21,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView, name_of
+from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.pump import Pump
@@ -127,7 +128,11 @@ class CacheReader(Generic[T]):
 
         def description() -> str:
             shown = [*map(str, itertools.islice(failing, MAX_NAMED)), "..."][: len(failing)]
-            reason = f"not yet: {', '.join(shown)}" if failing else f"fewer than {at_least} objects"
+            reason = (
+                f"not yet: {', '.join(shown)}"
+                if failing
+                else f"fewer than {quantity(at_least, 'object')}"
+            )
             return f"all objects in states that pass {_text_of(predicate)} ({reason})"
 
         return await self.run_with_timeout(

@@ -18,6 +18,7 @@ from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -280,9 +281,11 @@ class Pump:
                 len(replacement.rejected),
             )
         if scope is None:
-            log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
+            log.info("%s: %s listed", self._name, quantity(count, "object"))
         else:
-            log.debug("%s: namespace %s replaced, %d objects in all", self._name, scope, count)
+            log.debug(
+                "%s: namespace %s replaced, %s in all", self._name, scope, quantity(count, "object")
+            )
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield()
@@ -330,7 +333,7 @@ class Pump:
     def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """Report all of them once: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
-            others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
+            others = f" and {quantity(len(rejected) - 1, 'other')}" if len(rejected) > 1 else ""
             misfit = isinstance(error, ModelMismatch | TransformFailed)
             what = error if misfit else f"an index function raised at {key}"
             message = "%s: %s%s; the previous version stays cached"

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from aioinformer._core.quantities import quantity
+
 __all__ = [
     "Health",
     "InformerState",
@@ -151,18 +153,19 @@ class Health:
         if self.retry_in is not None and not self.scopes:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
-            parts.append(f"the server went back in time {self.rewinds} times")
+            parts.append(f"the server went back in time {quantity(self.rewinds, 'time')}")
         if self.ignored:
-            parts.append(f"{self.ignored} events of other kinds or namespaces ignored")
+            parts.append(f"{quantity(self.ignored, 'event')} of other kinds or namespaces ignored")
         if self.differences:
-            parts.append(f"{self.differences} objects differ from the server's")
+            verb = "differs" if self.differences == 1 else "differ"
+            parts.append(f"{quantity(self.differences, 'object')} {verb} from the server's")
         if self.repaired:
-            parts.append(f"{self.repaired} objects repaired after verifications")
+            parts.append(f"{quantity(self.repaired, 'object')} repaired after verifications")
         if self.rejections:
-            rejected = f"{self.rejections} objects rejected"
+            rejected = f"{quantity(self.rejections, 'object')} rejected"
             parts.append(f"{rejected}: none is cached" if self.rejects_all else rejected)
         if self.unconverted:
-            parts.append(f"convert= failed {self.unconverted} times")
+            parts.append(f"convert= failed {quantity(self.unconverted, 'time')}")
         if self.blocked_by:
             parts.append(f"blocked by {', '.join(self.blocked_by)}")
         return ", ".join(parts)
