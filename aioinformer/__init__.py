@@ -54,6 +54,7 @@ _MODULES = {
         "annotations_changed changed generation_changed labelled labels_changed where"
     ),
     "_core.selectors.projections": "field fields",
+    "_core.selectors.scopes": "Scope",
     "_core.selectors.selectors": "FieldSelector LabelSelector",
     # controllers
     "_runtime.controllers.controller": "Controller",
@@ -85,8 +86,8 @@ _PAGES = {
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
         "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
-        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync Shape Source"
-        " Transform Verification WatchRequest"
+        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync ScopeHealth"
+        " Shape Source Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (

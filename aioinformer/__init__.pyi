@@ -33,6 +33,7 @@ from aioinformer._core.selectors.predicates import (
     where,
 )
 from aioinformer._core.selectors.projections import field, fields
+from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.work_queue import WorkQueue
@@ -86,6 +87,7 @@ __all__ = [
     "Resource",
     "ResourceWriter",
     "Result",
+    "Scope",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

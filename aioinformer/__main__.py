@@ -1,4 +1,4 @@
-"""The entry point of the command line: ``demo``, ``serve``, ``watch``, ``health``, ``completion``.
+"""The entry point of the command line: ``demo``, ``serve``, ``watch``, ``wait``, ``health`` and others.
 
 ``main`` parses the arguments and runs the command. A command is imported when the command runs, so
 that ``--help`` loads no HTTP library.
@@ -18,6 +18,7 @@ from aioinformer._cli.options import (
     DemoCommandOptions,
     HealthCommandOptions,
     ServeCommandOptions,
+    WaitCommandOptions,
 )
 
 __all__ = ["main"]
@@ -75,6 +76,15 @@ def _run(options: CommandOptions) -> int:
         health = options
         return process.run_command(
             lambda terminal: run_health(health, terminal),
+            verbose=options.verbose,
+            colour=options.colour,
+        )
+    if isinstance(options, WaitCommandOptions):
+        from aioinformer._cli.wait.command import run_wait
+
+        wait = options
+        return process.run_command(
+            lambda terminal: run_wait(wait, terminal),
             verbose=options.verbose,
             colour=options.colour,
         )

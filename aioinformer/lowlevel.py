@@ -14,6 +14,7 @@ queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and
 - Entries of the queue: ``Delta``, ``Bookmark``, ``Replaced``, ``Resync``.
 - Objects: ``Shape`` and ``Transform`` decide the stored form, an ``IndexFunction`` the values of an
   index. ``BUILT_IN`` is the table of built-in resources.
+- ``ScopeHealth``: the state of one namespace of an informer that reads several (``Health.scopes``).
 - ``Verification``: the result of ``SharedInformer.verify``.
 """
 
@@ -31,6 +32,7 @@ from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import ScopeHealth
 
 __all__ = [
     "BUILT_IN",
@@ -47,6 +49,7 @@ __all__ = [
     "ReflectorOptions",
     "Replaced",
     "Resync",
+    "ScopeHealth",
     "Shape",
     "Source",
     "Transform",

@@ -7,19 +7,21 @@ import math
 import os
 import signal
 from asyncio.subprocess import Process
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 __all__ = ["send_signal", "start_process"]
 
 
 async def start_process(
     *command: str,
-    env: dict[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     stdin: int | None = None,
     stdout: int | None = None,
-    stderr: int | None = None,
+    stderr: int | IO[bytes] | None = None,
 ) -> Process:
     """Start a process as ``asyncio.create_subprocess_exec`` does.
 

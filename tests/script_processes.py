@@ -71,13 +71,17 @@ async def running_script(
     tmp_path: Path,
     *arguments: str,
     end: signal.Signals = signal.SIGINT,
+    user: str = "",
 ) -> AsyncGenerator[RunningScript]:
     """Run a script against the server until the block ends, then end it by Ctrl-C.
+
+    With ``user``, the script sends the token of that user.
 
     Raises:
         ScriptHangs: the script did not end after the signal.
     """
-    command, environment = _describe(script, server.kubeconfig(tmp_path / "config"), arguments)
+    kubeconfig = server.kubeconfig(tmp_path / "config", user=user)
+    command, environment = _describe(script, kubeconfig, arguments)
     process = await start_process(*command, env=environment, stdout=PIPE, stderr=PIPE)
     run = RunningScript(process)
     try:

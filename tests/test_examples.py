@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer.testing import ApiServer
+from aioinformer.testing import ApiServer, PolicyRule
 from tests.script_processes import run_to_completion, running_script
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -107,6 +107,22 @@ async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> Non
     assert run.output.splitlines() == ["created: 1 visit", "changed: 2 visits", "deleted: True"]
     assert (run.status, run.stderr) == (0, "")
     assert json.loads(server.cluster.list("configmaps"))["items"] == []
+
+
+async def test_06_shows_the_namespaces_that_a_role_permits(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        rule = PolicyRule(verbs=["list", "watch"], resources=["pods"], namespaces=["a", "b"])
+        server.access.add_user("ada", token="ada-token", rules=[rule])
+        for namespace in "abc":
+            server.cluster.create("pods", {"metadata": {"name": "web"}}, namespace=namespace)
+        script = EXAMPLES / "06_namespaced_roles.py"
+        async with running_script(script, server, tmp_path, "a", "b", "c", user="ada") as run:
+            assert [await run.read_line() for _ in range(2)] == [b"a: 1 pods\n", b"b: 1 pods\n"]
+            assert b'403 Forbidden: pods is forbidden: User "ada"' in await run.read_line()
+            initial = sorted([await run.read_line() for _ in range(2)])
+            assert initial == [b"= a/web\n", b"= b/web\n"]
+            server.cluster.delete("pods", "web", namespace="b")
+            assert await run.read_line() == b"- b/web deleted\n"
 
 
 async def test_07_reports_the_configmaps_that_no_pod_mentions(

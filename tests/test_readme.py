@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from aioinformer import (
     merge,
 )
 from aioinformer._cli.arguments import parse_arguments
-from aioinformer._cli.options import DemoCommandOptions
+from aioinformer._cli.options import DEFAULT_PORT, DemoCommandOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
@@ -46,9 +47,24 @@ def pods(cluster: Cluster) -> None:
         cluster.create("pods", body, namespace="default")
 
 
-async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+async def test_the_program_of_the_readme_prints_changes_of_a_server(tmp_path: Path) -> None:
+    program = block("http://127.0.0.1:8001")
+    assert len([line for line in program.splitlines() if line]) <= 12
+    script = tmp_path / "program.py"
+    async with ApiServer() as server:
+        script.write_text(program.replace(f"http://127.0.0.1:{DEFAULT_PORT}", server.url))
+        body = {"metadata": {"name": "web-0"}, "status": {"phase": "Pending"}}
+        server.cluster.create("pods", body, namespace="default")
+        async with running_script(script, server, tmp_path) as run:
+            assert await run.read_line() == b"Added default/web-0 Pending\n"
+            patch = {"status": {"phase": "Running"}}
+            server.cluster.merge_patch("pods", "web-0", patch, namespace="default")
+            assert await run.read_line() == b"Updated default/web-0 Running\n"
+
+
+async def test_the_first_program_of_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     script = tmp_path / "screen.py"
-    script.write_text(block("asyncio.run(main())"))
+    script.write_text(block("with suppress(KeyboardInterrupt)"))
     async with ApiServer() as server:
         pods(server.cluster)
         async with running_script(script, server, tmp_path) as run:
@@ -68,8 +84,10 @@ async def test_the_first_screen_of_the_readme_runs_as_it_stands(tmp_path: Path) 
 def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
     modules = (ROOT / "tests" / "promises").glob("test_*.py")
     tests = "".join(module.read_text() for module in modules)
-    listed: list[str] = re.findall(r"^- \*\*(\d+)\. ", README, re.MULTILINE)
-    assert listed == sorted(set(re.findall(r"def test_(\d+)_", tests)), key=int)
+    numbers = sorted(set(re.findall(r"def test_(\d+)_", tests)), key=int)
+    guide = (GUIDES / "guarantees.md").read_text()
+    assert re.findall(r"^## (\d+)\. ", guide, re.MULTILINE) == numbers
+    assert re.findall(r"^(\d+)\. \[", README, re.MULTILINE) == numbers
 
 
 def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
@@ -249,7 +267,7 @@ def test_the_readme_has_the_two_commands(command: str) -> None:
 
 async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
     names: dict[str, Any] = {}
-    exec(block("lead_teams"), names)  # noqa: S102 - what it is for
+    exec(block("lead_teams(client: Client, replica: str)"), names)  # noqa: S102 - what it is for
     cluster = Cluster()
     cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
     async with ApiServer(cluster) as server, Client(server.url) as client:
@@ -264,6 +282,28 @@ async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
         with pytest.raises(asyncio.CancelledError):
             await leading
     assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
+
+
+async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:
+    names: dict[str, Any] = {}
+    exec(block("lead_teams(client: Client, replica: str)"), names)  # noqa: S102 - the guide's code
+    exec(block("program.cancel"), names)  # noqa: S102 - the guide's code
+    cluster = Cluster()
+    cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
+    async with ApiServer(cluster) as server, Client(server.url) as client:
+        leading = asyncio.create_task(names["main"](client, "replica-1"))
+        await until(cluster, "blue")
+        # The handler of the second program replaces that of the first, so one signal ends one.
+        waiting = asyncio.create_task(names["main"](client, "replica-2"))
+        await asyncio.sleep(0.1)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.wait_for(waiting, 5)
+            assert not leading.done()
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+            leading.cancel()
+            await asyncio.wait({leading})
 
 
 async def until(cluster: Cluster, team: str) -> Any:

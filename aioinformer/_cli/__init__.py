@@ -1,6 +1,6 @@
-"""The command line: ``aioinformer demo``, ``serve``, ``watch`` and ``health``.
+"""The command line: ``aioinformer demo``, ``serve``, ``watch``, ``wait`` and ``health``.
 
-arguments ──▶ demo | serve | watch | health ──▶ terminal
+arguments ──▶ demo | serve | watch | wait | health ──▶ terminal
 
 arguments         the parser
 argument_types    the values of arguments
@@ -9,6 +9,7 @@ completion        completion of names from the cluster
 cluster_options   the client, and the kubeconfig, context and namespace options
 terminal          output, styles, signals
 watch             ``aioinformer watch``: kubectl get --watch, from a cache
+wait              ``aioinformer wait``: until one object has reached a state
 demo              ``aioinformer demo``: an informer under load and faults
 serve             ``aioinformer serve``: an API server to try programs on
 health            ``aioinformer health``: checks of a cluster

@@ -6,9 +6,12 @@ Each function returns the value, or raises ``ArgumentTypeError``, which argparse
 from __future__ import annotations
 
 import argparse
+import re
 
 __all__ = [
     "OUTPUT_FORMATS",
+    "WAIT_GOALS",
+    "duration_seconds",
     "feature_values",
     "nonempty_text",
     "nonnegative_count",
@@ -18,12 +21,20 @@ __all__ = [
     "positive_count",
     "positive_seconds",
     "resource_argument",
+    "wait_goal",
 ]
 
 MAX_PORT = 65535
 
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "name", "fields=")
 """The values of ``watch -o``; paths follow the last one."""
+
+WAIT_GOALS = ("rollout", "create", "delete", "job-complete", "condition=")
+"""The values of ``wait --for``; the type of a condition follows the last one."""
+
+_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(ms|h|m|s|)")
+"""A number and a unit of Go's durations, as in ``--timeout 1h30m`` of kubectl."""
 
 
 def nonnegative_seconds(text: str) -> float:
@@ -37,6 +48,17 @@ def positive_seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"must be seconds, not {text}")
+    return seconds
+
+
+def duration_seconds(text: str) -> float:
+    """Return the seconds of a duration such as ``90``, ``90s``, ``2m`` or ``1h30m``."""
+    parts = _DURATION_PART.findall(text)
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    units = [unit for _, unit in parts]
+    complete = "".join(number + unit for number, unit in parts) == text
+    if not complete or not 0 < seconds < float("inf") or ("" in units and len(parts) > 1):
+        raise argparse.ArgumentTypeError(f"must be a duration such as 90s, 2m or 1h30m, not {text}")
     return seconds
 
 
@@ -100,6 +122,18 @@ def output_format(text: str) -> str:
             f"must be {', '.join(words)} or {fields}PATH,..., not {text!r}"
         )
     return text
+
+
+def wait_goal(text: str) -> str:
+    *words, condition = WAIT_GOALS
+    condition_type = text.removeprefix(condition)
+    if text in words or (
+        text.startswith(condition) and condition_type and "=" not in condition_type
+    ):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"must be {', '.join(words)} or {condition}TYPE, such as condition=Ready, not {text!r}"
+    )
 
 
 # argparse builds the message "invalid number value: 'x'" from the name of the function.

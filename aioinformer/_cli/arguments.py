@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from aioinformer._cli.argument_types import (
+    duration_seconds,
     feature_values,
     nonempty_text,
     nonnegative_count,
@@ -23,6 +24,7 @@ from aioinformer._cli.argument_types import (
     positive_count,
     positive_seconds,
     resource_argument,
+    wait_goal,
 )
 from aioinformer._cli.options import (
     DEFAULT_OBJECTS,
@@ -34,6 +36,7 @@ from aioinformer._cli.options import (
     HealthCommandOptions,
     ServeCommandOptions,
     Shell,
+    WaitCommandOptions,
     WatchCommandOptions,
 )
 from aioinformer._cli.terminal.output import Colour
@@ -47,6 +50,8 @@ __all__ = [
     "HELP_EPILOG",
     "SERVE_EXAMPLES",
     "SERVE_HELP",
+    "WAIT_EXAMPLES",
+    "WAIT_HELP",
     "WATCH_EXAMPLES",
     "WATCH_HELP",
     "help_text",
@@ -64,7 +69,8 @@ start with:
 exit codes:
   0             done; health: every check has passed
   1             the server could not be reached; demo: the cache differs from
-                the server; health: a check has failed
+                the server; health: a check has failed; wait: not within the
+                timeout, or the Job has failed
   2             wrong arguments, cluster, selector or resource; serve: the port
                 is taken, or a manifest can't be created
   130, 143      interrupted (SIGINT), terminated (SIGTERM)
@@ -74,6 +80,7 @@ exit codes:
 DEMO_HELP = "show an informer at work against an API server in this process; needs no cluster"
 SERVE_HELP = "run an API server on a loopback port, with pods that change; needs no cluster"
 WATCH_HELP = "print the objects of a resource in a cluster, then each change"
+WAIT_HELP = "wait until an object is rolled out, ready, created, deleted or complete"
 HEALTH_HELP = "check a cluster: credentials, latency, and the resources to list and watch"
 COMPLETION_HELP = "print the code with which a shell completes the arguments of this command"
 
@@ -102,6 +109,17 @@ examples:
 
 -o json prints a line {"type": ..., "object": ...} for each change. -o fields=
 takes paths as in the library's field(); HEADING: names the column.
+"""
+
+WAIT_EXAMPLES = """\
+examples:
+  aioinformer wait deploy/web --for rollout --timeout 2m
+  aioinformer wait pod web-0 --for condition=Ready
+  aioinformer wait job/migrate --for job-complete --timeout 10m
+  aioinformer wait ns/preview --for delete
+
+The object may not exist yet, except that an absent object is deleted. The exit
+code is 0 when the object has reached the state, and 1 after the timeout.
 """
 
 HEALTH_EXAMPLES = """\
@@ -187,6 +205,19 @@ def _watch_options(parsed: argparse.Namespace) -> WatchCommandOptions:
     )
 
 
+def _wait_options(parsed: argparse.Namespace) -> WaitCommandOptions:
+    resource, _, name = parsed.resource.partition("/")
+    if bool(name) == bool(parsed.name):
+        parsed.report_error("name one object, as RESOURCE/NAME or RESOURCE NAME")
+    return WaitCommandOptions(
+        resource=resource,
+        name=name or parsed.name,
+        goal=parsed.goal,
+        timeout=parsed.timeout,
+        **_cluster_options(parsed),
+    )
+
+
 def _health_options(parsed: argparse.Namespace) -> HealthCommandOptions:
     return HealthCommandOptions(
         resources=tuple(parsed.resource),
@@ -218,6 +249,7 @@ _OPTION_BUILDERS: dict[str, Callable[[argparse.Namespace], CommandOptions]] = {
     "demo": _demo_options,
     "serve": _serve_options,
     "watch": _watch_options,
+    "wait": _wait_options,
     "health": _health_options,
     "completion": _completion_options,
 }
@@ -241,6 +273,7 @@ def _build_parser() -> argparse.ArgumentParser:
         ("demo", DEMO_HELP, "", _add_demo),
         ("serve", SERVE_HELP, SERVE_EXAMPLES, _add_serve),
         ("watch", WATCH_HELP, WATCH_EXAMPLES, _add_watch),
+        ("wait", WAIT_HELP, WAIT_EXAMPLES, _add_wait),
         ("health", HEALTH_HELP, HEALTH_EXAMPLES, _add_health),
         ("completion", COMPLETION_HELP, COMPLETION_EXAMPLES, _add_completion),
     ):
@@ -365,6 +398,34 @@ def _add_watch(watch: argparse.ArgumentParser) -> None:
         help="show the objects' Kubernetes Events between the changes",
     )
     _add_cluster(watch)
+
+
+def _add_wait(wait: argparse.ArgumentParser) -> None:
+    wait.add_argument(
+        "resource",
+        type=resource_argument,
+        metavar="RESOURCE",
+        help="as for watch; RESOURCE/NAME names the object",
+    )
+    wait.add_argument(
+        "name", type=nonempty_text, nargs="?", metavar="NAME", help="the object's name"
+    )
+    wait.add_argument(
+        "--for",
+        dest="goal",
+        type=wait_goal,
+        required=True,
+        metavar="STATE",
+        help="rollout, create, delete, job-complete or condition=TYPE",
+    )
+    wait.add_argument(
+        "--timeout",
+        type=duration_seconds,
+        default=30.0,
+        metavar="D",
+        help="seconds, or a duration such as 90s, 2m or 1h30m (default: 30s)",
+    )
+    _add_cluster(wait)
 
 
 def _add_health(health: argparse.ArgumentParser) -> None:

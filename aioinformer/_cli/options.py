@@ -19,6 +19,7 @@ __all__ = [
     "HealthCommandOptions",
     "ServeCommandOptions",
     "Shell",
+    "WaitCommandOptions",
     "WatchCommandOptions",
 ]
 
@@ -99,6 +100,19 @@ class WatchCommandOptions(ClusterOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitCommandOptions(ClusterOptions):
+    """``aioinformer wait``."""
+
+    resource: str
+    name: str
+    """The name of the object, which may not exist yet."""
+    goal: str
+    """``rollout``, ``create``, ``delete``, ``job-complete`` or ``condition=TYPE``."""
+    timeout: float = 30.0
+    """Seconds until the command gives up; kubectl's default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCommandOptions(ClusterOptions):
     """``aioinformer health``."""
 
@@ -121,6 +135,7 @@ CommandOptions: TypeAlias = (
     DemoCommandOptions
     | ServeCommandOptions
     | WatchCommandOptions
+    | WaitCommandOptions
     | HealthCommandOptions
     | CompletionCommandOptions
 )

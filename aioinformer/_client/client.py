@@ -27,6 +27,7 @@ from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._client.http.transport import ResponseStream, Timeouts, Transport
+from aioinformer._client.http.user_agent import ProgramNames
 from aioinformer._client.kubeconfig.source import Kubeconfig
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import discard_input
@@ -58,11 +59,19 @@ class Client:
             returns them. The client calls the function for each request, so it must be quick.
         timeouts: the time limits of requests.
         limits: the limits on the lists and restarts of all informers of this client together.
+        user_agent: the ``User-Agent`` of requests, which the server's audit log has:
+            ``shop/1.2``, for example. By default it begins with the name of the program, as
+            client-go's does. A server also takes the text before the slash for the field manager
+            of writes. ``User-Agent`` in ``headers`` takes precedence.
+        field_manager: the field manager of all creations, updates and patches, and the default
+            ``manager`` of applies. By default the server derives it from the User-Agent, and an
+            apply has the name that the server would derive.
 
     Raises:
         ConfigurationError: ``server`` is not the URL of an HTTP server.
         ValueError: the token contains a space or a control character, or a header contains a
-            control character.
+            control character; or ``user_agent`` or ``field_manager`` is empty, too long or not
+            printable.
     """
 
     def __init__(
@@ -74,9 +83,12 @@ class Client:
         headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
+        user_agent: str | None = None,
+        field_manager: str | None = None,
     ) -> None:
         source = ExplicitServer(parse_server_url(server), token or "", ssl)
         self._initialize(source, server, headers, timeouts, limits)
+        self._names = ProgramNames.of(user_agent, field_manager)
 
     @classmethod
     def connect(
@@ -87,6 +99,8 @@ class Client:
         headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
+        user_agent: str | None = None,
+        field_manager: str | None = None,
     ) -> Self:
         """Return a client of the cluster that kubectl would use, or of the cluster around the pod.
 
@@ -103,12 +117,22 @@ class Client:
             headers: as for ``Client``.
             timeouts: as for ``Client``.
             limits: as for ``Client``.
+            user_agent: as for ``Client``.
+            field_manager: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character, or its name a space or a colon.
+            ValueError: a header contains a control character, or its name a space or a colon; or a
+                name as for ``Client``.
         """
         source = Kubeconfig(kubeconfig, context, timeout=(timeouts or Timeouts()).connect)
-        return cls.of(source, headers=headers, timeouts=timeouts, limits=limits)
+        return cls.of(
+            source,
+            headers=headers,
+            timeouts=timeouts,
+            limits=limits,
+            user_agent=user_agent,
+            field_manager=field_manager,
+        )
 
     @classmethod
     def of(
@@ -118,6 +142,8 @@ class Client:
         headers: Headers = EMPTY,
         timeouts: Timeouts | None = None,
         limits: Limits | None = None,
+        user_agent: str | None = None,
+        field_manager: str | None = None,
     ) -> Self:
         """Return a client with the server and credentials of a credential source.
 
@@ -129,12 +155,16 @@ class Client:
             headers: as for ``Client``.
             timeouts: as for ``Client``.
             limits: as for ``Client``.
+            user_agent: as for ``Client``.
+            field_manager: as for ``Client``.
 
         Raises:
-            ValueError: a header contains a control character, or its name a space or a colon.
+            ValueError: a header contains a control character, or its name a space or a colon; or a
+                name as for ``Client``.
         """
         client = cls.__new__(cls)
         client._initialize(source, "", headers, timeouts, limits)
+        client._names = ProgramNames.of(user_agent, field_manager)
         return client
 
     def _initialize(
@@ -166,7 +196,12 @@ class Client:
         self._loop = asyncio.get_running_loop()
         try:
             credentials = await self._source.load()
-            self._transport = Transport(credentials, headers=self._headers, timeouts=self._timeouts)
+            self._transport = Transport(
+                credentials,
+                headers=self._headers,
+                timeouts=self._timeouts,
+                user_agent=self._names.user_agent,
+            )
         except BaseException:
             self._state = "closed"
             raise
@@ -253,7 +288,12 @@ class Client:
             ValueError: a namespace is given for a cluster-scoped resource, or the namespace is not
                 a DNS label.
         """
-        builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
+        builder = WriteRequestBuilder(
+            resolve_built_in(resource),
+            namespace,
+            field_manager=self._names.field_manager,
+            apply_manager=self._names.apply_manager,
+        )
         return ResourceApi(builder, _ClientEndpoint(self, self._read_response))
 
     writer = api

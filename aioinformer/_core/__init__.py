@@ -20,4 +20,5 @@ without an event loop, and a method without ``await`` is a critical section for 
     instrumentation what metrics and tracing adapters receive
     callables       checks of the functions that a program passes in
     arguments       checks of the other arguments: misspelt names, seconds
+    quantities      numbers with their nouns, for texts
 """

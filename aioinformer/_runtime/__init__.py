@@ -9,6 +9,7 @@
     reflector        list and watch requests, one after the other, into the queue
     reading          lists and watches of a program of its own, without an informer
     delivery         listeners: registrations of handlers, and event streams
+    scopes           the reflectors of one informer: one, or one for each namespace
     informer         queue to cache to listeners; the informer and the factory of informers
     controllers      events to keys to reconciles
     writing          writes, retries after conflicts, Kubernetes Events

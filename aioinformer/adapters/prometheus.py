@@ -15,9 +15,10 @@ The names for queues and controllers are client-go's ``workqueue_...`` and contr
 ``controller_runtime_...`` with the prefix ``aioinformer_`` and the same units. A dashboard for
 these needs only a rename.
 
-Needs ``prometheus_client`` (the extra ``prometheus``). Its multi-process mode is not supported,
-because no gauge can be read at the scrape there: a warning is logged if that mode is switched on.
-Serve one port for each process instead.
+Needs ``prometheus_client`` (the extra ``prometheus``). Its multiprocess mode is rejected, because
+that mode adds up files that the processes write at each change, and nothing can be read at the
+scrape there. Each process has its own caches, so the metrics of each process should be scraped: run
+one worker in each pod, or serve one port for each process.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ from aioinformer.adapters._totals import (
     ThreadLocalCounts,
     sum_counts,
 )
+from aioinformer.errors import UsageError
 
 __all__ = ["PrometheusMetrics"]
 
@@ -68,7 +70,7 @@ log = logging.getLogger("aioinformer.metrics")
 PREFIX = "aioinformer_"
 
 MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable that switches on prometheus_client's multi-process mode, in which the
+"""The environment variable that switches on prometheus_client's multiprocess mode, in which the
 files of several processes are added up."""
 
 
@@ -87,15 +89,18 @@ class PrometheusMetrics(Metrics):
 
     Raises:
         ValueError: the registry has these metrics already.
+        UsageError: ``$PROMETHEUS_MULTIPROC_DIR`` is set.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         chosen = REGISTRY if registry is None else registry
         if MULTIPROCESS_VARIABLE in os.environ:
-            log.warning(
-                "$%s is set: gauges, received bytes and handler times can't be shared between "
-                "processes and will be missing; let each process serve its own metrics",
-                MULTIPROCESS_VARIABLE,
+            raise UsageError(
+                f"${MULTIPROCESS_VARIABLE} is set, which switches on the multiprocess mode of "
+                "prometheus_client; PrometheusMetrics does not support that mode, in which gauges, "
+                "received bytes and handler times would be missing; unset the variable, and run "
+                "one worker in each pod, or let each process serve its own metrics with "
+                "prometheus_client.start_http_server(port)"
             )
         self._informers = ActiveInformers()
         self._queues = ActiveQueues()

@@ -11,7 +11,6 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ServerError, UsageError
 from aioinformer.testing.cluster.cluster import Cluster
 
@@ -66,9 +65,7 @@ class _Manifest:
         return FIRST_KINDS.index(self.kind) if self.kind in FIRST_KINDS else len(FIRST_KINDS)
 
     def create(self, cluster: Cluster) -> None:
-        """Create the object; serve the resource that it defines, if any."""
-        if self.kind == "CustomResourceDefinition":
-            self._define(cluster)
+        """Create the object. A definition is served from then on."""
         api_version = str(self.body.get("apiVersion") or "")
         for resource in cluster.resources:
             if (resource.api_version, resource.kind) == (api_version, self.kind):
@@ -83,35 +80,10 @@ class _Manifest:
         except ServerError as error:
             raise self.error(error.status.message) from error
 
-    def _define(self, cluster: Cluster) -> None:
-        try:
-            for resource, has_status in _defined_resources(self.body):
-                cluster.add_resource(resource, status=has_status)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.error(f"the definition is incomplete: {error!r}") from error
-
     def error(self, reason: str) -> UsageError:
         metadata: object = self.body.get("metadata")
         name = cast("Mapping[str, Any]", metadata).get("name") if _is_mapping(metadata) else None
         return UsageError(f"{self.path}: {self.kind or 'object'} {name or '(no name)'}: {reason}")
-
-
-def _defined_resources(definition: Mapping[str, Any]) -> Iterator[tuple[Resource, bool]]:
-    """Yield the served resources of a CustomResourceDefinition; True for a status subresource."""
-    spec = definition["spec"]
-    names = spec["names"]
-    for version in spec["versions"]:
-        if version.get("served"):
-            resource = Resource(
-                spec["group"],
-                version["name"],
-                names["plural"],
-                names["kind"],
-                namespaced=spec["scope"] == "Namespaced",
-                singular=names.get("singular") or "",
-                short_names=tuple(names.get("shortNames") or ()),
-            )
-            yield resource, "status" in (version.get("subresources") or {})
 
 
 # -- files -------------------------------------------------------------------------------------

@@ -14,6 +14,5 @@ README.md beside this file describes the routes and the ways to choose a cluster
     status         the status of the informers, for the page
     history        the numbers of the last minute
     embedded       an embedded cluster with changing pods
-    serving        the server, which closes event streams at its end
     static         the page: no build step, nothing from another host
 """

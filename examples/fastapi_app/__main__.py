@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from contextlib import suppress
 from dataclasses import replace
 
+import uvicorn
+
 from examples.fastapi_app.app import create_app
-from examples.fastapi_app.serving import Server
 from examples.fastapi_app.settings import Settings
 
 PORT = 8000
+
+SHUTDOWN_SECONDS = 3
+"""Seconds for which the shutdown waits for clients that have stopped reading."""
 
 
 def main() -> None:
@@ -46,9 +48,13 @@ def main() -> None:
         objects=given.objects,
         rate=given.rate,
     )
-    server = Server(create_app(settings), host=given.host, port=given.port)
-    with suppress(KeyboardInterrupt):
-        asyncio.run(server.serve())
+    uvicorn.run(
+        create_app(settings),
+        host=given.host,
+        port=given.port,
+        access_log=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
 
 
 if __name__ == "__main__":

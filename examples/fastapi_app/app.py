@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aioinformer import SharedInformer
-from aioinformer.adapters.asgi import EventFeed, Probe, alive, ready
+from aioinformer.adapters.asgi import EventFeed, Probe, alive, closing_on_signals, ready
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import InvalidPath, InvalidSelector, NotSynced
 from examples.fastapi_app import reads
@@ -52,7 +52,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         async with live(settings, PrometheusMetrics(registry), feed) as running:
             app.state.live = running
-            yield
+            with closing_on_signals(feed):  # the server waits for responses, which must end first
+                yield
 
     def informers() -> Iterable[SharedInformer]:
         running: Live = app.state.live

@@ -8,10 +8,9 @@ python examples/hosts/litestar_app.py [PORT]
     curl -N localhost:8080/events
 """
 
-import socket
 import sys
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import uvicorn
 from litestar import Litestar, asgi, get
@@ -22,7 +21,7 @@ from litestar.params import FromPath
 from litestar.response import Response
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
-from aioinformer.adapters.asgi import EventFeed, Probe, ready
+from aioinformer.adapters.asgi import EventFeed, Probe, closing_on_signals, ready
 from aioinformer.errors import NotSynced
 
 
@@ -31,7 +30,8 @@ async def lifespan(app: Litestar) -> AsyncGenerator[None]:
     """Run the informers as long as the application."""
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         app.state.pods = informers.informer("pods")
-        yield
+        with closing_on_signals(feed):  # the server waits for responses, which must end first
+            yield
 
 
 async def provide_pods(state: State) -> SharedInformer:
@@ -83,16 +83,6 @@ app = Litestar(
 )
 
 
-class Server(uvicorn.Server):
-    """uvicorn that closes the streams first, since it waits for open responses at its end."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the event streams, which don't end by themselves, then shut down."""
-        feed.close()
-        await super().shutdown(sockets)
-
-
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8080
-    with suppress(KeyboardInterrupt):
-        Server(uvicorn.Config(app, port=port, log_level="warning")).run()
+    uvicorn.run(app, port=port, log_level="warning")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -25,6 +22,7 @@ from aioinformer.adapters._totals import (
     QUEUE_GAUGES,
 )
 from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from tests.adapters.sample_metrics import SAMPLE_GAUGES, fast_thread_switching, record_every_metric
 
@@ -298,15 +296,12 @@ def _scraped(port: int) -> str:
         return text.decode()
 
 
-def test_the_multiprocess_mode_is_warned_about(tmp_path: Path) -> None:
-    """In a process of its own: prometheus_client looks when it is imported."""
-    code = "from aioinformer.adapters.prometheus import *; PrometheusMetrics()"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stderr.startswith("$PROMETHEUS_MULTIPROC_DIR is set: gauges, received bytes")
+def test_the_multiprocess_mode_is_rejected_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    registry = CollectorRegistry()
+    with pytest.raises(UsageError, match="run one worker in each pod"):
+        PrometheusMetrics(registry)
+    monkeypatch.undo()
+    PrometheusMetrics(registry)  # nothing was registered before

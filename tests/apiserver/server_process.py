@@ -64,6 +64,13 @@ class ApiServerProcess:
         self._log = data_dir / "stderr.log"
         self._process: Process | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
     async def start(self) -> None:
         """Start the server, on the previous port if any, and wait until it serves lists."""
         if self._process is not None:

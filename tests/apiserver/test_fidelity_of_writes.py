@@ -25,7 +25,7 @@ pytestmark = pytest.mark.apiserver
 async def pair(api_server: ApiServerProcess) -> AsyncIterator[ServerPair]:
     """Both servers, with widgets, and with gizmos that have a status subresource."""
     await install_crd(api_server, GIZMO_CRD)
-    async with server_pair(api_server, Features(minor=37)) as pair:
+    async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
         pair.cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
         yield pair
 

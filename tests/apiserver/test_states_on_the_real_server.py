@@ -286,3 +286,30 @@ async def test_metadata_is_read_either_way(
             assert set(obj) == {"apiVersion", "kind", "metadata"}
             assert obj["kind"] == "Widget"
         assert await widgets.verify(contents=True)
+
+
+@pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
+async def test_several_namespaces_are_one_cache(
+    api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
+) -> None:
+    for namespace in ("web", "shop", "other"):
+        await admin.create(widget("first"), namespace)
+    async with (
+        Client.connect(kubeconfig=api_server.kubeconfig) as client,
+        SharedInformerFactory(client, watch_list=watch_list, backoff=BACKOFF) as informers,
+    ):
+        widgets = informers.informer(WIDGETS, namespaces=["web", "shop"])
+        recorder = RecordingHandler(widgets)
+        await widgets.add_handler(recorder).wait_synced(30)
+        assert sorted(map(str, widgets.lister.keys())) == ["shop/first", "web/first"]
+        await admin.create(widget("second"), "shop")
+        await admin.delete("first", namespace="web")
+        await admin.merge_patch("first", {"spec": {"size": 2}}, namespace="shop")
+        await wait_until(lambda: widgets.lister.get("web/first") is None)
+        await wait_until(lambda: widgets.lister["shop/first"]["spec"]["size"] == 2)
+        widgets.add_namespace("other")
+        await wait_until(lambda: widgets.lister.get("other/first") is not None)
+        widgets.remove_namespace("shop")
+        await wait_until(lambda: list(map(str, widgets.lister.keys())) == ["other/first"])
+        await wait_until(lambda: check_event_order(recorder.events) == states(widgets.lister))
+        assert await widgets.verify(contents=True)

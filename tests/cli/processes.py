@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ class CliProcess:
 
 @asynccontextmanager
 async def started_cli(
-    *argv: str, env: dict[str, str], stdout: int = PIPE
+    *argv: str, env: Mapping[str, str], stdout: int = PIPE
 ) -> AsyncGenerator[CliProcess]:
     """Run ``aioinformer`` with arguments, and kill it at the end of the block."""
     process = await start_process(*COMMAND, *argv, env=env, cwd=ROOT, stdout=stdout, stderr=PIPE)

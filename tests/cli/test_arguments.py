@@ -12,6 +12,7 @@ from aioinformer._cli.options import (
     DemoCommandOptions,
     HealthCommandOptions,
     ServeCommandOptions,
+    WaitCommandOptions,
     WatchCommandOptions,
 )
 
@@ -188,3 +189,40 @@ def test_the_help_fits_into_eighty_columns_and_explains_the_exit_codes() -> None
 
     assert max(map(len, text.splitlines())) <= 80
     assert "interrupted (SIGINT)" in text
+
+
+def test_a_wait_gives_up_after_half_a_minute() -> None:
+    assert parse_arguments(["wait", "deploy/web", "--for", "rollout"]) == WaitCommandOptions(
+        resource="deploy", name="web", goal="rollout", timeout=30
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("2m", 120), ("1h30m", 5400), ("250ms", 0.25)]
+)
+def test_a_duration_has_units(text: str, seconds: float) -> None:
+    options = parse_arguments(["wait", "po", "a", "--for=delete", "--timeout", text])
+    assert isinstance(options, WaitCommandOptions)
+    assert options.timeout == seconds
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["po/a", "--for", "delete", "--timeout", "1x"], "must be a duration such as 90s"),
+        (["po/a", "--for", "delete", "--timeout", "0s"], "must be a duration such as 90s"),
+        (["po/a", "--for", "delete", "--timeout", "1m30"], "must be a duration such as 90s"),
+        (["po/a", "--for", "ready"], "condition=TYPE, such as condition=Ready, not 'ready'"),
+        (["po/a", "--for", "condition="], "not 'condition='"),
+        (["po/a"], "required: --for"),
+        (["po", "--for", "delete"], "name one object"),
+        (["po/a", "b", "--for", "delete"], "name one object"),
+    ],
+)
+def test_a_wrong_wait_is_a_mistake(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        parse_arguments(["wait", *argv])
+    assert raised.value.code == 2
+    assert message in capsys.readouterr().err

@@ -112,7 +112,7 @@ def test_a_shell_completes_commands_resources_and_contexts(
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
-    lines = ["aioinformer wa", "aioinformer watch statefuls", "aioinformer watch po --context mar"]
+    lines = ["aioinformer wat", "aioinformer watch statefuls", "aioinformer watch po --context mar"]
 
     assert completed(shell, script, lines, tmp_path, config) == ["watch", "statefulsets", "mars"]
 

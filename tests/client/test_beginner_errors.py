@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
@@ -19,10 +20,9 @@ from aioinformer.errors import (
     InvalidSelector,
     RequestTimedOut,
 )
-from aioinformer.testing import ApiServer
 from tests.client.conftest import Certificates
 from tests.client.failure_setups import CANARY, FailureContext, FailureSetup
-from tests.client.servers import tcp_server
+from tests.client.servers import http_server, tcp_server
 from tests.client.transports import error_texts, wait_closed
 from tests.client.user_errors import USER_ERRORS, UserError
 
@@ -107,11 +107,16 @@ def test_a_selector_with_a_mistake_is_explained() -> None:
     ]
 
 
-async def test_a_refusal_with_nothing_to_advise_names_the_configuration(tmp_path: Path) -> None:
-    async with ApiServer() as server:
-        server.faults.status(403, message="not by this proxy")
-        path = server.kubeconfig(tmp_path / "config")
+async def test_a_refusal_with_nothing_to_advise_names_the_configuration(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        body = {"kind": "Status", "code": 403, "message": "not by this proxy"}  # no reason
+        return web.json_response(body, status=403)
+
+    async with http_server(refuse) as url:
+        path = FailureSetup(tmp_path, certificates).kubeconfig(url)
         async with Client.connect(kubeconfig=path) as client:
             with pytest.raises(Forbidden) as caught:
                 await client.get_raw("/api/v1/pods")
-    assert str(caught.value).endswith(f"403: not by this proxy; ({path}: context 'test')")
+    assert str(caught.value).endswith(f"403: not by this proxy; ({path}: context 'main')")

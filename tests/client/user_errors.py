@@ -303,9 +303,9 @@ USER_ERRORS = (
         Forbidden,
         1,
         "GET http://{address}/api/v1: 403 Forbidden: forbidden: User "
-        '"system:anonymous" cannot get this path; the request was anonymous: the token or client '
-        "certificate is missing, wrong or has expired: log in again, or get a fresh kubeconfig "
-        "({file}: context 'main')",
+        '"system:anonymous" cannot get path "/api/v1"; the request was anonymous: the token or '
+        "client certificate is missing, wrong or has expired: log in again, or get a fresh "
+        "kubeconfig ({file}: context 'main')",
     ),
     UserError(
         "forbidden",

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 
 from aioinformer.testing import ApiServer
+from examples.fastapi_app.__main__ import SHUTDOWN_SECONDS
 from examples.fastapi_app.app import create_app
 from examples.fastapi_app.live import Live
-from examples.fastapi_app.serving import Server
 from examples.fastapi_app.settings import Settings
 from tests.promises.conftest import FAST_BACKOFF, wait_until
 
@@ -43,13 +44,14 @@ def make_settings(server: ApiServer, folder: Path, *resources: str) -> Settings:
 class Service:
     """The application, as it is served."""
 
-    def __init__(self, app: FastAPI, server: Server) -> None:
+    def __init__(self, app: FastAPI, server: uvicorn.Server) -> None:
         self.app = app
         self.server = server
 
     @property
     def url(self) -> str:
-        return self.server.url
+        host, port = self.server.servers[0].sockets[0].getsockname()[:2]
+        return f"http://{host}:{port}"
 
     @property
     def live(self) -> Live:
@@ -63,6 +65,11 @@ class Service:
         clients: int = self.app.state.feed.clients
         return clients
 
+    def begin_shutdown(self) -> None:
+        """Close the event feed and let the server end, as the handler of a signal does."""
+        self.app.state.feed.close()
+        self.server.should_exit = True
+
     async def wait_synced(self) -> None:
         for informer in self.live.informers.values():
             await informer.wait_synced(10)
@@ -72,13 +79,16 @@ class Service:
 async def running_service(settings: Settings, *, port: int = 0) -> AsyncGenerator[Service]:
     """Serve the application on a port, a free one by default, until the block ends."""
     app = create_app(settings)
-    server = Server(app, host="127.0.0.1", port=0, log_level="warning")
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_SECONDS)
+    )
+    service = Service(app, server)
     running = asyncio.create_task(server.serve([make_listening_socket(port)]), name="uvicorn")
     try:
         await wait_until(lambda: server.started or running.done())
-        yield Service(app, server)
+        yield service
     finally:
-        server.should_exit = True
+        service.begin_shutdown()
         await running
 
 

@@ -309,7 +309,7 @@ async def test_the_server_ends_at_once_though_pages_listen(tmp_path: Path) -> No
             reading_events(service) as page,
         ):
             before = asyncio.get_running_loop().time()
-            service.server.should_exit = True
+            service.begin_shutdown()
             await wait_until(lambda: service.clients == 0)
         assert asyncio.get_running_loop().time() - before < 2.5
         assert page.events

@@ -27,7 +27,7 @@ from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.listener_mutants import await_handler
 from tests.simulation.listeners import HandlerRaised, SimulatedListener
-from tests.simulation.probes import replace_attribute
+from tests.simulation.probes import indexer_of, reflector_of, replace_attribute
 
 # -- the server --------------------------------------------------------------------------------
 
@@ -91,12 +91,17 @@ class DeliversUnchanged(Mailbox):
     """Delivers objects that a list has confirmed unchanged."""
 
     def put_relist(
-        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+        self,
+        batches: Sequence[Sequence[Event]],
+        at: float = 0.0,
+        *,
+        initial: bool = False,
+        scope: str | None = None,
     ) -> None:
         events = chain.from_iterable(batches)
         changed = [event.obj for event in events if not initial and isinstance(event, Added)]
         again = [[Updated(obj, obj) for obj in changed]] if changed else []
-        super().put_relist([*batches, *again], at, initial=initial)
+        super().put_relist([*batches, *again], at, initial=initial, scope=scope)
 
 
 class SyncedEarly(Mailbox):
@@ -132,7 +137,7 @@ class LossyIndex(Index):
 
 def lose_index_entries(pipeline: InformerPipeline) -> None:
     """Give an informer a lossy index."""
-    state = pipeline.indexer.state
+    state = indexer_of(pipeline).state
     state.indexes = {
         name: LossyIndex(name, index.function) for name, index in state.indexes.items()
     }
@@ -140,7 +145,7 @@ def lose_index_entries(pipeline: InformerPipeline) -> None:
 
 def synced_from_the_start(pipeline: InformerPipeline) -> None:
     """Let an informer be synced from the start."""
-    pipeline.indexer.state.synced = True
+    indexer_of(pipeline).state.synced = True
 
 
 class LeavesATask(SharedInformer):
@@ -246,7 +251,7 @@ def with_state_machine(machine: type[ListWatchState]) -> Callable[[InformerPipel
     """Return a function that gives an informer such a state machine."""
 
     def plant(pipeline: InformerPipeline) -> None:
-        pipeline._reflector._state.__class__ = machine
+        reflector_of(pipeline)._state.__class__ = machine
 
     return plant
 
@@ -283,7 +288,7 @@ def with_reflector(reflector: type[Reflector]) -> Callable[[InformerPipeline], N
     """Return a function that gives an informer such a reflector."""
 
     def plant(pipeline: InformerPipeline) -> None:
-        pipeline._reflector.__class__ = reflector
+        reflector_of(pipeline).__class__ = reflector
 
     return plant
 
@@ -297,7 +302,7 @@ def compare_by_version(pipeline: InformerPipeline) -> None:
             return obj
         return cached if cached.resource_version == obj.resource_version else obj
 
-    replace_attribute(pipeline._reflector, "_find_cached", find_same_version)
+    replace_attribute(reflector_of(pipeline), "_find_cached", find_same_version)
 
 
 class SkipsTransformOfLists(Reflector):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
+from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.instrumentation import NoMetrics
@@ -28,7 +29,9 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.scopes.reflectors import SingleReflector
 from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from tests.simulation.records import (
@@ -58,6 +61,21 @@ def observe(
 ) -> None:
     """Have one object of the library call ``around(method)`` in the place of its ``method``."""
     replace_attribute(part, getattr(method, "__name__", ""), around(method))
+
+
+def reflector_of(pipeline: InformerPipeline) -> Reflector:
+    """Return the reflector of an informer of one scope."""
+    reflectors = pipeline._reflectors
+    if not isinstance(reflectors, SingleReflector):
+        raise TypeError(f"an informer of one scope is needed, not {reflectors!r}")
+    return reflectors._reflector
+
+
+def indexer_of(pipeline: InformerPipeline) -> Indexer:
+    """Return the cache of an informer of one scope."""
+    if not isinstance(pipeline.indexer, Indexer):
+        raise TypeError(f"an informer of one scope is needed, not one of {pipeline.indexer!r}")
+    return pipeline.indexer
 
 
 def _plant_nothing(_: InformerPipeline) -> None:
@@ -205,10 +223,10 @@ class InformerProbe:
             on_error=self._record_problem,
         )
         self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline
-        queue, indexer = self._pipeline._queue, self._pipeline.indexer
+        queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)
         queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
         parts.plant(self._pipeline)
-        self._record_transitions(self._pipeline._reflector._state)
+        self._record_transitions(reflector_of(self._pipeline)._state)
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
     def _record_transitions(self, state: ListWatchState) -> None:

@@ -27,6 +27,9 @@ TRIES = 100
 FEW = range(50)
 MANY = range(1000, 2000)
 
+RARE = (Outcome.SERVER_ERROR, Outcome.METHOD_NOT_ALLOWED)
+"""Ends of a watch that need a rare fault at the moment at which a watch is opened."""
+
 OFTEN = {
     *(
         (Phase.WATCHLIST, each)
@@ -42,7 +45,7 @@ OFTEN = {
     ),
     *((Phase.LIST, each) for each in (Outcome.MORE, Outcome.COMPLETE, Outcome.BAD_REQUEST)),
     *((Phase.PAGE, each) for each in (Outcome.MORE, Outcome.COMPLETE)),
-    *(row for row in ROWS if row[0] is Phase.WATCH and row[1] is not Outcome.SERVER_ERROR),
+    *(row for row in ROWS if row[0] is Phase.WATCH and row[1] not in RARE),
     *(
         (Phase.FRESHNESS_CHECK, each)
         for each in (Outcome.COMPLETE, Outcome.REWOUND, Outcome.UNREACHABLE)

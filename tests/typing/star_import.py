@@ -31,6 +31,7 @@ __all__ = [
     "Resource",
     "ResourceWriter",
     "Result",
+    "Scope",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

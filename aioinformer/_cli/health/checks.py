@@ -17,6 +17,7 @@ from time import perf_counter
 import msgspec
 
 from aioinformer import Client, NoMetrics, Resource, SharedInformerFactory, WatchRequest
+from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
 
@@ -24,6 +25,9 @@ __all__ = ["ResourceReport", "ServerReport", "check_resource", "check_server"]
 
 VERSION_PATH = "/version"
 """A path that the role ``system:public-info-viewer`` grants to every user."""
+REVIEW_VERSION = "authentication.k8s.io/v1"
+REVIEW_PATH = f"/apis/{REVIEW_VERSION}/selfsubjectreviews"
+"""The path that tells a user who the user is. Every authenticated user may create a review."""
 LATENCY_REQUESTS = 5
 """Requests whose median is the latency. The request before them opens the connection and is shown
 separately."""
@@ -39,6 +43,9 @@ class ServerReport:
     version: str = ""
     credentials: str = ""
     """The kind of the credentials; no secret."""
+    user: str = ""
+    """The server's name for the user of these credentials, and the groups; empty if the server
+    doesn't say."""
     first: float | None = None
     """Seconds of the first request, which opens the connection."""
     latency: float | None = None
@@ -95,7 +102,7 @@ class _ByteCounter(NoMetrics):
 
 
 async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
-    """Request the version several times, and fill in ``report``.
+    """Request the version several times, and the name of the user, and fill in ``report``.
 
     Args:
         client: an open client.
@@ -107,6 +114,7 @@ async def check_server(client: Client, report: ServerReport, *, timeout: float) 
     """
     async with _enforce_timeout(timeout):
         await _ask_version(client, report)
+        report.user = await _ask_user(client)
 
 
 @asynccontextmanager
@@ -136,6 +144,37 @@ async def _ask_version(client: Client, report: ServerReport) -> None:
     report.version = str(info.get("gitVersion", "unknown"))
     times = [(await _time_version_request(client))[0] for _ in range(LATENCY_REQUESTS)]
     report.latency, report.slowest = median(times), max(times)
+
+
+class _UserInfo(msgspec.Struct):
+    username: str = ""
+    groups: list[str] = []
+
+
+class _ReviewStatus(msgspec.Struct, rename="camel"):
+    user_info: _UserInfo
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus
+
+
+async def _ask_user(client: Client) -> str:
+    """Return the user and the groups that the server sees, as ``kubectl auth whoami`` does.
+
+    The result is empty if the server doesn't serve SelfSubjectReviews (before Kubernetes 1.28), or
+    denies them.
+    """
+    body = msgspec.json.encode({"apiVersion": REVIEW_VERSION, "kind": "SelfSubjectReview"})
+    call = ApiRequest("write", REVIEW_PATH, method="POST", body=body, content_type=JSON)
+    try:
+        async with client.request(call) as answer:
+            review = msgspec.json.decode(await read_all(answer, call), type=_Review)
+    except (FetchError, msgspec.DecodeError):
+        return ""
+    user = review.status.user_info
+    groups = f" (groups {', '.join(user.groups)})" if user.groups else ""
+    return f"{user.username}{groups}"
 
 
 async def _time_version_request(client: Client) -> tuple[float, bytes]:

@@ -143,6 +143,8 @@ def format_report(report: ServerReport, resource_reports: Sequence[ResourceRepor
         _format_fact("server", " ".join((report.url, report.version))),
         _format_fact("credentials", report.credentials),
     ]
+    if report.user:
+        lines.append(_format_fact("user", report.user))
     if report.latency is not None and report.slowest is not None and report.first is not None:
         median, slowest, first = map(
             _format_milliseconds, (report.latency, report.slowest, report.first)

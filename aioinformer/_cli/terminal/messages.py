@@ -85,9 +85,9 @@ class Messages:
             root.removeHandler(handler)
 
 
-REPEAT_INTERVAL = 0.5
-"""Seconds within which an equal warning is discarded. A server may reject a WatchList and the LIST
-that replaces the WatchList with the same error, one directly after the other."""
+REPEAT_INTERVAL = 10.0
+"""Seconds within which an equal warning is discarded. The first retries of a rejected request
+follow within a few seconds, and the user reads the same rejection once."""
 
 
 class _WarningHandler(logging.Handler):

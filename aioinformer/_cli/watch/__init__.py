@@ -5,6 +5,7 @@ informer ──▶ command ──▶ formats ──▶ table | JSON | YAML | nam
 table_source ──▶ server_tables (the columns that the server prints)
 
 command         the command
+first_objects   the first objects of a list, to print before the list is complete
 formats         the output formats
 table           rows with aligned columns
 columns         the cells of an object: server columns or chosen fields

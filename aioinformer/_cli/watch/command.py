@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import NoReturn
 
 from aioinformer import (
+    Added,
     Client,
+    Event,
     FieldSelector,
     Health,
+    KubeObject,
     LabelSelector,
     SharedInformer,
     SharedInformerFactory,
@@ -27,6 +30,7 @@ from aioinformer._cli.cluster_options import check_namespace, choose_namespace, 
 from aioinformer._cli.options import WatchCommandOptions
 from aioinformer._cli.terminal.messages import Messages
 from aioinformer._cli.terminal.process import EXIT_USAGE, Terminal
+from aioinformer._cli.watch.first_objects import FirstObjects
 from aioinformer._cli.watch.formats import OutputFormat, create_format
 from aioinformer._cli.watch.kube_events import RelatedEvents
 from aioinformer._cli.watch.server_tables import ListProgress
@@ -42,7 +46,7 @@ EVENTS_RESOURCE = find_built_in("events")
 STATUS_DELAY = 1.5
 """Seconds without a line before the status line shows the reason of the wait."""
 REFRESH_INTERVAL = 0.25
-"""Seconds between two readings of the informer's health: a countdown to the next attempt."""
+"""Seconds between two readings of the informer's health and of the first objects."""
 
 
 async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
@@ -69,19 +73,22 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
         )
         tables.whole_objects = output_format.whole_objects
         async with SharedInformerFactory(tables) as informers:
+            first = FirstObjects()
+            tables.on_first_page = first.collect
             informer = informers.informer(
                 resource,
                 namespace=namespace,
                 labels=options.labels,
                 fields=_field_selector(options),
             )
-            if not await _wait_synced(informer, tables.progress, terminal.messages):
+            rows = _RowWriter(output_format, terminal)
+            if not await _wait_synced(informer, tables.progress, first, rows):
                 return EXIT_USAGE
             async with (
                 _open_related_events(client, informer, namespace, options) as related,
                 _show_outages(informer, terminal.messages),
             ):
-                await _print_events(informer, output_format, related, terminal)
+                await _print_events(informer, related, first, rows)
     return 0
 
 
@@ -105,18 +112,22 @@ def _check_selector(option: str, parse: Callable[[str], object], text: str) -> N
 
 
 async def _wait_synced(
-    informer: SharedInformer, progress: ListProgress, messages: Messages
+    informer: SharedInformer, progress: ListProgress, first: FirstObjects, rows: _RowWriter
 ) -> bool:
-    """Wait until the initial list is complete; show the progress on a terminal meanwhile.
+    """Wait until the initial list is complete, and print its first objects meanwhile.
+
+    A terminal also shows the progress.
 
     Return False if the server rejects the request as bad, for example because it can't select by a
     field. A retry can't fix that error, and the log has already shown the error on stderr.
     """
+    messages = rows.terminal.messages
     for attempt in count(1):
         try:
             await informer.wait_synced(REFRESH_INTERVAL)
             break
         except SyncTimeout:
+            await rows.write_first(first.take())
             health = informer.health
             if isinstance(health.error, BadRequest):
                 return False
@@ -188,23 +199,58 @@ async def _open_related_events(
         )
 
 
+class _RowWriter:
+    """The writer of changes, which begins with the headings."""
+
+    def __init__(self, output_format: OutputFormat, terminal: Terminal) -> None:
+        """Write changes in ``output_format`` to ``terminal``."""
+        self.output_format = output_format
+        self.terminal = terminal
+        self._has_header = False
+
+    async def write_header(self, objects: Iterable[KubeObject]) -> None:
+        """Write the headings before the first change, wide enough for the first of ``objects``."""
+        if not self._has_header:
+            self._has_header = True
+            if header := self.output_format.format_header(objects, _now()):
+                await self.terminal.output.write(header)
+
+    async def write_first(self, objects: Sequence[KubeObject]) -> None:
+        """Write objects of an initial list that is not complete yet."""
+        if objects:
+            self.terminal.messages.show_status("")
+            await self.write_header(objects)
+            for obj in objects:
+                await self.write_change(Added(obj, initial=True))
+
+    async def write_change(self, event: Event) -> None:
+        """Write a change."""
+        await self.terminal.output.write(self.output_format.format_change(event, _now()))
+
+
 async def _print_events(
     informer: SharedInformer,
-    output_format: OutputFormat,
     related: tuple[SharedInformer, RelatedEvents] | None,
-    terminal: Terminal,
+    first: FirstObjects,
+    rows: _RowWriter,
 ) -> None:
-    output = terminal.output
-    if header := output_format.format_header(informer.lister, _now()):
-        await output.write(header)
+    output = rows.terminal.output
+    await rows.write_header(informer.lister)
+    for deletion in first.deletions(informer.lister.__contains__):
+        await rows.write_change(deletion)
     streams = [informer.events(), *([related[0].events()] if related else [])]
     async with merge(*streams) as events:
         async for source, event in events:
-            terminal.messages.show_status("")  # else the row would follow in the same line
+            rows.terminal.messages.show_status("")  # else the row would follow in the same line
+            # Also later: a stream delivers nothing of an object that is deleted before its replay.
+            if not (isinstance(event, Added) and event.initial):
+                for deletion in first.deletions(informer.lister.__contains__):
+                    await rows.write_change(deletion)
             if source is informer:
-                await output.write(output_format.format_change(event, _now()))
+                if (change := first.change_since(event)) is not None:
+                    await rows.write_change(change)
             elif related is not None and related[1].includes(event):
-                await output.write(output_format.format_kube_event(event))
+                await output.write(rows.output_format.format_kube_event(event))
 
 
 def _now() -> dt.datetime:

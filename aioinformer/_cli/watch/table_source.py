@@ -8,12 +8,12 @@ the initial list while the pages arrive.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from aioinformer import Client, ListRequest, Resource, WatchRequest
+from aioinformer import Client, KubeObject, ListRequest, Resource, WatchRequest
 from aioinformer._cli.watch.server_tables import (
     TABLE_ACCEPT,
     Columns,
@@ -24,9 +24,15 @@ from aioinformer._cli.watch.server_tables import (
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher, RequestSender
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
+from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
+from aioinformer.errors import ProtocolError
 
 __all__ = ["TableSource"]
+
+FIRST_BYTES = 1024 * 1024
+"""Bytes of the first page that are decoded to show its objects early. A server that ignores the
+limit of a page sends all objects in the first one."""
 
 
 @dataclass(slots=True)
@@ -39,6 +45,8 @@ class TableSource:
     columns: Columns = ()
     """The columns of the newest table; none if the server sends objects instead."""
     progress: ListProgress = field(default_factory=ListProgress)
+    on_first_page: Callable[[list[KubeObject]], None] | None = None
+    """Called with objects of the first page of a list when the page has arrived."""
 
     def lister_watcher(
         self, resource: Resource, *, namespace: str | None, labels: str, fields: str
@@ -105,6 +113,28 @@ class _TableChunks:
         raise StopAsyncIteration
 
 
+@dataclass(slots=True)
+class _FirstPageTranslator:
+    """A translator that also decodes the first objects of its page, before the cache has them."""
+
+    inner: TablePageTranslator
+    on_objects: Callable[[list[KubeObject]], None]
+
+    def feed(self, chunk: bytes) -> bytes:
+        return self.inner.feed(chunk)
+
+    def close(self) -> bytes:
+        page = self.inner.close()
+        decoder = ListDecoder(self.inner.resource)
+        # The decoder of the informer reports an error of the page.
+        with suppress(ProtocolError):
+            objects = decoder.feed(page[:FIRST_BYTES])
+            if len(page) <= FIRST_BYTES:
+                objects += decoder.close()[0]
+            self.on_objects(objects)
+        return page
+
+
 @dataclass(frozen=True, slots=True)
 class TableListerWatcher:
     """A ``ListerWatcher`` of the tables of one resource."""
@@ -145,8 +175,11 @@ class TableListerWatcher:
             source.progress,
             include_cells=not source.whole_objects,
         )
+        translator: _TableTranslator = page
+        if source.on_first_page is not None and not request.continue_token:
+            translator = _FirstPageTranslator(page, source.on_first_page)
         async with self.inner.list(request) as stream:
-            yield _TableChunks(stream, page)
+            yield _TableChunks(stream, translator)
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[_TableChunks]:

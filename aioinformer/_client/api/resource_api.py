@@ -263,7 +263,12 @@ class ResourceApi:
         )
 
     async def apply(
-        self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
+        self,
+        obj: Mapping[str, Any],
+        *,
+        manager: str = "",
+        force: bool = False,
+        subresource: str = "",
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         request = self.builder.apply(obj, manager, force=force, subresource=subresource)

@@ -18,7 +18,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib.metadata import PackageNotFoundError, version
 
 import aiohttp
 from multidict import CIMultiDict
@@ -38,6 +37,7 @@ from aioinformer._client.http.error_responses import is_html, map_error_response
 from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
 from aioinformer._client.http.sessions import Sessions
+from aioinformer._client.http.user_agent import default_user_agent
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer.errors import (
     ConnectionFailed,
@@ -62,17 +62,6 @@ MAX_CONCURRENT_REQUESTS = 100
 """Number of lists and single requests that run at a time, and so of their connections. A semaphore
 enforces this limit rather than the connector, because the time in the queue must not count as time
 for connecting."""
-
-
-def _user_agent() -> str:
-    try:
-        return f"aioinformer/{version('aioinformer')}"
-    except PackageNotFoundError:  # run from a source tree
-        return "aioinformer/0"
-
-
-USER_AGENT = _user_agent()
-"""``User-Agent``. A server indents its responses for a browser, curl or wget (recording 44)."""
 
 
 class SendFailed(Exception):
@@ -167,10 +156,18 @@ class ResponseStream:
 class Transport:
     """The sender of requests with one set of credentials. Create it in a running loop; close it."""
 
-    def __init__(self, credentials: Credentials, *, headers: Headers, timeouts: Timeouts) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        headers: Headers,
+        timeouts: Timeouts,
+        user_agent: str = "",
+    ) -> None:
         self._credentials = credentials
         self._authenticator = Authenticator(credentials, timeout=timeouts.connect)
         self._headers = headers
+        self._user_agent = user_agent or default_user_agent()
         self._timeouts = timeouts
         self._request_slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self._write_slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
@@ -332,7 +329,8 @@ class Transport:
         own = current_headers(self._headers)
         # The program's impersonation headers replace those of the kubeconfig as a whole.
         impersonation = () if has_impersonation_headers(own) else self._credentials.headers
-        headers = CIMultiDict([*impersonation, *{"User-Agent": USER_AGENT, **own}.items()])
+        headers = CIMultiDict([*impersonation, *own.items()])
+        headers.setdefault("User-Agent", self._user_agent)
         headers["Accept"] = request.accept
         headers["Accept-Encoding"] = "gzip" if request.watch_timeout is None else "identity"
         if request.content_type:

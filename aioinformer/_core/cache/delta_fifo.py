@@ -94,7 +94,7 @@ class DeltaFIFO:
         append = self._entries.append
         for entry in entries:
             if isinstance(entry, Bookmark):
-                self.bookmark(entry.resource_version)
+                self.bookmark(entry.resource_version, entry.scope)
                 continue
             obj = entry.obj
             if entry.kind == "Deleted" and not self._is_new_deletion(obj.key):
@@ -108,6 +108,7 @@ class DeltaFIFO:
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        scope: str | None = None,
     ) -> None:
         """Queue a whole new state. The indexer finds the vanished objects when it applies the
         state.
@@ -116,8 +117,9 @@ class DeltaFIFO:
             objects: all objects that exist.
             resource_version: the version of this state.
             reason: the reason for the deletion of objects that are not in ``objects``.
+            scope: the namespace whose state this is, in a cache of several scopes.
         """
-        self._entries.append(Replaced(objects, resource_version, reason))
+        self._entries.append(Replaced(objects, resource_version, reason, scope))
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1
@@ -136,11 +138,12 @@ class DeltaFIFO:
         if not any(isinstance(entry, Resync) for entry in self._entries):
             self._entries.append(Resync())
 
-    def bookmark(self, resource_version: str) -> None:
-        """Queue a bookmark. Of several bookmarks in a row only the last is kept."""
-        if self._entries and isinstance(self._entries[-1], Bookmark):
+    def bookmark(self, resource_version: str, scope: str | None = None) -> None:
+        """Queue a bookmark. Of several bookmarks of a scope in a row only the last is kept."""
+        last = self._entries[-1] if self._entries else None
+        if isinstance(last, Bookmark) and last.scope == scope:
             self._entries.pop()
-        self._entries.append(Bookmark(resource_version))
+        self._entries.append(Bookmark(resource_version, scope=scope))
 
     def _is_new_deletion(self, key: ObjectKey) -> bool:
         self._index_entries()

@@ -193,9 +193,16 @@ class Indexer:
         Raises:
             UsageError: the name is taken by another function, or it reads JSON that isn't kept.
         """
-        if not self._is_new(name, function):
-            return None
-        return IndexBuild(self._make_index(name, function), lambda: self.states)
+        index = self.new_index(name, function)
+        return None if index is None else IndexBuild(index, lambda: self.states)
+
+    def new_index(self, name: str, function: IndexFunction[Any]) -> Index | None:
+        """Return an index without objects; ``None`` if the cache has this index already.
+
+        Raises:
+            UsageError: as of ``build_index``.
+        """
+        return self._make_index(name, function) if self._is_new(name, function) else None
 
     @property
     def _in_use(self) -> bool:

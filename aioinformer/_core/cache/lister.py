@@ -18,9 +18,8 @@ from typing import Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query, Search, Where
-from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
@@ -53,7 +52,7 @@ class Lister(Generic[T]):
 
     def __init__(
         self,
-        indexer: Indexer,
+        indexer: ObjectCache,
         resource: Resource,
         *,
         namespace: str | None = None,
@@ -312,7 +311,7 @@ class Lister(Generic[T]):
             return False
         return self.key(key) in self._readable_state().objects
 
-    def _readable_state(self) -> CacheState:
+    def _readable_state(self) -> ReadableState:
         state = self._indexer.state
         if not (state.synced or self._unsynced):
             raise NotSynced(
@@ -321,7 +320,7 @@ class Lister(Generic[T]):
             )
         return state
 
-    def _find_index(self, name: str) -> Index:
+    def _find_index(self, name: str) -> ReadableIndex:
         indexes = self._readable_state().indexes
         index = indexes.get(name)
         if index is None:

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexes import LabelIndex
-from aioinformer._core.cache.store import CacheState, Index, IndexBucket
+from aioinformer._core.cache.protocols import ReadableIndex, ReadableState
+from aioinformer._core.cache.store import IndexBucket
 from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
@@ -111,11 +112,11 @@ class Query(Struct, frozen=True):
         tests = tuple(self._object_tests())
         return lambda obj: all(test(obj) for test in tests)
 
-    def search(self, state: CacheState) -> Search[Any]:
+    def search(self, state: ReadableState) -> Search[Any]:
         """Return a search of ``state`` as it is now."""
         lookups = list(self._index_candidates(state))
         if not lookups:
-            return self._search(list(state.objects.values()))
+            return self._search(state.objects_near(self.namespace))
         lookup = min(lookups, key=lambda lookup: lookup.size)
         rest = tuple(each for each in self.labels.requirements if each is not lookup.requirement)
         return replace(self, labels=LabelSelector(rest))._search(lookup.objects())
@@ -127,7 +128,7 @@ class Query(Struct, frozen=True):
 
     # -- indexes ---------------------------------------------------------------------------------
 
-    def _index_candidates(self, state: CacheState) -> Iterator[_IndexLookup]:
+    def _index_candidates(self, state: ReadableState) -> Iterator[_IndexLookup]:
         for index in state.indexes.values():
             function = index.function
             if isinstance(function, LabelIndex):
@@ -174,7 +175,7 @@ class _IndexLookup(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, index: Index, values: list[str], answers: LabelRequirement | None = None
+        cls, index: ReadableIndex, values: list[str], answers: LabelRequirement | None = None
     ) -> _IndexLookup:
         found = (index.buckets.get(value) for value in values)
         return cls(tuple(bucket for bucket in found if bucket is not None), answers)

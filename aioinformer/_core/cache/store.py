@@ -135,6 +135,18 @@ class CacheState:
     """Indexes under construction, which readers don't see. Every change is filed in them; their
     functions never raise (``IndexBuild``)."""
 
+    def part_of(self, key: ObjectKey) -> CacheState | None:
+        """Return the state that an object with this key is in: this one."""
+        return self
+
+    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+        """Return all objects that may be in ``namespace``: all there are."""
+        return list(self.objects.values())
+
+    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
+        """Return a copy of the objects."""
+        return self.objects.copy()
+
     def empty_copy(self) -> CacheState:
         """Return a state with the same indexes without objects."""
         return CacheState(

@@ -6,7 +6,7 @@ with a copy of the cache's dict, so that the cache can go on changing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -15,6 +15,7 @@ from aioinformer._core.cache.indexer import has_equal_content
 from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
+from aioinformer._core.quantities import quantity
 
 __all__ = ["Comparison", "Difference", "Verification"]
 
@@ -46,11 +47,25 @@ class Verification:
     """The number of differences that were repaired (``repair=True``): their objects were put into
     the cache or removed from it, and delivered as events. Others had changed meanwhile."""
 
+    @classmethod
+    def merge(cls, results: Sequence[Verification]) -> Verification:
+        """Return the results of several namespaces as one, with the oldest of their versions."""
+        if len(results) == 1:
+            return results[0]
+        versions = [each.resource_version for each in results]
+        return cls(
+            min(versions, key=lambda version: (len(version), version), default=""),
+            sum(each.objects for each in results),
+            {key: how for each in results for key, how in each.differences.items()},
+            sum(each.rejected for each in results),
+            repaired=sum(each.repaired for each in results),
+        )
+
     def __bool__(self) -> bool:
         return not self.differences
 
     def __str__(self) -> str:
-        at = f"{self.objects} objects at resourceVersion {self.resource_version}"
+        at = f"{quantity(self.objects, 'object')} at resourceVersion {self.resource_version}"
         left_out = f", {self.rejected} rejected ones left out" if self.rejected else ""
         if not self.differences:
             return f"the cache agrees with the server: {at}{left_out}"

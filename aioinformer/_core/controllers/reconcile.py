@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectKey
+from aioinformer._core.quantities import quantity
 
 __all__ = [
     "Cause",
@@ -198,7 +199,7 @@ class FailingKey:
 
     def __str__(self) -> str:
         return (
-            f"{self.key} failed {self.failures} times in {self.since:.1f} s, "
+            f"{self.key} failed {quantity(self.failures, 'time')} in {self.since:.1f} s, "
             f"next attempt in {self.retry_in:.1f} s: {self.error}"
         )
 

@@ -144,6 +144,8 @@ class Mailbox:
         self._live = BatchQueue(event_map)
         self._resync: Replay | None = None
         self._unseen = UnseenDeletions()
+        self._relist_scopes: set[str | None] = set()
+        """The scopes of the diffs that were put since none was pending."""
         self._delivered_singly = 0  # events that did not come from ``_live``
 
     # -- filling -------------------------------------------------------------------------------
@@ -189,24 +191,36 @@ class Mailbox:
         self._initial = Replay(events, source, at, full)
 
     def put_relist(
-        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+        self,
+        batches: Sequence[Sequence[Event]],
+        at: float = 0.0,
+        *,
+        initial: bool = False,
+        scope: str | None = None,
     ) -> None:
         """Queue the diff of a relist, which doesn't count against the limit.
 
-        There may be one diff at a time. While ``relist_pending``, the owner must first call
-        ``merge_oldest``, or wait.
+        There may be one diff of a scope at a time. While ``has_relist_of(scope)``, the owner must
+        first call ``merge_oldest``, or wait. The diffs of different scopes are of different
+        objects, so that all of them together are no more than twice the objects.
 
         Args:
             batches: the events, in batches that all mailboxes share.
             at: the time of this call.
-            initial: True for the first state of the cache, which is the initial state of a listener
-                that joined before.
+            initial: True for the state that completes the first state of the cache, which is the
+                initial state of a listener that joined before.
+            scope: the namespace that was listed, in a cache of several scopes.
         """
         if self.closed:
             return
+        overflowed = self.overflow.ends and self.has_relist_of(scope)
+        if not self.relist_pending:
+            self._relist_scopes.clear()
+        if batches:
+            self._relist_scopes.add(scope)
         live = self._live
         behind = self._initial or self._coalesced.changes or live.queue or length_hint(live.rest)
-        if self.relist_pending and self.overflow.ends:
+        if overflowed:
             self.overflowed = True
         elif initial and not behind:  # a pending resync doesn't count: it is delivered last
             source = drain_batches(batches)
@@ -403,6 +417,10 @@ class Mailbox:
     def relist_pending(self) -> bool:
         """True if part of a relist's diff is pending."""
         return self._live.relist_pending
+
+    def has_relist_of(self, scope: str | None) -> bool:
+        """Return True if part of a diff of this scope may be pending."""
+        return self.relist_pending and scope in self._relist_scopes
 
     @property
     def half_empty(self) -> bool:

@@ -17,6 +17,7 @@ from aioinformer.errors import (
     Expired,
     FetchError,
     Forbidden,
+    Invalid,
     NotFound,
     ProtocolError,
     ServerError,
@@ -26,7 +27,7 @@ from aioinformer.errors import (
     Unauthorized,
 )
 
-__all__ = ["Outcome", "RequestEnd", "classify"]
+__all__ = ["Outcome", "RequestEnd", "classify", "lacks_watchlist"]
 
 METHOD_NOT_ALLOWED = 405
 
@@ -88,6 +89,8 @@ class Outcome(Enum):
     """404: the resource isn't served."""
     SERVER_ERROR = auto()
     """Any other 5xx response."""
+    WATCHLIST_UNSUPPORTED = auto()
+    """The server has no WatchList, or its storage can't serve one."""
     BAD_REQUEST = auto()
     """Any other response: 400, 422, a redirect."""
     ERROR_EVENT = auto()
@@ -145,6 +148,22 @@ def _classify_status(error: ServerError, *, in_stream: bool) -> Outcome:
     if error.status.code == METHOD_NOT_ALLOWED:
         return Outcome.METHOD_NOT_ALLOWED
     return Outcome.SERVER_ERROR if isinstance(error, ServerFailure) else Outcome.BAD_REQUEST
+
+
+NO_WATCH_PROGRESS = "RequestWatchProgress is disabled"
+"""A part of the message of a server whose storage can't serve a WatchList (recording 43)."""
+
+
+def lacks_watchlist(error: FetchError) -> bool:
+    """Return True if ``error``, the answer to a WatchList, says that the server has none.
+
+    422 is the answer of a server whose feature gate is off, or which is older than the feature
+    (apimachinery's ``ValidateListOptions``). If a wrong selector is the cause, the list that
+    follows fails, too.
+    """
+    if isinstance(error, Invalid):
+        return True
+    return isinstance(error, ServerError) and NO_WATCH_PROGRESS in error.status.message
 
 
 def _is_version_too_large(error: ServerError) -> bool:

@@ -9,6 +9,7 @@ which is reported, and followed by the wait after a failure.
 
 from __future__ import annotations
 
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError
 
 __all__ = ["MAX_EMPTY_PAGES", "MAX_PAGES", "PageSequence"]
@@ -56,7 +57,7 @@ class PageSequence:
             self._announced = items + max(remaining, 0)
         self._empty_pages = 0 if items else self._empty_pages + 1
         if continue_token and (fault := self._find_fault(hash(continue_token))):
-            read = f"after {self.pages} pages with {self.items} objects"
+            read = f"after {quantity(self.pages, 'page')} with {quantity(self.items, 'object')}"
             raise ProtocolError(
                 f"the list does not end: {read} the server offers another page, although {fault}",
                 phase="list",
@@ -71,7 +72,7 @@ class PageSequence:
             return f"the last {self._empty_pages} pages were empty"
         announced = self._announced
         if announced is not None and self.items > TOLERANCE * announced + TOLERATED_ITEMS:
-            return f"its first page announced {announced} objects"
+            return f"its first page announced {quantity(announced, 'object')}"
         if self.pages >= MAX_PAGES:
             return f"a list may have {MAX_PAGES} pages; a larger page_size makes fewer of them"
         return ""

@@ -144,10 +144,15 @@ class Transition(Struct, frozen=True):
     log: LogLevel = "warning"
     """The level at which the error is logged. An end that an older server must be expected to
     cause is information."""
+    is_problem: bool = True
+    """False if the error states a property of the server that the reflector handles: the error is
+    logged, and reaches neither health nor the error hook."""
 
     @property
     def tries_list(self) -> bool:
         """True if a list shows next if the error concerns watches only, or the resource."""
+        if not self.is_problem:
+            return True
         return self.next_request is NextRequest.SINGLE_LIST and self.wait is not Wait.POLL
 
 
@@ -173,6 +178,7 @@ _TRY_LIST = Transition(NextRequest.SINGLE_LIST, Wait.SKIP_ONCE)
 # The server has no WatchList: an older one, or one whose storage can't do it (recording 43). That
 # costs one attempt. If the request itself is wrong, the list that follows fails as well.
 _LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
+_NO_WATCHLIST = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info", is_problem=False)
 _RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.LIST)
 _RETRY_CUT_WATCHLIST = Transition(
     NextRequest.FULL_STATE, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.LIST
@@ -212,6 +218,7 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.ACCESS_DENIED: _TRY_LIST,
         Outcome.NOT_FOUND: _TRY_LIST,
         Outcome.METHOD_NOT_ALLOWED: _TRY_LIST,
+        Outcome.WATCHLIST_UNSUPPORTED: _NO_WATCHLIST,
         Outcome.BAD_REQUEST: _LIST_INSTEAD,
         Outcome.ERROR_EVENT: _LIST_INSTEAD,
         Outcome.WATCHLIST_TIMEOUT: _LIST_INSTEAD,

@@ -42,6 +42,12 @@ class Replaced(Struct, frozen=True):
     resource_version: str
     reason: DeleteReason = "vanished"
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
+    scope: str | None = None
+    """The namespace whose state this is, in a cache of several scopes; ``None`` in any other."""
+
+    def without_objects(self) -> Replaced:
+        """Return a copy that keeps no objects alive."""
+        return Replaced((), self.resource_version, self.reason, self.scope)
 
 
 class RepairGuard(Struct, eq=False, gc=False):
@@ -82,6 +88,8 @@ class Bookmark(Struct, frozen=True, gc=False):
     resource_version: str
     ends_initial: bool = False
     """True for the end mark of a WatchList's initial state (KEP-3157)."""
+    scope: str | None = None
+    """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
 
 
 QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction

@@ -358,13 +358,16 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
 T_co = TypeVar("T_co", covariant=True, default=KubeObject)
 E = TypeVar("E", default=KubeObject)
 
-DeleteReason: TypeAlias = Literal["deleted", "vanished", "resource_gone", "filtered", "dropped"]
+DeleteReason: TypeAlias = Literal[
+    "deleted", "vanished", "resource_gone", "scope_removed", "filtered", "dropped"
+]
 """The reason of a ``Deleted`` event. ``deleted``: the server sent the deletion. ``vanished``: a
 relist no longer contains the object, or contains another one of that name (a re-created object, or
 one that a watch shows as added); the time of the deletion and the last state are unknown.
 ``resource_gone``: the server no longer serves the resource (its CustomResourceDefinition was
-deleted), which discovery has confirmed. ``filtered``: the object still exists and is cached, but no
-longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
+deleted), which discovery has confirmed. ``scope_removed``: the informer no longer reads the
+object's namespace; the object may still exist. ``filtered``: the object still exists and is cached,
+but no longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
 informer's ``transform=`` has dropped its newest state, so it is no longer cached."""
 
 

@@ -8,9 +8,14 @@ decoded ``dict`` or ``list`` without copying, and wraps nested containers when t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import msgspec
+
+from aioinformer._core.objects.pydantic_schema import PydanticSerializer, make_schema
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 READ_ONLY_HINT = (
     "a cached object is read-only; take a copy of your own with to_dict() (of a list in it, with "
@@ -52,6 +57,13 @@ class ReadOnly:
     """
 
     __slots__ = ()
+
+    __pydantic_serializer__ = PydanticSerializer()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """Return the schema with which pydantic and FastAPI validate and serialize instances."""
+        return make_schema(cls)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise TypeError(READ_ONLY_HINT)

@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 
 from aioinformer.errors import UnknownResource
 
-__all__ = ["BUILT_IN", "Resource", "find_built_in", "is_path_segment", "resolve_built_in"]
+__all__ = [
+    "BUILT_IN",
+    "Resource",
+    "find_built_in",
+    "is_path_segment",
+    "resolve_built_in",
+    "versioned_name",
+]
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """A DNS label (RFC 1123), the form of a namespace's name."""
@@ -247,3 +254,16 @@ def resolve_built_in(resource: str | Resource) -> Resource:
     if isinstance(resource, str):
         return find_built_in(resource)
     return _BY_IDENTITY.get(resource, resource)
+
+
+def versioned_name(resource: Resource) -> str:
+    """Return the name of a resource for logs, health and metrics, different for each version.
+
+    The usual version (that of the built-in resource, or v1) is not part of the name:
+    ``widgets.example.com``, but ``widgets.v1beta1.example.com``, as kubectl writes a resource.
+    """
+    built_in = _BY_NAME.get(str(resource))
+    usual = "v1" if built_in is None else built_in.version
+    if resource.version == usual:
+        return str(resource)
+    return f"{resource.plural}.{resource.version}.{resource.group}".rstrip(".")

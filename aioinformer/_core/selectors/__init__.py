@@ -6,6 +6,7 @@
     paths           paths such as ``spec.nodeName``
     projections     ``field`` and ``fields``: read a few paths without decoding the whole body
     predicates      ``where``, ``changed``, ``labelled``: conditions on objects and changes
+    scopes          the namespaces of one informer, and the selectors in each
     conditions      ``condition_true``, ``rollout_complete``: conditions that waits are about
     event_filter    the filter of one listener, applied to events
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias, overload
 
 from aioinformer._core.objects.kube_object import KubeObject
@@ -175,6 +176,11 @@ Predicate: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate
 # -- over objects ------------------------------------------------------------------------------
 
 
+CACHE_SIZE = 256
+"""Selectors that are remembered, so that equal ones give the same predicate: informers that follow
+the same namespaces are one informer."""
+
+
 def labelled(selector: str | LabelMapping) -> ObjectPredicate:
     """Return a predicate for objects that a label selector matches.
 
@@ -184,6 +190,11 @@ def labelled(selector: str | LabelMapping) -> ObjectPredicate:
     Raises:
         InvalidSelector: the selector doesn't parse. The message marks the place.
     """
+    return _labelled(str(LabelSelector.parse(selector)))
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _labelled(selector: str) -> ObjectPredicate:
     parsed = LabelSelector.parse(selector)
     return ObjectPredicate(lambda obj: parsed.matches(obj.labels), f"labelled({str(parsed)!r})")
 

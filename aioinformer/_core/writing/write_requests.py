@@ -67,6 +67,10 @@ class WriteRequestBuilder:
     namespace: str | None = None
     """The namespace of keys and objects without one. Keys and objects with another one are
     rejected."""
+    field_manager: str = ""
+    """The field manager of creations, updates and patches; empty to let the server name one."""
+    apply_manager: str = ""
+    """The field manager of applies that name none."""
 
     def __post_init__(self) -> None:
         self.resource.path(self.namespace)  # raises ValueError for an invalid namespace
@@ -100,25 +104,36 @@ class WriteRequestBuilder:
             new=True,
         )
         return WriteRequest(
-            "POST", self._object_path(key, collection=True), {}, _encode_json(body), JSON
+            "POST",
+            self._object_path(key, collection=True),
+            self._manager_query,
+            _encode_json(body),
+            JSON,
         )
 
     def update(self, obj: Mapping[str, Any], subresource: str = "") -> WriteRequest:
         """Build a replacement of the object or of a subresource; see ``ResourceWriter``."""
         body, path = self._named_body(obj, subresource)
-        return WriteRequest("PUT", path, {}, _encode_json(body), JSON)
+        return WriteRequest("PUT", path, self._manager_query, _encode_json(body), JSON)
 
     def patch(self, key: ObjectKey | str, patch: Patch, subresource: str = "") -> WriteRequest:
         """Build a patch; see ``ResourceWriter``."""
-        path = self._object_path(self._resolve_key(key), subresource)
+        path, query = self._object_path(self._resolve_key(key), subresource), self._manager_query
         if isinstance(patch, Mapping):
-            return WriteRequest("PATCH", path, {}, _encode_json(patch), MERGE_PATCH)
-        return WriteRequest("PATCH", path, {}, _encode_json(_checked_operations(patch)), JSON_PATCH)
+            return WriteRequest("PATCH", path, query, _encode_json(patch), MERGE_PATCH)
+        operations = _encode_json(_checked_operations(patch))
+        return WriteRequest("PATCH", path, query, operations, JSON_PATCH)
 
     def apply(
-        self, obj: Mapping[str, Any], manager: str, *, force: bool = False, subresource: str = ""
+        self,
+        obj: Mapping[str, Any],
+        manager: str = "",
+        *,
+        force: bool = False,
+        subresource: str = "",
     ) -> WriteRequest:
         """Build a server-side apply; see ``ResourceWriter``."""
+        manager = manager or self.apply_manager
         if not manager:
             raise UsageError(
                 "apply needs manager=: the name under which the server records who owns the fields"
@@ -184,6 +199,10 @@ class WriteRequestBuilder:
         return WriteRequest("POST", path, {}, _encode_json(body), JSON)
 
     # -- parts of requests ---------------------------------------------------------------------
+
+    @property
+    def _manager_query(self) -> dict[str, str]:
+        return {"fieldManager": self.field_manager} if self.field_manager else {}
 
     @property
     def _kind_with_article(self) -> str:

@@ -182,8 +182,9 @@ class Controller:
             UsageError: the controller has started; the children are cluster-scoped and their owners
                 are namespaced, which no server accepts; or ``informer`` has a ``model=`` and so no
                 ownerReferences (use ``watches`` then).
-            TypeError: ``filter`` is not a filter.
+            TypeError: ``informer`` is not an informer, or ``filter`` is not a filter.
         """
+        check_informer(informer)
         owner = self.informer.resource
         if owner.namespaced and not informer.resource.namespaced:
             raise UsageError(
@@ -215,8 +216,10 @@ class Controller:
 
         Raises:
             UsageError: the controller has started.
-            TypeError: ``to_keys`` is not a plain function, or ``filter`` is not a filter.
+            TypeError: ``informer`` is not an informer, ``to_keys`` is not a plain function, or
+                ``filter`` is not a filter.
         """
+        check_informer(informer)
         check_to_keys(to_keys)
         trigger = self._make_trigger(informer, to_keys)
         self._add_source(TriggerSource(informer, trigger, filter))
@@ -323,7 +326,8 @@ class Controller:
         Raises:
             NotRunning: one of the informers has ended. The ``__cause__`` is the reason.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
-            UsageError: the controller was started before.
+            UsageError: the controller was started before, or the factory of its informers was not
+                entered.
         """
         self._controller_run.check_new()
         try:
@@ -334,8 +338,8 @@ class Controller:
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
-        ``async with`` continues. For signal handlers:
-        ``loop.add_signal_handler(SIGTERM, controller.stop)``.
+        ``async with`` continues. A signal handler may call it. A program that waits for a lease has
+        no controller to stop, so its signal handler must cancel the task of the program instead.
         """
         self._controller_run.halt()
         self._stop.set()

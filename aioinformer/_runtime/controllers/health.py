@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook
 from aioinformer._runtime.reporting.health import describe_error
@@ -58,13 +59,15 @@ class ControllerHealth:
     """The statistics of the work queue."""
 
     def __str__(self) -> str:
-        parts = [f"{self.state}, {self.runs} runs, {self.waiting} keys waiting"]
+        waiting = quantity(self.waiting, "key")
+        parts = [f"{self.state}, {quantity(self.runs, 'run')}, {waiting} waiting"]
         if self.error is not None:
             parts.append(f"{type(self.error).__name__}: {self.error}")
         if self.waiting_for and self.state == "syncing":
             parts.append(f"waiting for {', '.join(self.waiting_for)}")
         if self.failing_keys:
-            parts.append(f"{self.failing_keys} keys failing, such as {self.failing[0]}")
+            failing = quantity(self.failing_keys, "key")
+            parts.append(f"{failing} failing, such as {self.failing[0]}")
         return "; ".join(parts)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 
 from aioinformer._core.objects.kube_object import Event
+from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.controllers.health import ControllerState
 from aioinformer._runtime.controllers.options import ControllerOptions
@@ -24,6 +25,7 @@ from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.call import detached_context
 from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.informer.factory import ENTER_TURNS
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
@@ -37,7 +39,7 @@ CANCEL_GRACE = 1.0
 
 SYNC_WARNING_DELAY = 30.0
 """Seconds of waiting for a trigger's initial objects after which a warning is logged, once. Without
-it, a factory that was never entered would look like a factory without objects."""
+it, an API server that can't be reached would look like a cluster without objects."""
 
 PENDING_LIMIT = 16_384
 """Events that may be pending for a trigger. A trigger is quick."""
@@ -127,7 +129,7 @@ class ControllerRun:
 
         Raises:
             NotRunning: an informer has ended.
-            UsageError: the run was entered before.
+            UsageError: the run was entered before, or an informer was not started.
         """
         self.check_new()
         self.loop = asyncio.get_running_loop()
@@ -136,12 +138,35 @@ class ControllerRun:
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer
+            await self._check_started()
             await self._supervisor.enter(
                 lambda: self._start_task(self._supervise(), "supervisor of")
             )
         except BaseException:
-            self.halt()  # removes the triggers that were registered before the failure
+            if self.loop is not None:
+                self.halt()  # removes the triggers that were registered before the failure
             raise
+
+    async def _check_started(self) -> None:
+        """Raise unless every informer was started, or is being started by another task."""
+        informers = self._registrations.values()
+        for _ in range(ENTER_TURNS):
+            if all(each.health.state != "new" for each in informers):
+                return
+            await asyncio.sleep(0)
+        name = next(each.name for each in informers if each.health.state == "new")
+        self._reset()
+        raise UsageError(
+            f"the controller {self._name} can't run, since the informer {name} was not started: "
+            "run the controller inside of 'async with' of the informers' factory"
+        )
+
+    def _reset(self) -> None:
+        """Remove the triggers, so that the run can be entered once more."""
+        for each in list(self._registrations):
+            each.remove()
+        self._registrations.clear()
+        self.loop = None
 
     async def leave(self, error: BaseException | None) -> None:
         """End the runs: at once after an exception, otherwise when they have finished.
@@ -207,12 +232,12 @@ class ControllerRun:
         waiting, delayed = self._workers.pending.counts
         if cancelled or waiting or delayed:
             log.warning(
-                "controller %s stopped: %d runs were cancelled, %d waiting keys and %d delayed "
-                "keys were not reconciled; the next controller starts with all objects",
+                "controller %s stopped: %s cancelled, %s and %s not reconciled; the next "
+                "controller starts with all objects",
                 self._name,
-                cancelled,
-                waiting,
-                delayed,
+                quantity(cancelled, "run"),
+                quantity(waiting, "waiting key"),
+                quantity(delayed, "delayed key"),
             )
 
     # -- tasks ---------------------------------------------------------------------------------

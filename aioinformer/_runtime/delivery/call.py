@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.listener import Listener
@@ -121,7 +122,9 @@ class CallTimeouts:
         first = next(iter(self.calls))
         what = f"{type(first.event).__name__} of {first.event.obj.key}"
         lasted = asyncio.get_running_loop().time() - first.started_at
-        others = f" and {len(self.calls) - 1} other calls" if len(self.calls) > 1 else ""
+        others = (
+            f" and {quantity(len(self.calls) - 1, 'other call')}" if len(self.calls) > 1 else ""
+        )
         return f"at {what} for {lasted:.1f} s{others}"
 
     def stop(self) -> None:

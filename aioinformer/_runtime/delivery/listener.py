@@ -228,10 +228,15 @@ class Listener:
         return mailbox.needs_merge
 
     def put_relist(
-        self, batches: Sequence[Sequence[Event]], at: float = 0.0, *, initial: bool = False
+        self,
+        batches: Sequence[Sequence[Event]],
+        at: float = 0.0,
+        *,
+        initial: bool = False,
+        scope: str | None = None,
     ) -> None:
         """Queue the changes of a list, in batches that all listeners share."""
-        self.mailbox.put_relist(batches, at, initial=initial)
+        self.mailbox.put_relist(batches, at, initial=initial, scope=scope)
         self._wake()
         if self.mailbox.overflowed:
             self._overflow()

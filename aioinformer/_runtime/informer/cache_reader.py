@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.query import Query
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.callables import check_not_async
@@ -21,6 +21,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView, name_of
+from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.pump import Pump
@@ -49,7 +50,7 @@ class CacheReader(Generic[T]):
         self,
         name: str,
         resource: Resource,
-        indexer: Indexer,
+        indexer: ObjectCache,
         pump: Pump,
         listeners: ListenerRegistry[T],
         *,
@@ -127,7 +128,11 @@ class CacheReader(Generic[T]):
 
         def description() -> str:
             shown = [*map(str, itertools.islice(failing, MAX_NAMED)), "..."][: len(failing)]
-            reason = f"not yet: {', '.join(shown)}" if failing else f"fewer than {at_least} objects"
+            reason = (
+                f"not yet: {', '.join(shown)}"
+                if failing
+                else f"fewer than {quantity(at_least, 'object')}"
+            )
             return f"all objects in states that pass {_text_of(predicate)} ({reason})"
 
         return await self.run_with_timeout(
@@ -203,7 +208,8 @@ class CacheReader(Generic[T]):
         kind = obj.get("kind") or self._resource.kind
         if kind != self._resource.kind:
             raise UsageError(f"{target} is a {kind}; this is the informer of {self._name}")
-        if self._namespace and target.key.namespace != self._namespace:
+        other = self._namespace and target.key.namespace != self._namespace
+        if other or self._indexer.state.part_of(target.key) is None:
             raise UsageError(f"{target} is in another namespace; this is of {self._name}")
 
     def __repr__(self) -> str:

@@ -24,6 +24,7 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
@@ -34,6 +35,7 @@ from aioinformer._runtime.informer.options import (
     chosen_options,
 )
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
@@ -76,6 +78,8 @@ class InformerEntry(Struct, eq=False):
     options: InformerOptions
     task: asyncio.Task[None] | None = None
     users: int = 0
+    needs: InformerEntry | None = None
+    """The informer of namespaces that this informer follows. It has this one as a user."""
     pinned: bool = False
     """True if the informer was requested with ``informer()``, and so runs until the end."""
 
@@ -230,10 +234,10 @@ class SharedInformerFactory:
                 Another model makes another informer.
             convert: a function that makes what programs see of an object, at each access; see
                 ``Shape.of``.
-            **request: ``namespace``, ``labels``, ``fields``, ``managed_fields``, ``metadata_only``
-                and ``transform`` select the objects, and so the informer; see ``InformerScope``
-                and ``Shape.of``. Options such as
-                ``page_size`` or ``resync`` take the place of the factory's for this informer; see
+            **request: ``namespace``, ``namespaces``, ``labels``, ``fields``, ``managed_fields``,
+                ``metadata_only`` and ``transform`` select the objects, and so the informer; see
+                ``InformerScope`` and ``Shape.of``. Options such as ``page_size`` or ``resync``
+                take the place of the factory's for this informer; see
                 ``InformerOptions``.
 
         Raises:
@@ -313,9 +317,14 @@ class SharedInformerFactory:
     ) -> tuple[InformerKey, Mapping[str, Any]]:
         """Return the key of the requested informer, and the options that the caller sets."""
         self._supervisor.check_usable()
-        namespace = request.get("namespace")
+        namespace, namespaces = request.get("namespace"), request.get("namespaces")
+        if namespace is not None and namespaces is not None:
+            raise UsageError("namespace= and namespaces= exclude each other; pass one of them")
+        options = chosen_options(request)
         key = InformerKey.of(
             resource,
+            namespaces=namespaces,
+            shard_selector=options.get("shard_selector", self._options.shard_selector),
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),
@@ -327,7 +336,7 @@ class SharedInformerFactory:
                 metadata_only=request.get("metadata_only", False),
             ),
         )
-        return key, chosen_options(request)
+        return key, options
 
     def _get_or_create(
         self, key: InformerKey, indexers: Indexers[Any] | None, overrides: Mapping[str, Any]
@@ -335,8 +344,11 @@ class SharedInformerFactory:
         entry = self._entries.get(key)
         if entry is None:
             options = self._options.merge(overrides)
-            informer = self._new_informer(key, indexers, options)
-            entry = self._entries[key] = InformerEntry(informer, options)
+            followed = self._follow_namespaces(key)
+            informer = self._new_informer(key, indexers, options, followed)
+            entry = self._entries[key] = InformerEntry(informer, options, needs=followed)
+            if followed is not None:
+                followed.users += 1
             entry.start(self._supervisor)
         else:
             entry.check_overrides(overrides)
@@ -344,12 +356,14 @@ class SharedInformerFactory:
         return entry
 
     def _new_informer(
-        self, key: InformerKey, indexers: Indexers[Any] | None, options: InformerOptions
+        self,
+        key: InformerKey,
+        indexers: Indexers[Any] | None,
+        options: InformerOptions,
+        followed: InformerEntry | None,
     ) -> SharedInformer[Any]:
         return SharedInformer(
-            self._source.lister_watcher(
-                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
-            ),
+            self._make_source(key, followed),
             name=str(key),
             label=key.label,
             namespace=key.namespace,
@@ -360,13 +374,48 @@ class SharedInformerFactory:
             options=options,
         )
 
+    def _make_source(
+        self, key: InformerKey, followed: InformerEntry | None
+    ) -> ListerWatcher | ScopedSource:
+        make, resource, selection = self._source.lister_watcher, key.resource, key.namespaces
+        if selection is None:
+            return make(resource, namespace=key.namespace, labels=key.labels, fields=key.fields)
+
+        def open_namespace(namespace: str, scope: Scope) -> ListerWatcher:
+            scope = scope.with_defaults(selection.default)
+            return make(
+                resource,
+                namespace=namespace,
+                labels=scope.label_selector,
+                fields=scope.field_selector,
+            )
+
+        namespaces = None
+        if followed is not None and selection.predicate is not None:
+            informer, predicate = followed.informer, selection.predicate
+            namespaces = FollowedNamespaces(informer, predicate, selection.default)
+        return ScopedSource(resource, open_namespace, dict(selection.scopes), namespaces)
+
+    def _follow_namespaces(self, key: InformerKey) -> InformerEntry | None:
+        """Return the informer of namespaces that an informer needs to follow them."""
+        if key.namespaces is None or key.namespaces.predicate is None:
+            return None
+        namespaces = InformerKey.of(
+            "namespaces", namespace=None, labels="", fields="", managed_fields=False
+        )
+        # Followed namespaces are read as a whole, whatever part of the resource is.
+        return self._get_or_create(namespaces, {}, {"shard_selector": ""})
+
     async def _release(self, entry: InformerEntry, *, failed: bool) -> None:
         """Remove one user; stop the informer if nothing needs it any more."""
         entry.users -= 1
         if entry.in_use:
             return
         self._entries = {key: each for key, each in self._entries.items() if each is not entry}
-        if left := await entry.stop(self._shutdown_timeout):
+        left = await entry.stop(self._shutdown_timeout)
+        if entry.needs is not None:
+            await self._release(entry.needs, failed=failed)
+        if left:
             incomplete = ShutdownIncomplete(left, waited=self._shutdown_timeout)
             if not failed:
                 raise incomplete

@@ -22,9 +22,11 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
 from aioinformer._runtime.delivery.handlers import (
     Handler,
     OnAdd,
@@ -39,9 +41,10 @@ from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.cache_reader import ObjectTest
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 
 __all__ = ["SharedInformer"]
@@ -61,7 +64,7 @@ class SharedInformer(Generic[T]):
 
     def __init__(
         self,
-        source: ListerWatcher,
+        source: ListerWatcher | ScopedSource,
         *,
         name: str = "",
         namespace: str | None = None,
@@ -76,7 +79,7 @@ class SharedInformer(Generic[T]):
         """Make an informer. A factory makes and runs informers; alone, await ``run``.
 
         Args:
-            source: lists and watches the resource.
+            source: lists and watches the resource, in one scope or in several namespaces.
             name: for logs and errors; the resource's name by default.
             namespace: the only namespace that ``source`` serves; ``None`` if there may be several.
             shape: how objects are stored and converted, for example ``Shape.of(model=Pod)``;
@@ -95,10 +98,8 @@ class SharedInformer(Generic[T]):
         """
         options = (options or InformerOptions()).merge(keywords)
         shape = shape or Shape()
-        self.name = name or str(source.resource)
+        self.name = name or versioned_name(source.resource)
         self.resource = source.resource
-        if shape.metadata_only and isinstance(source, SupportsMetadataOnly):
-            source = source.with_metadata_only()
         reporter = InformerReporter(
             self.name,
             label=label,
@@ -270,7 +271,7 @@ class SharedInformer(Generic[T]):
         async with self._listeners.make_stream(self, options, replay=False) as events:
             # The stream has just joined, and entering it doesn't wait: so no event is missing
             # between this copy and the stream's first event.
-            objects: Any = MappingProxyType(self._indexer.state.objects.copy())
+            objects: Any = MappingProxyType(self._indexer.state.copy_objects())
             yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
 
     @property
@@ -476,6 +477,52 @@ class SharedInformer(Generic[T]):
             lambda: self._pipeline.compare(contents=contents, repair=repair),
         )
 
+    # -- namespaces ------------------------------------------------------------------------------
+
+    @property
+    def namespaces(self) -> tuple[str, ...] | None:
+        """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
+        scopes = self._pipeline.scopes
+        return None if scopes is None else scopes.namespaces
+
+    def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
+        """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
+
+        An informer that is synced stays so. All users of a shared informer see the namespace. ::
+
+            pods = informers.informer("pods", namespaces=["shop"])
+            pods.add_namespace("cart", Scope(labels="app=cart"))
+
+        Args:
+            namespace: the name. The namespace need not exist yet.
+            scope: the selectors, and whether the namespace is optional; by default the ``labels=``
+                and ``fields=`` of the informer.
+
+        Raises:
+            NotRunning: the informer has ended.
+            TypeError: an argument has the wrong type.
+            UsageError: the namespace is read already; or the informer was made without
+                ``namespaces=``, or follows namespaces.
+            ValueError: ``namespace`` can't be the name of one.
+        """
+        scopes = self._pipeline.changeable_scopes()
+        scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
+
+    def remove_namespace(self, namespace: str) -> None:
+        """Stop reading a namespace.
+
+        Its objects leave the cache, and are delivered as ``Deleted(reason="scope_removed")``.
+
+        Args:
+            namespace: the name.
+
+        Raises:
+            NotRunning: the informer has ended.
+            UsageError: the namespace isn't read; or the informer was made without ``namespaces=``,
+                or follows namespaces.
+        """
+        self._pipeline.changeable_scopes().remove(namespace)
+
     # -- status ----------------------------------------------------------------------------------
 
     @property
@@ -503,6 +550,6 @@ class SharedInformer(Generic[T]):
     def __repr__(self) -> str:
         pipeline, state = self._pipeline, self._indexer.state
         return (
-            f"<SharedInformer {self.name} {pipeline.reporter.status.state} synced={state.synced} "
+            f"<SharedInformer {self.name} {self.health.state} synced={state.synced} "
             f"objects={len(state.objects)} listeners={len(pipeline.pump.listeners)}>"
         )

@@ -13,8 +13,9 @@ from typing import Any, Self, cast
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.objects.resources import Resource, resolve_built_in
+from aioinformer._core.objects.resources import Resource, resolve_built_in, versioned_name
 from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import UsageError
 
@@ -32,6 +33,10 @@ class InformerKey(Struct, frozen=True):
     fields: str
     managed_fields: bool
     shape: Shape[Any] = DEFAULT_SHAPE
+    namespaces: NamespaceSelection | None = None
+    """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
+    shard_selector: str = ""
+    """The part of the objects, by hash; empty for all."""
 
     @classmethod
     def of(
@@ -43,6 +48,8 @@ class InformerKey(Struct, frozen=True):
         fields: str | Mapping[str, str],
         managed_fields: bool,
         shape: Shape[Any] | None = None,
+        namespaces: Namespaces | None = None,
+        shard_selector: str = "",
     ) -> Self:
         """Return the key of a request.
 
@@ -54,11 +61,13 @@ class InformerKey(Struct, frozen=True):
             fields: a field selector.
             managed_fields: whether objects keep ``metadata.managedFields``.
             shape: how objects are stored and converted. Functions are compared with ``==``.
+            namespaces: several namespaces, in the place of ``namespace``.
+            shard_selector: the part of the objects; empty for all.
 
         Raises:
             UnknownResource: no built-in resource has that name.
             InvalidSelector: a selector doesn't parse.
-            UsageError: the resource is a coroutine that wasn't awaited.
+            UsageError: the resource is a coroutine that wasn't awaited, or has no namespaces.
             TypeError: the namespace is no text: a list, for example.
         """
         if isinstance(resource, Coroutine):
@@ -67,9 +76,23 @@ class InformerKey(Struct, frozen=True):
         if not isinstance(cast("object", namespace), str | NoneType):
             raise TypeError(
                 f"namespace must be one namespace's name, or empty for all, not {namespace!r}; "
-                "make an informer for each namespace"
+                "for several namespaces pass namespaces=[...]"
             )
         resolved = resolve_built_in(resource)
+        if namespaces is not None:
+            if not resolved.namespaced:
+                raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
+            selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
+            return cls(
+                resolved,
+                None,
+                "",
+                "",
+                managed_fields,
+                shape or DEFAULT_SHAPE,
+                selection,
+                shard_selector,
+            )
         return cls(
             resolved,
             (namespace or None) if resolved.namespaced else None,
@@ -77,19 +100,29 @@ class InformerKey(Struct, frozen=True):
             str(FieldSelector.parse(fields)),
             managed_fields,
             shape or DEFAULT_SHAPE,
+            shard_selector=shard_selector,
         )
 
     @property
     def label(self) -> str:
         """The informer's name in metrics: without the selectors, which may name an object."""
-        selected = " (selected)" if self.labels or self.fields else ""
+        selected = " (selected)" if self._selectors or self.shard_selector else ""
         return f"{self._description}{selected}"
 
     @property
     def _description(self) -> str:
-        scope = f"in {self.namespace}" if self.namespace else ""
-        return " ".join(filter(None, (str(self.resource), scope, str(self.shape))))
+        chosen = self.namespace if self.namespaces is None else str(self.namespaces)
+        scope = f"in {chosen}" if chosen else ""
+        return " ".join(filter(None, (versioned_name(self.resource), scope, str(self.shape))))
+
+    @property
+    def _selectors(self) -> str:
+        """The selectors as text; of several namespaces, those that all have by default."""
+        if self.namespaces is None:
+            return ",".join(filter(None, (self.labels, self.fields)))
+        default = self.namespaces.default
+        return ",".join(filter(None, (default.label_selector, default.field_selector)))
 
     def __str__(self) -> str:
-        selectors = ",".join(filter(None, (self.labels, self.fields)))
+        selectors = ",".join(filter(None, (self._selectors, self.shard_selector)))
         return f"{self._description} where {selectors}" if selectors else self._description

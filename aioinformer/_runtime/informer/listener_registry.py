@@ -12,7 +12,7 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
@@ -45,7 +45,7 @@ class ListenerRegistry(Generic[T]):
         self,
         name: str,
         pump: Pump,
-        indexer: Indexer,
+        indexer: ObjectCache,
         reporter: InformerReporter,
         task_group: StrictTaskGroup,
         *,

@@ -16,6 +16,7 @@ from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.selectors.label_parser import LabelMapping
+from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer.errors import FetchError
@@ -44,6 +45,7 @@ class InformerScope(TypedDict, total=False):
     """The objects that an informer reads, as keywords of ``informer()`` and ``use()``."""
 
     namespace: str | None
+    namespaces: Namespaces | None
     labels: str | LabelMapping
     fields: str | Mapping[str, str]
     managed_fields: bool

@@ -13,11 +13,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.partitions import PartitionedIndexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Indexers
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
@@ -31,10 +34,13 @@ from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
+from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
+from aioinformer._runtime.scopes.scope_set import ScopeSet
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import UsageError
+from aioinformer.errors import NotRunning, NotSynced, UsageError
 
 __all__ = ["InformerPipeline"]
 
@@ -48,7 +54,7 @@ class InformerPipeline(Generic[T]):
 
     def __init__(
         self,
-        source: ListerWatcher,
+        source: ListerWatcher | ScopedSource,
         shape: Shape[T],
         reporter: InformerReporter,
         options: InformerOptions,
@@ -63,14 +69,23 @@ class InformerPipeline(Generic[T]):
         self._source = source
         self._converter = shape.keep()
         self._managed_fields = managed_fields
+        self.indexer: ObjectCache
+        make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
-        self.indexer = Indexer(found, view=shape.view())
+        if isinstance(source, ScopedSource):
+            self.indexer = partitioned = PartitionedIndexer(found, view=shape.view())
+            make_reflectors = partial(self._make_scopes, source, partitioned)
+        else:
+            self.indexer = indexer = Indexer(found, view=shape.view())
+            make_reflectors = partial(self._make_single, source, indexer)
+        # Without known keys: while a list is being staged, the queue can't know which objects will
+        # be cached. The indexer ignores deletions of objects that it doesn't hold.
         self._queue = DeltaQueue()
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.status = InformerStatus(
-            reporter, self._queue, self.indexer, self.pump, lambda: self._reflector.strategy
+            reporter, self._queue, self.indexer, self.pump, lambda: self._reflectors
         )
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
@@ -81,7 +96,18 @@ class InformerPipeline(Generic[T]):
             lambda: self.compare(contents=True, repair=True),
             reporter.verification_failed,
         )
-        self._reflector = self._make_reflector(options, profile)
+        self._reflectors = make_reflectors(
+            ReflectorBuilder(
+                options=options,
+                fail_fast=options.fail_fast,
+                reporter=reporter,
+                deduplicate=self.indexer.deduplicate,
+                converter=self._converter,
+                metadata_only=shape.metadata_only,
+                managed_fields=managed_fields,
+                profile=profile,
+            )
+        )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
         return ListenerRegistry(
@@ -105,32 +131,63 @@ class InformerPipeline(Generic[T]):
             describe=self.status.describe,
         )
 
-    def _make_reflector(self, options: InformerOptions, profile: ServerProfile | None) -> Reflector:
-        # A DeltaQueue without known keys: while a list is being staged, the queue can't know which
-        # objects will be cached. The indexer ignores deletions of objects that it doesn't hold.
-        return Reflector(
-            self._source,
+    def _make_single(
+        self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
+    ) -> SingleReflector:
+        return SingleReflector(self.name, builder.make(source, self._queue), indexer)
+
+    def _make_scopes(
+        self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
+    ) -> ScopeSet:
+        return ScopeSet(
+            self.name,
+            source,
             self._queue,
-            options=options,
-            habits=profile,
-            managed_fields=self._managed_fields,
-            keep=self._converter,
-            known=self.indexer.deduplicate,
-            fail_fast=options.fail_fast,
-            reports=self.reporter,
+            indexer,
+            make_reflector=partial(builder.make_scoped, source),
+            update_synced=self.pump.update_synced,
         )
+
+    @property
+    def scopes(self) -> ScopeSet | None:
+        """The namespaces of an informer that reads several; ``None`` for any other."""
+        return self._reflectors if isinstance(self._reflectors, ScopeSet) else None
+
+    def changeable_scopes(self) -> ScopeSet:
+        """Return the namespaces, for a program that changes them.
+
+        Raises:
+            NotRunning: the informer has ended.
+            UsageError: the informer has one scope, or follows namespaces.
+        """
+        if self._task_group.is_ending():
+            raise NotRunning(f"the informer of {self.name} has ended")
+        self.listeners.check_loop()
+        if self.scopes is None:
+            raise UsageError(
+                f"the informer of {self.name} was made without namespaces=, and can't change what "
+                "it reads; request one with namespaces=[...]"
+            )
+        self.scopes.check_changeable()
+        return self.scopes
 
     async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
-        result = await verify(
-            self._reflector.source,
-            self.indexer,
-            self.pump.waiters,
-            contents=contents,
-            managed_fields=self._managed_fields,
-            converter=self._converter,
-            repair=self._queue.correct if repair else None,
-        )
+        if not self.indexer.state.synced:
+            raise NotSynced("there is nothing to verify before the initial list is complete")
+        results = [
+            await verify(
+                source,
+                indexer,
+                self.pump.waiters,
+                contents=contents,
+                managed_fields=self._managed_fields,
+                converter=self._converter,
+                repair=self._queue.correct if repair else None,
+            )
+            for source, indexer in self._reflectors.parts()
+        ]
+        result = Verification.merge(results)
         self.reporter.status.record_comparison(len(result.differences), result.repaired)
         return result
 
@@ -157,7 +214,6 @@ class InformerPipeline(Generic[T]):
 
     async def _run_tasks(self) -> None:
         parts = {
-            "reflector": self._reflector.run,
             "pump": self.pump.run,
             "resync": self.listeners.resync_timer.run,
         }
@@ -165,6 +221,9 @@ class InformerPipeline(Generic[T]):
             parts["verification"] = self._verifier.run
         async with self._task_group as tasks:
             self.listeners.start_all()
+            if self.scopes is not None:  # the reflectors have statuses of their own
+                self.reporter.start(asyncio.get_running_loop().time)
+            self._reflectors.start(tasks)
             for part, run in parts.items():
                 tasks.start(run(), name=f"{part} of {self.name}")
 

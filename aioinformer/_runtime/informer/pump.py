@@ -13,10 +13,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from aioinformer._core.cache.indexer import Indexer, StagedReplacement, without_traceback
+from aioinformer._core.cache.indexer import without_traceback
+from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -45,7 +47,7 @@ CLOCK_CHECK_INTERVAL = 16
 class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
 
-    def __init__(self, name: str, queue: DeltaQueue, indexer: Indexer) -> None:
+    def __init__(self, name: str, queue: DeltaQueue, indexer: ObjectCache) -> None:
         """Make a pump; ``run`` starts it.
 
         Args:
@@ -159,9 +161,9 @@ class Pump:
             if self._needs_merge:
                 await self._merge_pending(time_slice)
             if replaced is not None:
-                replacement = self._indexer.replace(replaced)
+                replacement, scope = self._indexer.replace(replaced), replaced.scope
                 del replaced  # only the replacement may hold the objects, to free them in steps
-                await self._apply_replacement(replacement, time_slice)
+                await self._apply_replacement(replacement, scope, time_slice)
             await time_slice.maybe_yield()
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
@@ -259,20 +261,16 @@ class Pump:
         self._needs_merge = []
 
     async def _apply_replacement(
-        self, replacement: StagedReplacement, time_slice: TimeSlice
+        self, replacement: Replacement, scope: str | None, time_slice: TimeSlice
     ) -> None:
         """Stage a new state in steps, then install and distribute it in one step."""
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
-        await self._drain_previous_relist(time_slice)
+        await self._drain_previous_relist(scope, time_slice)
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
-        at = asyncio.get_running_loop().time()
-        for listener in self.listeners:
-            listener.put_relist(batches, at, initial=replacement.initial)
+        self._put_relist(batches, scope)
         del batches  # each batch is freed when the last listener has passed it, not all at once
-        self.synced.set()
-        self.waiters.notify_all()
         self._report_rejected(replacement.rejected)
         count = len(self._indexer.state.objects)
         if replacement.rejected and not count:
@@ -282,22 +280,44 @@ class Pump:
                 self._name,
                 len(replacement.rejected),
             )
-        log.info("%s: %d object%s listed", self._name, count, "s" * (count != 1))
+        if scope is None:
+            log.info("%s: %s listed", self._name, quantity(count, "object"))
+        else:
+            log.debug(
+                "%s: namespace %s replaced, %s in all", self._name, scope, quantity(count, "object")
+            )
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield()
 
-    async def _drain_previous_relist(self, time_slice: TimeSlice) -> None:
-        """Wait or merge until no listener has events of the previous relist pending.
+    def _put_relist(self, batches: Sequence[Sequence[Event]], scope: str | None) -> None:
+        """Distribute the changes of a list, and mark the end of the first state of the cache."""
+        first = self._indexer.state.synced and not self.synced.is_set()
+        at = asyncio.get_running_loop().time()
+        for listener in self.listeners:
+            listener.put_relist(batches, at, initial=first, scope=scope)
+        if first:
+            self.synced.set()
+        self.waiters.notify_all()
+
+    def update_synced(self) -> None:
+        """Mark the end of the first state if the cache is synced now without another list."""
+        if self._indexer.state.synced and not self.synced.is_set():
+            self._put_relist((), None)
+
+    async def _drain_previous_relist(self, scope: str | None, time_slice: TimeSlice) -> None:
+        """Wait or merge until no listener has events of the scope's previous relist pending.
 
         Otherwise a listener that takes no events would hold as many as lists times objects.
         """
         for listener in self.listeners:
             mailbox = listener.mailbox
-            while mailbox.overflow.merges and (mailbox.relist_pending or mailbox.needs_merge):
+            while mailbox.overflow.merges and (mailbox.has_relist_of(scope) or mailbox.needs_merge):
                 mailbox.merge_oldest(ITEMS_PER_STEP)
                 await time_slice.maybe_yield()
-        while full := [each for each in self._blocking_listeners if each.mailbox.relist_pending]:
+        while full := [
+            each for each in self._blocking_listeners if each.mailbox.has_relist_of(scope)
+        ]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
 
@@ -313,7 +333,7 @@ class Pump:
     def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """Report all of them once: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
-            others = f" and {len(rejected) - 1} others" if len(rejected) > 1 else ""
+            others = f" and {quantity(len(rejected) - 1, 'other')}" if len(rejected) > 1 else ""
             misfit = isinstance(error, ModelMismatch | TransformFailed)
             what = error if misfit else f"an index function raised at {key}"
             message = "%s: %s%s; the previous version stays cached"

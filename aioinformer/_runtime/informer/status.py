@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Literal
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.reflectors import Reflectors
 
 __all__ = ["InformerStatus"]
 
@@ -27,21 +27,21 @@ class InformerStatus:
         self,
         reporter: InformerReporter,
         queue: DeltaQueue,
-        indexer: Indexer,
+        indexer: ObjectCache,
         pump: Pump,
-        strategy: Callable[[], Literal["watchlist", "list"]],
+        reflectors: Callable[[], Reflectors],
     ) -> None:
-        """Read from these parts; ``strategy`` returns how the reflector reads the whole state."""
+        """Read from these parts; ``reflectors`` returns the informer's reflectors."""
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
         self._pump = pump
-        self._strategy = strategy
+        self._reflectors = reflectors
 
     def health(self) -> Health:
         """Return a snapshot for programs."""
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
-        return Health(
+        health = Health(
             state=status.state,
             since=status.since,
             error=status.error,
@@ -54,13 +54,13 @@ class InformerStatus:
             unconverted=0 if view is None else view.failures,
             blocked_by=self._pump.blocked_by,
             fresh=status.fresh,
-            strategy=self._strategy(),
             rewinds=self._reporter.rewinds,
             ignored=status.ignored,
             verified=status.verified,
             differences=status.differences,
             repaired=status.repaired,
         )
+        return self._reflectors().summarize(health)
 
     def describe(self) -> str:
         """Return the health in one line, for errors."""
@@ -68,7 +68,7 @@ class InformerStatus:
 
     def levels(self) -> Levels:
         """Return the gauges for metrics. Called in any thread, so this reads attributes only."""
-        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reporter.status.fresh
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reflectors().fresh
         version = state.resource_version
         return Levels(
             resource_version=int(version) if is_numeric(version) else 0,

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from msgspec import Struct
 
-from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.protocols import ObjectCache, ReadableState
 from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
@@ -63,13 +63,13 @@ class _Waiter(Struct, frozen=True, eq=False):
     version: str | None
     future: asyncio.Future[None]
 
-    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
-        if (
-            self.key is None
-            or self.key in changed_keys
-            or (self.version is not None and not is_older(applied_version, self.version))
-        ):
+    def notify(self, changed_keys: set[ObjectKey], state: ReadableState) -> None:
+        if self.key is None or self.key in changed_keys:
             self.notify_all()
+        elif self.version is not None:
+            part = state.part_of(self.key)
+            if part is None or not is_older(part.resource_version, self.version):
+                self.notify_all()
 
     def notify_all(self) -> None:
         if not self.future.done():
@@ -86,7 +86,7 @@ class _ChangedKeys:
         self._keys: set[ObjectKey] = set()
         self._future: asyncio.Future[None] | None = None
 
-    def notify(self, changed_keys: set[ObjectKey], applied_version: str) -> None:
+    def notify(self, changed_keys: set[ObjectKey], state: ReadableState) -> None:
         self._keys |= changed_keys
         self._wake()
 
@@ -131,7 +131,7 @@ class _Tally(Struct, eq=False):
 class CacheWaiters:
     """The waiters of one cache."""
 
-    def __init__(self, indexer: Indexer, name: str) -> None:
+    def __init__(self, indexer: ObjectCache, name: str) -> None:
         """Start without waiters.
 
         Args:
@@ -151,10 +151,10 @@ class CacheWaiters:
 
     def notify(self, events: Iterable[Event]) -> None:
         """Wake the waiters that these events, or the applied version, may fulfil."""
-        applied = self._indexer.state.resource_version
+        state = self._indexer.state
         changed_keys = {event.obj.key for event in events}
         for waiter in self.waiting:
-            waiter.notify(changed_keys, applied)
+            waiter.notify(changed_keys, state)
 
     def notify_all(self) -> None:
         """Wake all waiters, since everything may have changed."""
@@ -209,7 +209,9 @@ class CacheWaiters:
         return cached if cached is not None and cached.uid == target.uid else None
 
     def _has_reached(self, target: ObjectVersion) -> bool:
-        state, version = self._indexer.state, target.resource_version
+        state, version = self._indexer.state.part_of(target.key), target.resource_version
+        if state is None:  # the namespace was removed from the informer
+            return True
         if not state.synced:
             return False
         cached = state.objects.get(target.key)

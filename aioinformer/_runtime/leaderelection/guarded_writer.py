@@ -58,7 +58,12 @@ class GuardedWriter:
         return await self.writer.patch(key, patch, subresource=subresource)
 
     async def apply(
-        self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
+        self,
+        obj: Mapping[str, Any],
+        *,
+        manager: str = "",
+        force: bool = False,
+        subresource: str = "",
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         self.check()

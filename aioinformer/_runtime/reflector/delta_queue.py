@@ -8,16 +8,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Iterable, Sequence
+from typing import Protocol
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 
-__all__ = ["DeltaQueue"]
+__all__ = ["DeltaQueue", "EntryQueue", "ScopeQueue"]
+
+
+class EntryQueue(Protocol):
+    """The side of a queue that a reflector feeds."""
+
+    @property
+    def fifo(self) -> DeltaFIFO:
+        """The queue itself."""
+        ...
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
+        """Queue the changes and bookmarks of a piece of a watch."""
+        ...
+
+    def replace(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        reason: DeleteReason = "vanished",
+    ) -> None:
+        """Queue a whole new state."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until the queue is below its high mark."""
+        ...
 
 
 class DeltaQueue:
-    """A DeltaFIFO between one reflector and one pump."""
+    """A DeltaFIFO between the reflectors of one informer and its pump."""
 
     def __init__(self, known: Container[ObjectKey] | None = None) -> None:
         """Create an empty queue.
@@ -41,9 +69,10 @@ class DeltaQueue:
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        scope: str | None = None,
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, reason=reason)
+        self.fifo.replace(objects, resource_version, reason=reason, scope=scope)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -81,3 +110,57 @@ class DeltaQueue:
 
     def __repr__(self) -> str:
         return f"<DeltaQueue {self.fifo!r}>"
+
+
+class ScopeQueue:
+    """The end of a shared DeltaQueue that the reflector of one namespace feeds.
+
+    Whole states and bookmarks carry the namespace as their scope; changes have it in their key.
+    """
+
+    def __init__(self, queue: DeltaQueue, namespace: str) -> None:
+        """Feed ``queue`` with what is read of ``namespace``."""
+        self._queue = queue
+        self._namespace = namespace
+        self.closed = False
+        """True once the namespace was removed. Nothing is queued any more."""
+
+    @property
+    def fifo(self) -> DeltaFIFO:
+        """The shared queue."""
+        return self._queue.fifo
+
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
+        """Queue the changes and bookmarks of a piece of a watch."""
+        if not self.closed:
+            self._queue.feed(
+                [
+                    Bookmark(each.resource_version, each.ends_initial, self._namespace)
+                    if isinstance(each, Bookmark)
+                    else each
+                    for each in entries
+                ]
+            )
+
+    def replace(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        *,
+        reason: DeleteReason = "vanished",
+    ) -> None:
+        """Queue a whole new state of the namespace."""
+        if not self.closed:
+            self._queue.replace(objects, resource_version, reason=reason, scope=self._namespace)
+
+    def remove(self) -> None:
+        """Queue the removal of the namespace's objects, and nothing after it."""
+        self.replace((), "", reason="scope_removed")
+        self.closed = True
+
+    async def room(self) -> None:
+        """Wait until the shared queue is below its high mark."""
+        await self._queue.room()
+
+    def __repr__(self) -> str:
+        return f"<ScopeQueue of {self._namespace} {self._queue!r}>"

@@ -26,7 +26,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
@@ -59,7 +59,7 @@ class Reflector:
     def __init__(
         self,
         source: ListerWatcher,
-        queue: DeltaQueue,
+        queue: EntryQueue,
         *,
         options: ReflectorOptions | None = None,
         habits: ServerProfile | None = None,
@@ -98,6 +98,7 @@ class Reflector:
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
             poll_interval=options.poll_interval,
+            watch_seconds=options.watch_seconds,
         )
         self._managed_fields = managed_fields
         self._converter = keep

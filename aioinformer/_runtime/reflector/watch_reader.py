@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.state_machine import ListWatchState
-from aioinformer._runtime.reflector.delta_queue import DeltaQueue
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 
@@ -26,7 +26,7 @@ class WatchReader:
     def __init__(
         self,
         decoder: WatchDecoder,
-        queue: DeltaQueue,
+        queue: EntryQueue,
         state: ListWatchState,
         reporter: InformerReporter,
         *,

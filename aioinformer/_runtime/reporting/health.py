@@ -10,7 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Health", "InformerState", "ReflectorStatus", "describe_error", "error_text"]
+from aioinformer._core.quantities import quantity
+
+__all__ = [
+    "Health",
+    "InformerState",
+    "ReflectorStatus",
+    "ScopeHealth",
+    "describe_error",
+    "error_text",
+]
 
 InformerState: TypeAlias = Literal[
     "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"
@@ -27,6 +36,44 @@ _STATE_TEXTS: dict[InformerState, str] = {
     "polling": "polling, since the server refuses watches,",
 }
 """The states whose name alone doesn't say enough."""
+
+MAX_SHOWN_SCOPES = 5
+"""Namespaces in trouble that the text of a health lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeHealth:
+    """The state of one namespace of an informer that reads several, at one moment.
+
+    The fields mean what the fields of ``Health`` mean, for this namespace alone.
+    """
+
+    namespace: str
+    optional: bool
+    """True if the informer counts as synced without this namespace while it is refused."""
+    state: InformerState
+    since: float
+    error: Exception | None
+    retry_in: float | None
+    synced: bool
+    """True if the first state of the namespace was applied."""
+    resource_version: str
+    fresh: float | None
+    strategy: Literal["watchlist", "list"]
+    rewinds: int
+
+    @property
+    def troubled(self) -> bool:
+        """True if the namespace has an error, or no state yet."""
+        return self.error is not None or not self.synced
+
+    def __str__(self) -> str:
+        parts = [f"namespace {self.namespace}: {self.state} for {self.since:.1f} s"]
+        if self.error is not None:
+            parts.append(f"last error: {error_text(self.error)}")
+        if self.retry_in is not None:
+            parts.append(f"next attempt in {self.retry_in:.1f} s")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +124,10 @@ class Health:
     """The number of differences that the last comparison found and did not repair."""
     repaired: int = 0
     """The number of differences that comparisons have repaired in all."""
+    scopes: tuple[ScopeHealth, ...] = ()
+    """The state of each namespace, for an informer of several namespaces; empty for any other. The
+    fields above then tell the worst of all: the ``state`` and ``error`` of a namespace in trouble,
+    the oldest ``resource_version`` and ``fresh``, the first ``retry_in``."""
 
     @property
     def rejects_all(self) -> bool:
@@ -95,26 +146,37 @@ class Health:
             return "not started: enter the factory with `async with`, or await run()"
         doing = _STATE_TEXTS.get(self.state, self.state)
         parts = [f"{doing} for {self.since:.1f} s"]
-        if self.error is not None:
+        if self.scopes:
+            parts.append(self._scopes_text())
+        elif self.error is not None:
             parts.append(f"last error: {error_text(self.error)}")
-        if self.retry_in is not None:
+        if self.retry_in is not None and not self.scopes:
             parts.append(f"next attempt in {self.retry_in:.1f} s")
         if self.rewinds:
-            parts.append(f"the server went back in time {self.rewinds} times")
+            parts.append(f"the server went back in time {quantity(self.rewinds, 'time')}")
         if self.ignored:
-            parts.append(f"{self.ignored} events of other kinds or namespaces ignored")
+            parts.append(f"{quantity(self.ignored, 'event')} of other kinds or namespaces ignored")
         if self.differences:
-            parts.append(f"{self.differences} objects differ from the server's")
+            verb = "differs" if self.differences == 1 else "differ"
+            parts.append(f"{quantity(self.differences, 'object')} {verb} from the server's")
         if self.repaired:
-            parts.append(f"{self.repaired} objects repaired after verifications")
+            parts.append(f"{quantity(self.repaired, 'object')} repaired after verifications")
         if self.rejections:
-            rejected = f"{self.rejections} objects rejected"
+            rejected = f"{quantity(self.rejections, 'object')} rejected"
             parts.append(f"{rejected}: none is cached" if self.rejects_all else rejected)
         if self.unconverted:
-            parts.append(f"convert= failed {self.unconverted} times")
+            parts.append(f"convert= failed {quantity(self.unconverted, 'time')}")
         if self.blocked_by:
             parts.append(f"blocked by {', '.join(self.blocked_by)}")
         return ", ".join(parts)
+
+    def _scopes_text(self) -> str:
+        """Return the number of namespaces that are read, and the state of some that are not."""
+        troubled = [each for each in self.scopes if each.troubled]
+        counts = f"{len(self.scopes) - len(troubled)} of {len(self.scopes)} namespaces are watched"
+        shown = [f"({each})" for each in troubled[:MAX_SHOWN_SCOPES]]
+        more = ["..."] if len(troubled) > MAX_SHOWN_SCOPES else []
+        return ", ".join([counts, *shown, *more])
 
 
 class ReflectorStatus:

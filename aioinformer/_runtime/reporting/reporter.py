@@ -66,6 +66,13 @@ class InformerReporter:
             TypeError: ``on_error`` is no function, or it is async.
         """
         check_hook(on_error)
+        self._make_part = partial(
+            InformerReporter,
+            resource=resource,
+            metrics=metrics,
+            tracing=tracing,
+            on_error=on_error,
+        )
         self.status = ReflectorStatus()
         """The reflector's current state, and the last error."""
         # Read for every chunk of a watch: informers without metrics and traces make no call.
@@ -76,6 +83,8 @@ class InformerReporter:
         """The informer's name in metrics and spans."""
         self.trace: InformerTrace = make_informer_trace(tracing, self.label, resource)
         """The spans of the requests; a call never raises."""
+        self.on_request_failed: Callable[[FetchError, float], None] | None = None
+        """Called with the error of a request, and the seconds to the next one."""
         self.rewinds = 0
         """The number of times that the server has gone back in time."""
         self.informer = informer
@@ -86,7 +95,13 @@ class InformerReporter:
         self._requested_at = 0.0
         self._ignored_reported = False
         """True if an ignored event of the watch under way was reported."""
+        self._absence_logged = False
+        """True if the log says that the server has no WatchList."""
         self._verb: Verb = "list"
+
+    def make_part(self, scope: str) -> InformerReporter:
+        """Return a reporter for one namespace of the informer, with a status of its own."""
+        return self._make_part(f"{self.informer} ({scope})", label=self.label)
 
     def start(self, clock: Callable[[], float]) -> None:
         """Record that the reflector has started; ``clock`` returns monotonic seconds."""
@@ -147,11 +162,14 @@ class InformerReporter:
             self.trace.complete()
         if error is not None:
             self._log_end(end, error, transition)
+        if error is not None and transition.is_problem:
             self.status.record_error(error)
             if end.outcome is Outcome.WATCH_REFUSED:
                 self.status.watch_refusal = error
             if not end.known:
                 self._report(self._verb, cause, error, delay)
+            if self.on_request_failed is not None:
+                self.on_request_failed(error, delay)
         elif transition.ending.healthy:
             self.status.clear_error()
         if Learn.SERVED in transition.learn:
@@ -167,6 +185,10 @@ class InformerReporter:
         else:
             message = "%s: %s"
         level = logging.INFO if end.known else _LEVELS[transition.log]
+        if not transition.is_problem:
+            # The WatchList is tried again now and then, and its absence is known by then.
+            level = logging.DEBUG if self._absence_logged else level
+            self._absence_logged = True
         log.log(level, message, self.informer, describe_error(error))
 
     def request_cancelled(self) -> None:

@@ -36,6 +36,7 @@ class StrictTaskGroup:
         self._name = name
         self._on_fatal = on_fatal
         self._owner: asyncio.Task[Any] | None = None
+        self._cancelled: set[asyncio.Task[None]] = set()
         self._ended = False
 
     async def __aenter__(self) -> Self:
@@ -69,9 +70,17 @@ class StrictTaskGroup:
         cancelled = self._owner is not None and self._owner.cancelling() > 0
         return self._ended or self.failure is not None or cancelled
 
-    def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> None:
-        """Start a task that lives as long as the group."""
-        self.monitor(self.group.create_task(coroutine, name=name))
+    def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Start a task that lives as long as the group, or until ``cancel``."""
+        task = self.group.create_task(coroutine, name=name)
+        self.monitor(task)
+        return task
+
+    def cancel(self, task: asyncio.Task[None]) -> None:
+        """End one task on purpose. The group goes on."""
+        self._cancelled.add(task)
+        task.add_done_callback(self._cancelled.discard)  # runs after ``_on_task_done``
+        task.cancel()
 
     def monitor(self, task: asyncio.Task[None]) -> None:
         """Treat a cancellation of ``task`` as a failure, unless the group is ending."""
@@ -87,7 +96,7 @@ class StrictTaskGroup:
         if not task.cancelled():
             if (error := task.exception()) is not None:
                 self._record_failure(error)
-        elif not self.is_ending():
+        elif task not in self._cancelled and not self.is_ending():
             name = task.get_name()
             self.fail(RuntimeError(f"the {name} was cancelled, but not by the {self._name}"))
 

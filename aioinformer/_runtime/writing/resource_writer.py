@@ -66,13 +66,19 @@ class ResourceWriter(Protocol):
         ...
 
     async def apply(
-        self, obj: Mapping[str, Any], *, manager: str, force: bool = False, subresource: str = ""
+        self,
+        obj: Mapping[str, Any],
+        *,
+        manager: str = "",
+        force: bool = False,
+        subresource: str = "",
     ) -> KubeObject:
         """Apply the fields of ``obj`` (server-side apply); create the object if it doesn't exist.
 
         Args:
             obj: only the fields that the program wants to set.
-            manager: the name under which the server records that these fields are the program's.
+            manager: the name under which the server records that these fields are the program's;
+                by default that of the ``Client``. A writer without a client needs a name.
             force: take over fields of other managers instead of raising ``Conflict``.
             subresource: ``status``, for example.
         """

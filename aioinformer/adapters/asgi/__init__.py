@@ -23,14 +23,17 @@ then live events. A client that reconnects receives all of this again. On ``sync
 objects that it did not receive. There are no event ids, and ``Last-Event-ID`` is ignored, since a
 cache has no history from which a client could resume.
 
-**Shutdown.** A server waits for open responses before it ends a lifespan, so call
-``EventFeed.close()`` before that, in the server's own shutdown for example. A client whose socket
-is full keeps uvicorn waiting even then, unless uvicorn has a ``timeout_graceful_shutdown``.
+**Shutdown.** A server waits for open responses before it ends a lifespan, and event streams don't
+end by themselves. Enter ``closing_on_signals(feed)`` in the lifespan: SIGINT and SIGTERM then end
+the streams first, with no subclass of the server. Where a server receives no signal, call
+``EventFeed.close()`` before its shutdown. A client whose socket is full keeps uvicorn waiting even
+then, unless uvicorn has a ``timeout_graceful_shutdown``.
 
     probes      answers for the probes of Kubernetes
     feed        all clients of a set of informers
     client      one client
     sse         events as frames of an event stream, each object encoded once
+    shutdown    the end of the streams at the signal that ends the server
     responses   the types and messages of ASGI that are used here
 """
 
@@ -39,7 +42,19 @@ from aioinformer.adapters.asgi.probes import FRESH as FRESH
 from aioinformer.adapters.asgi.probes import Probe as Probe
 from aioinformer.adapters.asgi.probes import alive as alive
 from aioinformer.adapters.asgi.probes import ready as ready
+from aioinformer.adapters.asgi.shutdown import Closeable as Closeable
+from aioinformer.adapters.asgi.shutdown import closing_on_signals as closing_on_signals
 from aioinformer.adapters.asgi.sse import Encode as Encode
 from aioinformer.adapters.asgi.sse import metadata as metadata
 
-__all__ = ["FRESH", "Encode", "EventFeed", "Probe", "alive", "metadata", "ready"]
+__all__ = [
+    "FRESH",
+    "Closeable",
+    "Encode",
+    "EventFeed",
+    "Probe",
+    "alive",
+    "closing_on_signals",
+    "metadata",
+    "ready",
+]

@@ -12,5 +12,7 @@ watches       one watch: the events that its selectors select
 watch_start   the start of a watch: version, initial events, errors
 pages         lists in pages, and continue tokens
 selection     selectors and shards
+definitions   CustomResourceDefinitions, and the resources that they add
+garbage_collection   the deletion of dependents after their owners
 features      the server version and features that a cluster imitates
 """

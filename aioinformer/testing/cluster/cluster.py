@@ -8,9 +8,11 @@ to informers directly. Both can share the cluster with the test that writes to i
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
     cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"app": "shop"}}})
 
-The cluster answers as a kube-apiserver 1.36 does, errors included. It doesn't default, validate or
-schedule anything, keeps managedFields of applied objects only, and needs no Namespace object for a
-namespace to exist. The methods here write whole objects, status included, as a test wants them.
+The cluster answers as a kube-apiserver 1.36 does, errors included. It neither defaults nor
+validates the content of built-in types and schedules nothing; custom resources are defaulted and
+validated by the schema of their CustomResourceDefinition. It collects garbage (see ``Features``),
+keeps managedFields of applied objects only, and needs no Namespace object for a namespace to
+exist. The methods here write whole objects, status included, as a test wants them.
 Requests (over HTTP, or by a writer) write a status through its subresource alone, if the resource
 has that subresource.
 """
@@ -27,7 +29,9 @@ from typing import Any
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import NotFound
+from aioinformer.testing.cluster.definitions import DefinitionController
 from aioinformer.testing.cluster.features import Features
+from aioinformer.testing.cluster.garbage_collection import GarbageCollector
 from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
 from aioinformer.testing.cluster.registry import Preconditions, Registry
 from aioinformer.testing.cluster.selection import Selection, SelectorQuery
@@ -35,6 +39,7 @@ from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.encoding import ObjectEncoder
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
@@ -80,6 +85,11 @@ class Cluster:
         self._clock = clock or (lambda: EPOCH + dt.timedelta(seconds=self.resource_version))
         self.registry = Registry(self._storage, Random(seed), self._clock)
         """Writes as requests make them: with subresources, managers and dry runs."""
+        self._definitions = DefinitionController(self._storage, self.registry)
+        self._garbage_collector = GarbageCollector(self._storage, self.registry)
+        self._storage.observers.append(self._definitions.observe)
+        if self.features.garbage_collection:
+            self._storage.observers.append(self._garbage_collector.observe)
         self._watch_buffer = watch_buffer
         self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
         """The key that signs the tokens of service accounts."""
@@ -116,6 +126,8 @@ class Cluster:
         given out a second time. Open watches end without a last event. No history is left.
         """
         self._storage.restore(snapshot or Storage(0).snapshot())
+        self._definitions.rebuild()
+        self._garbage_collector.rebuild()
 
     def expecting(self, version: int, reached: Callable[[], None]) -> AbstractContextManager[None]:
         """Return a context in which ``reached`` is called once this resourceVersion is reached."""
@@ -301,7 +313,7 @@ class Cluster:
 
     def scale_paths(self, resource: Resource) -> ScalePaths:
         """Return the places of the fields of a ``Scale`` in the objects of a resource."""
-        return BUILT_IN_SCALE
+        return self._definitions.scale_paths(resource) or BUILT_IN_SCALE
 
     # -- many objects --------------------------------------------------------------------------
 
@@ -365,7 +377,7 @@ class Cluster:
                 collection,
                 self._parse_selection(collection, query.selectors),
                 query,
-                encoder=make_encoder(collection.encoding, query.form, query.include, self._clock),
+                encoder=self._make_encoder(collection, query.form, query.include),
                 from_watch_cache=self.features.watch_list,
             )
 
@@ -417,7 +429,7 @@ class Cluster:
                 query,
                 from_watch_cache=self.features.watch_list,
             )
-        encoder = make_encoder(collection.encoding, query.form, query.include, self._clock)
+        encoder = self._make_encoder(collection, query.form, query.include)
         for stored in page.rows:
             # The deletion of an owner may have removed the object.
             with contextlib.suppress(NotFound):
@@ -492,7 +504,7 @@ class Cluster:
             collection = self._storage.find(resource)
             encoding = collection.encoding
             selection = self._parse_selection(collection, query.selectors)
-            encoder = make_encoder(encoding, query.form, query.include, self._clock)
+            encoder = self._make_encoder(collection, query.form, query.include)
             return open_watch(
                 self._storage,
                 collection,
@@ -501,6 +513,12 @@ class Cluster:
                 now=now,
                 limits=WatchLimits(self._watch_buffer, self.features.watch_list),
             )
+
+    def _make_encoder(
+        self, collection: Collection, form: ObjectForm, include: Include
+    ) -> ObjectEncoder:
+        columns = self._definitions.columns(collection.encoding.resource)
+        return make_encoder(collection.encoding, form, include, self._clock, columns)
 
     def _parse_selection(self, collection: Collection, selectors: SelectorQuery) -> Selection:
         return Selection.parse(collection.encoding, selectors, sharding=self.features.sharding)

@@ -27,6 +27,10 @@ class Features:
     sharding: bool = False
     """``ShardedListAndWatch`` (alpha). Without it ``shardSelector`` is ignored (recording 54)."""
 
+    garbage_collection: bool = True
+    """True if the deletion of an owner deletes its dependents, as kube-controller-manager does it
+    (``--enable-garbage-collector``). Without it the finalizers of foreground deletion stay."""
+
     @property
     def gzipped_watch_lists(self) -> bool:
         """True if WatchLists are compressed."""

@@ -27,10 +27,18 @@ class StoredChange:
     resource: Resource
     old: StoredObject | None
     new: StoredObject | None
+    mirrored: tuple[StoredChange, ...] = ()
+    """The same change in the other versions in which the object is served."""
     _encoded_events: dict[tuple[WatchEventType, ObjectEncoder], bytes] = field(
         default_factory=dict[tuple[WatchEventType, ObjectEncoder], bytes]
     )
     """The events that were encoded so far: one encoding serves all watches of a form."""
+
+    def of(self, resource: Resource) -> StoredChange | None:
+        """Return the change as a change of ``resource``; ``None`` if it is one of another."""
+        if self.resource == resource:
+            return self
+        return next((each for each in self.mirrored if each.resource == resource), None)
 
     def encode_event(
         self, encoder: ObjectEncoder, *, selected_before: bool, selected_after: bool
@@ -52,6 +60,11 @@ class StoredChange:
             shown = self.deleted_state if event == "DELETED" or self.new is None else self.new
             line = self._encoded_events[event, encoder] = encoder.encode_event(event, shown)
         return line
+
+    @property
+    def shown_state(self) -> StoredObject:
+        """The state that watches are shown."""
+        return self.new or self.deleted_state
 
     @property
     def deleted_state(self) -> StoredObject:
@@ -79,12 +92,17 @@ class ChangeLog:
         self.compacted_version = start
         """The newest resourceVersion whose change is forgotten. A list can still show it."""
         self._watch_cache_start = start
+        self._resource_starts: dict[Resource, int] = {}
         self._changes: deque[StoredChange] = deque()
 
-    @property
-    def oldest_watchable(self) -> int:
-        """The oldest resourceVersion that a watch can start from."""
-        return max(self.compacted_version, self._watch_cache_start)
+    def oldest_watchable(self, resource: Resource) -> int:
+        """Return the oldest resourceVersion that a watch of a resource can start from."""
+        own = self._resource_starts.get(resource, 0)
+        return max(self.compacted_version, self._watch_cache_start, own)
+
+    def restart_resource(self, resource: Resource, newest: int) -> None:
+        """Serve no watch of one resource from a version before ``newest`` any more."""
+        self._resource_starts[resource] = newest
 
     def empty_watch_cache(self, newest: int) -> None:
         """Serve no watch from a version before ``newest`` any more, as after a server's restart.
@@ -117,7 +135,7 @@ class ChangeLog:
         # Versions have no gaps here, so the place of a change follows from its version.
         skipped = max(0, version - self.compacted_version)
         later = islice(self._changes, skipped, None)
-        return (change for change in later if change.resource == resource)
+        return (found for change in later if (found := change.of(resource)) is not None)
 
     def __repr__(self) -> str:
         return f"<ChangeLog {len(self._changes)} changes after rv={self.compacted_version}>"

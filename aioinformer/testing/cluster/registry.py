@@ -40,8 +40,12 @@ _PROPAGATION_FINALIZERS: Mapping[str, str] = {
     "Foreground": "foregroundDeletion",
     "Orphan": "orphan",
 }
-"""The finalizers that a propagation policy adds for the garbage collector. There is no garbage
-collector here, so the finalizers stay until a request removes them."""
+"""The finalizers that a propagation policy adds for the garbage collector. Without a garbage
+collector (``Features``) the finalizers stay until a request removes them."""
+_CLEANUP_FINALIZERS: Mapping[str, str] = {
+    "customresourcedefinitions.apiextensions.k8s.io": "customresourcecleanup.apiextensions.k8s.io"
+}
+"""The finalizers of resources whose deletion a controller of the cluster completes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,11 @@ class Registry:
             new = validation.build_created(collection.encoding, body, defaults, namespace=namespace)
             if options.part == "main" and self._has_status(collection):
                 new.pop("status", None)
+            new = _prepare(collection, new)
             name, own_namespace = new["metadata"]["name"], new["metadata"].get("namespace")
             if _storage_key(collection, name, own_namespace) in collection.objects:
                 raise statuses.already_exists(collection.encoding.resource, name)
+            _check(collection, new)
             absent: JsonObject = {"metadata": {}}
             managed = self._update_managed_fields(collection, absent, new, options)
             return self._store(collection, None, managed, dry_run=options.dry_run)
@@ -221,7 +227,11 @@ class Registry:
         metadata.pop("resourceVersion", None)
         config = request.config | {"metadata": metadata}
         defaults = self._make_defaults()
-        new = validation.build_created(encoding, config, defaults, namespace=namespace)
+        new = _prepare(
+            collection,
+            validation.build_created(encoding, config, defaults, namespace=namespace),
+        )
+        _check(collection, new)
         absent: JsonObject = {"metadata": {}}
         applied = apply_configuration(encoding, absent, request)
         return with_managed_fields(new, applied["metadata"].get("managedFields"))
@@ -248,7 +258,9 @@ class Registry:
         """
         status = self._has_status(collection)
         part = options.part if status else "whole"
+        body = _prepare(collection, body)
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
+        _check(collection, new)
         if managed_fields_set:
             new = with_managed_fields(new, body["metadata"].get("managedFields"))
         else:
@@ -303,14 +315,25 @@ class Registry:
         return _decode_copy(self.storage.store(collection, old, new))
 
 
+def _prepare(collection: Collection, body: JsonObject) -> JsonObject:
+    return body if collection.rules is None else collection.rules.prepare(body)
+
+
+def _check(collection: Collection, body: JsonObject) -> None:
+    if collection.rules is not None:
+        collection.rules.check(body)
+
+
 def _deletion_finalizers(
     stored: StoredObject, preconditions: Preconditions, *, marked: bool
 ) -> list[str]:
     """Return the finalizers that an object has to wait for before it is removed."""
     finalizers: list[str] = list(stored.body["metadata"].get("finalizers") or ())
-    added = _PROPAGATION_FINALIZERS.get(preconditions.propagation)
-    if added and added not in finalizers and not marked:
-        finalizers.append(added)
+    added = [_PROPAGATION_FINALIZERS.get(preconditions.propagation)]
+    added.append(_CLEANUP_FINALIZERS.get(str(stored.encoding.resource)))
+    for finalizer in added:
+        if finalizer and finalizer not in finalizers and not marked:
+            finalizers.append(finalizer)
     return finalizers
 
 

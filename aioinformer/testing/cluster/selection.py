@@ -182,6 +182,11 @@ class Selection:
     labels: LabelSelector = field(default_factory=LabelSelector)
     fields: FieldSelector = field(default_factory=FieldSelector)
     shard: ShardSelector = field(default_factory=ShardSelector)
+    _unrestricted: bool = field(init=False, repr=False, compare=False)
+    """True if every object is selected. A write asks each watch twice, so the answer is kept."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_unrestricted", self.namespace is None and self.selects_all)
 
     @classmethod
     def parse(cls, encoding: Encoding, query: SelectorQuery, *, sharding: bool) -> Selection:
@@ -219,6 +224,8 @@ class Selection:
 
     def matches(self, stored: StoredObject | None) -> bool:
         """Return True if an object is selected; ``None`` is never selected."""
+        if self._unrestricted:
+            return stored is not None
         if stored is None or (self.namespace and stored.namespace != self.namespace):
             return False
         if self.labels and not self.labels.matches(stored.body["metadata"].get("labels") or {}):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
 from aioinformer.testing.cluster.history import ChangeLog, StoredChange
@@ -25,8 +25,9 @@ from aioinformer.testing.wire.served_resources import (
     ApiResource,
     ServedResources,
 )
+from aioinformer.testing.writes import events
 
-__all__ = ["Collection", "CollectionSnapshot", "Snapshot", "Storage"]
+__all__ = ["Collection", "CollectionSnapshot", "Mirror", "ObjectRules", "Snapshot", "Storage"]
 
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
@@ -54,11 +55,40 @@ class CollectionSnapshot:
         return self.previous_states.get(key) or self.objects[key]
 
 
+class ObjectRules(Protocol):
+    """The rules of one resource for its objects."""
+
+    def prepare(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return a sent body in the form in which it is stored."""
+        ...
+
+    def check(self, body: dict[str, Any]) -> None:
+        """Raise ``Invalid`` if the body can't be stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The relation of a version to the version in which its objects are stored."""
+
+    base: Collection
+    to_base: Callable[[dict[str, Any]], dict[str, Any]]
+    """Returns a body in the stored version."""
+    from_base: Callable[[dict[str, Any]], dict[str, Any]]
+    """Returns a stored body in the mirrored version."""
+
+
 class Collection:
     """The objects of one resource, in key order, now and as of an earlier resourceVersion."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
+        self.rules: ObjectRules | None = None
+        """The rules of the resource's definition; ``None`` if objects are stored as sent."""
+        self.mirror: Mirror | None = None
+        """The place where the objects are stored, if this is another version of them."""
+        self.mirrors: list[Collection] = []
+        """The other versions of these objects."""
         self.objects: dict[str, StoredObject] = {}
         self._keys: list[str] = []
 
@@ -98,6 +128,31 @@ class Collection:
             keys = sorted(touched_keys.union(keys))
             keys = [key for key in keys if undone.get(key, _UNCHANGED) is not None]
         return CollectionSnapshot(keys, self.objects, undone)
+
+    def mirror_change(self, change: StoredChange) -> StoredChange:
+        """Apply a change of the stored version to this version of the objects; return it."""
+        if self.mirror is None:
+            raise ValueError(f"{self.encoding.resource} is no other version of stored objects")
+        old, new = self._find(change.old), None
+        if change.new is not None:
+            new = self._mirror_state(change.new, self.mirror)
+            self.put(new)
+        elif old is not None:
+            self.remove(old.key)
+        return StoredChange(change.version, self.encoding.resource, old, new)
+
+    def refresh_mirror(self) -> None:
+        """Read all objects from the stored version again."""
+        if self.mirror is not None:
+            for stored in self.mirror.base.objects.values():
+                self.put(self._mirror_state(stored, self.mirror))
+
+    def _find(self, stored: StoredObject | None) -> StoredObject | None:
+        return self.objects.get(stored.key) if stored is not None else None
+
+    def _mirror_state(self, stored: StoredObject, mirror: Mirror) -> StoredObject:
+        body = mirror.from_base(stored.body) | {"metadata": stored.body["metadata"]}
+        return StoredObject(self.encoding, body, stored.version)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -145,11 +200,14 @@ class Storage:
         """The collections by group, version and plural name."""
         self.served = ServedResources(BUILT_IN_SERVED)
         """The resources that are served, with their subresources and categories."""
+        self.observers: list[Callable[[StoredChange], None]] = []
+        """Called after each change: the controllers of the cluster."""
         self._names: dict[str, Resource] = {}
         self._watches: dict[Resource, list[Watch]] = {}
         self._version_callbacks: dict[Callable[[], None], int] = {}
         for resource in BUILT_IN:
             self.collections[_resource_key(resource)] = Collection(Encoding(resource))
+        self._link_events()
         self._index_names()
 
     # -- resources -----------------------------------------------------------------------------
@@ -181,8 +239,10 @@ class Storage:
     def remove(self, collection: Collection) -> None:
         """Stop serving a resource: delete its objects one by one, then end its watches."""
         resource = collection.encoding.resource
-        for stored in list(collection.objects.values()):
+        for stored in list(collection.objects.values()) if collection.mirror is None else ():
             self.store(collection, stored, None)
+        if collection.mirror is not None:
+            collection.mirror.base.mirrors.remove(collection)
         del self.collections[_resource_key(resource)]
         self._set_served(self._others(resource))
         for watch in self._watches.pop(resource, []):
@@ -213,6 +273,18 @@ class Storage:
                 # Built-in resources come first, so a custom one can't take their short names.
                 self._names.setdefault(name, resource)
 
+    def add_mirror(self, collection: Collection, mirror: Mirror) -> None:
+        """Serve the objects of another collection in this one too, in another form."""
+        collection.mirror = mirror
+        mirror.base.mirrors.append(collection)
+        collection.refresh_mirror()
+
+    def _link_events(self) -> None:
+        """Make the Events of both groups one store."""
+        core, group = find_built_in("events"), find_built_in("events.events.k8s.io")
+        mirror = Mirror(self.find(core), events.to_core, events.from_core)
+        self.add_mirror(self.find(group), mirror)
+
     # -- changes -------------------------------------------------------------------------------
 
     def store(
@@ -223,6 +295,28 @@ class Storage:
         Returns:
             The state that watches are shown.
         """
+        if collection.mirror is not None:
+            return self._store_mirrored(collection, collection.mirror, old, body)
+        return self._store(collection, old, body).shown_state
+
+    def _store_mirrored(
+        self,
+        collection: Collection,
+        mirror: Mirror,
+        old: StoredObject | None,
+        body: dict[str, Any] | None,
+    ) -> StoredObject:
+        """Store a state that is sent in another version than the stored one."""
+        present = mirror.base.objects.get(old.key) if old is not None else None
+        stored = None if body is None else mirror.to_base(body)
+        change = self._store(mirror.base, present, stored).of(collection.encoding.resource)
+        if change is None:
+            raise ValueError(f"{collection!r} is not attached to {mirror.base!r}")
+        return change.shown_state
+
+    def _store(
+        self, collection: Collection, old: StoredObject | None, body: dict[str, Any] | None
+    ) -> StoredChange:
         version = self.version + 1
         new = None
         if body is not None:
@@ -235,12 +329,17 @@ class Storage:
             collection.put(new)
         elif old is not None:
             collection.remove(old.key)
+        if collection.mirrors:
+            change.mirrored = tuple(each.mirror_change(change) for each in collection.mirrors)
         self.change_log.append(change)
         # A watch whose buffer is full detaches itself while this loop runs: hence the copy.
-        for watch in list(self._watches.get(change.resource, ())):
-            watch.add_change(change)
+        for each in (change, *change.mirrored):
+            for watch in list(self._watches.get(each.resource, ())):
+                watch.add_change(each)
         self._call_reached()
-        return new or change.deleted_state
+        for observe in self.observers:
+            observe(change)
+        return change
 
     def convert(
         self, collection: Collection, change: Callable[[dict[str, Any]], dict[str, Any]]
@@ -254,6 +353,8 @@ class Storage:
 
         for stored in list(collection.objects.values()):
             collection.put(convert(stored))
+        for mirrored in collection.mirrors:
+            mirrored.refresh_mirror()
         self.change_log.convert(collection.encoding.resource, convert)
 
     def restart_watches(self, resource: Resource) -> None:
@@ -263,7 +364,7 @@ class Storage:
         """
         self.version += 1
         self.change_log.append(StoredChange(self.version, resource, None, None))
-        self.change_log.empty_watch_cache(self.version)
+        self.change_log.restart_resource(resource, self.version)
         for watch in list(self._watches.get(resource, ())):
             watch.finish()
         self._call_reached()
@@ -317,6 +418,7 @@ class Storage:
             self.collections[_resource_key(resource)] = collection = Collection(Encoding(resource))
             for stored in objects:
                 collection.put(stored)
+        self._link_events()
         self._set_served(snapshot.served)
         self.version = snapshot.version
         self.change_log = ChangeLog(self.change_log.window, snapshot.version)

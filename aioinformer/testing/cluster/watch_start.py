@@ -86,7 +86,7 @@ def open_watch(
     initial = query.send_initial_events
     if initial is None:
         initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
-    error = _find_start_error(storage, version, initial=initial)
+    error = _find_start_error(storage, view, version, initial=initial)
     if query.send_initial_events and not limits.watch_lists:
         error = statuses.unsupported_watch_list()
     if error is not None:
@@ -117,13 +117,15 @@ def _check_query(query: WatchQuery) -> None:
         raise statuses.invalid_watch_list_match(query.match)
 
 
-def _find_start_error(storage: Storage, version: int, *, initial: bool) -> ServerError | None:
+def _find_start_error(
+    storage: Storage, view: WatchView, version: int, *, initial: bool
+) -> ServerError | None:
     """Return the error that is the only event of a watch, or ``None`` if the watch can start."""
     if initial:
         newest = storage.version
         return statuses.too_large_version(version, newest) if version > newest else None
     # A version that is not reached yet is no error here: the watch waits for it without events.
-    oldest = storage.change_log.oldest_watchable
+    oldest = storage.change_log.oldest_watchable(view.resource)
     return statuses.too_old_version(version, oldest) if 0 < version < oldest else None
 
 

@@ -273,6 +273,9 @@ class ApiServer:
     ) -> Path:
         """Write a kubeconfig for this server that only the owner of the file can read.
 
+        Clients in Go, kubectl too, send a token over HTTPS alone: for these, make the server with
+        ``tls``.
+
         Args:
             path: the file to write.
             user: the user of ``access`` whose token the file has; by default the administrator,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from anyio.from_thread import start_blocking_portal
 
 from aioinformer.errors import NotRunning, UsageError
+from aioinformer.testing.access.access import Access, AuthorizationMode
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.storage import Snapshot
 from aioinformer.testing.faults.faults import Fault, Faults
@@ -53,7 +54,8 @@ class ApiServerThread:
             ``cluster``; by default an empty one that stamps objects with the real time.
         port: the port; 0 for a free one, which the server keeps over restarts.
         tls: serve HTTPS with this context, which has a certificate for 127.0.0.1.
-        token: the bearer token that every request must show; none is needed by default.
+        token: the bearer token of the administrator; none is needed by default.
+        authorization: ``AlwaysAllow`` or ``RBAC``; see ``Access``.
     """
 
     def __init__(
@@ -63,9 +65,12 @@ class ApiServerThread:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
+        authorization: AuthorizationMode = "AlwaysAllow",
     ) -> None:
         """Make a server that is not running yet."""
-        self._server = ApiServer(cluster, port=port, tls=tls, token=token)
+        self._server = ApiServer(
+            cluster, port=port, tls=tls, token=token, authorization=authorization
+        )
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
 
@@ -96,6 +101,11 @@ class ApiServerThread:
         """
         return cast("Faults", _LoopObject(self._server.faults, self._require_portal))
 
+    @property
+    def access(self) -> Access:
+        """The users of the server. A change concerns the next request."""
+        return self._server.access
+
     def stop(self) -> None:
         """Stop like a crash: break every connection, refuse new ones. The objects stay.
 
@@ -125,10 +135,16 @@ class ApiServerThread:
         self._require_portal().call(self._server.drop_connections)
 
     def kubeconfig(
-        self, path: str | os.PathLike[str], *, certificate_authority: Path | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        user: str = "",
+        certificate_authority: Path | None = None,
     ) -> Path:
         """Write a kubeconfig for this server; see ``ApiServer.kubeconfig``."""
-        return self._server.kubeconfig(Path(path), certificate_authority=certificate_authority)
+        return self._server.kubeconfig(
+            Path(path), user=user, certificate_authority=certificate_authority
+        )
 
     def __enter__(self) -> Self:
         if self._portal is not None:

@@ -70,13 +70,15 @@ def _write_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 def _evict(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, eviction = request.path, request.json()
     request.check_query("CreateOptions")
-    name = (eviction.get("metadata") or {}).get("name", path.name)
+    metadata: JsonObject = eviction.get("metadata") or {}
+    name = metadata.get("name", path.name)
     if name != path.name:
         raise statuses.bad_request("name in URL does not match name in Eviction object")
     pod = cluster.get(path.resource, path.name, namespace=path.namespace)
     dry_run = request.write_options.dry_run
     _use_disruption_budget(cluster, pod, dry_run=dry_run)
-    sent: JsonObject = (eviction.get("deleteOptions") or {}).get("preconditions") or {}
+    options: JsonObject = eviction.get("deleteOptions") or {}
+    sent: JsonObject = options.get("preconditions") or {}
     cluster.registry.delete(
         path.resource,
         path.name,
@@ -98,10 +100,12 @@ def _use_disruption_budget(cluster: Cluster, pod: JsonObject, *, dry_run: bool) 
         ServerFailure: several budgets protect the pod.
     """
     metadata = pod["metadata"]
-    phase = (pod.get("status") or {}).get("phase", "")
+    pod_status: JsonObject = pod.get("status") or {}
+    phase = pod_status.get("phase", "")
     if phase in _UNPROTECTED_PHASES or "deletionTimestamp" in metadata:
         return
-    namespace, labels = metadata["namespace"], metadata.get("labels") or {}
+    namespace: str = metadata["namespace"]
+    labels: dict[str, str] = metadata.get("labels") or {}
     budgets = [
         each
         for each in cluster.objects("poddisruptionbudgets", namespace=namespace)
@@ -121,7 +125,8 @@ def _use_disruption_budget(cluster: Cluster, pod: JsonObject, *, dry_run: bool) 
 
 
 def _protects(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    selector = (budget.get("spec") or {}).get("selector")
+    spec: JsonObject = budget.get("spec") or {}
+    selector = spec.get("selector")
     return selector is not None and LabelSelector.parse(selector).matches(labels)
 
 

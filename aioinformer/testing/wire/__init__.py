@@ -6,6 +6,7 @@ yaml_bodies   YAML bodies, read as the server reads them
 negotiation   the Accept header: JSON, tables, metadata only
 encoding      lists, watch events and their dialects
 tables        the metadata form and the table form of objects
+json_paths    the paths of printer columns
 statuses      errors as ``Status`` bodies
 discovery     discovery documents
 """

@@ -92,7 +92,7 @@ class ApiResource:
 
     resource: Resource
     subresources: tuple[Subresource, ...] = ()
-    """In alphabetical order."""
+    """In the order of discovery: alphabetical, but a custom resource's status is the first."""
     categories: tuple[str, ...] = ()
     """The groups of resources for ``kubectl get``, such as ``all``."""
     verbs: tuple[str, ...] = VERBS
@@ -111,10 +111,17 @@ def make_served(
     *,
     subresources: Iterable[Subresource] = (),
     categories: tuple[str, ...] = (),
+    storage_version: str = "",
 ) -> ApiResource:
     """Return a custom resource as it is served."""
-    parts = tuple(sorted(subresources, key=lambda part: part.name))
-    return ApiResource(resource, parts, categories, CUSTOM_VERBS, built_in=False)
+    return ApiResource(
+        resource,
+        tuple(subresources),
+        categories,
+        CUSTOM_VERBS,
+        built_in=False,
+        storage_version=storage_version,
+    )
 
 
 def _make_built_in(resource: Resource) -> ApiResource:

@@ -399,6 +399,14 @@ def invalid_token(reason: str) -> ServerError:
     return bad_request(f"invalid continue token: continue key is not valid: {reason}")
 
 
+def missing_replicas(path: str) -> ServerError:
+    """Return the error for the ``Scale`` of a custom object without replicas."""
+    text = f'the spec replicas field "{path}" does not exist'
+    details = {"causes": [{"message": text}]}
+    message = f"Internal error occurred: {text}"
+    return server_error(Status(500, "InternalError", message, details))
+
+
 # -- evictions ---------------------------------------------------------------------------------
 
 

@@ -32,12 +32,14 @@ from aioinformer.testing.wire.encoding import (
     encode_watch_event,
     order_metadata,
 )
+from aioinformer.testing.wire.json_paths import JsonPath
 
 __all__ = [
     "META_API_VERSION",
     "Include",
     "MetadataEncoder",
     "ObjectForm",
+    "PrinterColumn",
     "TableEncoder",
     "format_age",
     "make_encoder",
@@ -55,11 +57,15 @@ Include: TypeAlias = Literal["Metadata", "Object", "None"]
 
 
 def make_encoder(
-    encoding: Encoding, form: ObjectForm, include: Include, clock: Callable[[], dt.datetime]
+    encoding: Encoding,
+    form: ObjectForm,
+    include: Include,
+    clock: Callable[[], dt.datetime],
+    columns: tuple[PrinterColumn, ...] = (),
 ) -> ObjectEncoder:
     """Return the encoder of a resource's objects in a form."""
     if form == "table":
-        return TableEncoder(encoding, clock, include)
+        return TableEncoder(encoding, clock, include, columns)
     return encoding if form == "whole" else MetadataEncoder()
 
 
@@ -172,6 +178,8 @@ class TableEncoder:
     clock: Callable[[], dt.datetime]
     """Returns the time to which ages are counted."""
     include: Include = "Metadata"
+    columns: tuple[PrinterColumn, ...] = ()
+    """The columns of a custom resource; without any, the age is the only one."""
 
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
         """Return a list, or one page of it."""
@@ -204,6 +212,8 @@ class TableEncoder:
         columns = [_build_column("Name", _NAME_DESCRIPTION, 0, form="name")]
         if self._is_pods:
             return columns + [_build_column(*column) for column in _POD_COLUMNS]
+        if self.columns:
+            return columns + [each.definition for each in self.columns]
         return [*columns, _build_column("Age", _AGE_DESCRIPTION, 0, kind="date")]
 
     def _build_row(self, stored: StoredObject) -> JsonObject:
@@ -218,14 +228,64 @@ class TableEncoder:
     def _is_pods(self) -> bool:
         return str(self.encoding.resource) == "pods"
 
-    def _row_cells(self, body: JsonObject) -> list[str | None]:
+    def _row_cells(self, body: JsonObject) -> list[Any]:
         name = body["metadata"].get("name", "")
         created = body["metadata"].get("creationTimestamp")
-        age = format_age(self.clock() - dt.datetime.fromisoformat(created)) if created else None
+        age = _format_age_of(created, self.clock()) if created else None
+        if self.columns:
+            return [name, *(each.cell(body, self.clock()) for each in self.columns)]
         if not self._is_pods:
             return [name, age]
         ready, status, restarts, *wide = _pod_cells(body)
         return [name, ready, status, restarts, age or "<unknown>", *wide]
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column of a custom resource's table (``additionalPrinterColumns``)."""
+
+    name: str
+    kind: str
+    """``integer``, ``number``, ``string``, ``boolean`` or ``date``, which is shown as an age."""
+    path: JsonPath
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+    @property
+    def definition(self) -> JsonObject:
+        """The column in ``columnDefinitions``."""
+        text = self.description
+        text = text or f"Custom resource definition column (in JSONPath format): {self.path.text}"
+        return _build_column(self.name, text, self.priority, kind=self.kind, form=self.format)
+
+    def cell(self, body: JsonObject, now: dt.datetime) -> Any:
+        """Return the cell of an object; ``None`` if the object has no such value."""
+        found = self.path.find(body)
+        if not found:
+            return None
+        value = found[0]
+        match self.kind:
+            case "date":
+                return _format_age_of(value, now) if isinstance(value, str) else "<invalid>"
+            case "string":
+                texts = [each if isinstance(each, str) else _dump(each) for each in found]
+                return ",".join(texts)
+            case "integer":
+                return value if isinstance(value, int) else None
+            case _:
+                return value
+
+
+def _dump(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _format_age_of(created: str, now: dt.datetime) -> str:
+    try:
+        return format_age(now - dt.datetime.fromisoformat(created))
+    except (ValueError, TypeError):
+        return "<unknown>"
 
 
 def _encode_table_event(event: WatchEventType, version: str, row: JsonObject) -> bytes:

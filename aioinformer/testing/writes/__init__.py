@@ -4,5 +4,7 @@ validation          checks of a created or updated object, and the body to store
 metadata_rules      rules for names, labels, annotations, owner references, finalizers
 patches             JSON patch, merge patch and strategic merge patch
 scale               the scale subresource
+structural_schema   the schema of a custom resource: pruning, defaults, validation
+events              the two forms of an Event
 server_side_apply   apply patches and managed fields
 """

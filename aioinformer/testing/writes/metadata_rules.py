@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from aioinformer._core.objects.resources import Resource
@@ -48,6 +49,8 @@ _VALUE_TEXT = (
     f"'my_value',  or '12345', regex used for validation is '{_VALUE_FORMAT}')"
 )
 
+CHECKED_TEXTS = 4096
+"""Keys and values of labels whose checks are remembered, since most objects have the same ones."""
 UPDATE_VALIDATIONS = 3
 """The number of validations of a custom resource's update that find a cause, each of which adds it
 to the details."""
@@ -143,8 +146,13 @@ def _subdomain_errors(name: str, *, unit: str = "characters") -> Iterator[str]:
         yield _SUBDOMAIN_TEXT
 
 
-def _qualified_name_errors(key: str) -> Iterator[str]:
-    """Yield the errors of the key of a label, of an annotation or of a finalizer."""
+@lru_cache(maxsize=CHECKED_TEXTS)
+def _qualified_name_errors(key: str) -> tuple[str, ...]:
+    """Return the errors of the key of a label, of an annotation or of a finalizer."""
+    return tuple(_find_key_errors(key))
+
+
+def _find_key_errors(key: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         yield (
@@ -177,10 +185,14 @@ def _labels_causes(labels: Mapping[str, str]) -> Iterator[dict[str, str]]:
     for key, value in labels.items():
         for text in _qualified_name_errors(key):
             yield _invalid_cause("metadata.labels", key, text)
-        if len(value) > LABEL_LIMIT:
-            yield _invalid_cause("metadata.labels", value, _too_long(LABEL_LIMIT, "bytes"))
-        if not _VALUE.fullmatch(value):
-            yield _invalid_cause("metadata.labels", value, _VALUE_TEXT)
+        for text in _label_value_errors(value):
+            yield _invalid_cause("metadata.labels", value, text)
+
+
+@lru_cache(maxsize=CHECKED_TEXTS)
+def _label_value_errors(value: str) -> tuple[str, ...]:
+    too_long = [_too_long(LABEL_LIMIT, "bytes")] if len(value) > LABEL_LIMIT else []
+    return (*too_long, *([] if _VALUE.fullmatch(value) else [_VALUE_TEXT]))
 
 
 def _annotations_causes(annotations: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -38,9 +38,15 @@ BUILT_IN_SCALE = ScalePaths(".spec.replicas", ".status.replicas", ".spec.selecto
 
 
 def build_scale(body: JsonObject, paths: ScalePaths) -> JsonObject:
-    """Return the ``Scale`` of an object."""
-    metadata = {name: body["metadata"][name] for name in _IDENTITY if name in body["metadata"]}
+    """Return the ``Scale`` of an object.
+
+    Raises:
+        ServerFailure: a custom object has no replicas.
+    """
     replicas = _get(body, paths.replicas)
+    if replicas is None and paths is not BUILT_IN_SCALE:
+        raise statuses.missing_replicas(paths.replicas)
+    metadata = {name: body["metadata"][name] for name in _IDENTITY if name in body["metadata"]}
     status: JsonObject = {"replicas": _get(body, paths.status_replicas) or 0}
     if selector := _format_selector(_get(body, paths.selector)):
         status["selector"] = selector
@@ -88,7 +94,11 @@ class ScaleReplacement:
         version = metadata.get("resourceVersion")
         sent = {"resourceVersion": version} if version else {}
         changed = body | {"metadata": body["metadata"] | sent}
-        return _set(changed, self.paths.replicas, _read_replicas(self.scale, name))
+        return _set(
+            changed,
+            self.paths.replicas,
+            _read_replicas(self.resource, self.scale, name, self.paths),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +115,25 @@ class ScalePatch:
         Raises:
             ServerError: the patch can't be applied, or its result is not valid.
         """
-        patched = self.patch.apply(build_scale(body, self.paths))
+        complete = body
+        if _get(body, self.paths.replicas) is None:
+            complete = _set(body, self.paths.replicas, 0)
+        patched = self.patch.apply(build_scale(complete, self.paths))
         return ScaleReplacement(self.resource, patched, self.paths).apply(body)
 
 
-def _read_replicas(scale: Mapping[str, Any], name: str) -> int:
-    replicas: object = (scale.get("spec") or {}).get("replicas", 0)
+def _read_replicas(
+    resource: Resource, scale: Mapping[str, Any], name: str, paths: ScalePaths
+) -> int:
+    spec: JsonObject = scale.get("spec") or {}
+    replicas: object = spec.get("replicas", 0)
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise statuses.bad_request(f"spec.replicas of a Scale is a whole number, not {replicas!r}")
+    if replicas < 0 and paths is not BUILT_IN_SCALE:
+        text = f"Invalid value: {replicas}: should be a non-negative integer"
+        raise statuses.invalid(
+            resource.kind, name, paths.replicas, "FieldValueInvalid", text, group=resource.group
+        )
     if replicas < 0:
         text = f"Invalid value: {replicas}: must be greater than or equal to 0"
         raise statuses.invalid(

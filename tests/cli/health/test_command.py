@@ -171,6 +171,18 @@ async def test_a_forbidden_version_is_reported_without_an_error(server: ApiServe
     assert (report.version, report.latency) == ("(version not readable)", None)
 
 
+async def test_the_user_is_named_where_the_server_knows_and_says_it(server: ApiServer) -> None:
+    said, denied = ServerReport(url=server.url), ServerReport(url=server.url)
+    async with Client(server.url, token="secret-1") as client:
+        await check_server(client, said, timeout=5)
+        with server.faults.status(404, resource="selfsubjectreviews"):
+            await check_server(client, denied, timeout=5)
+
+    assert said.user == "admin (groups system:masters, system:authenticated)"
+    assert denied.user == ""
+    assert denied.version
+
+
 # -- the report --------------------------------------------------------------------------------
 
 
@@ -223,15 +235,16 @@ async def test_a_usual_selection_is_looked_at(server: ApiServer, tmp_path: Path)
 
     assert (code, err) == (0, "")
     rows = [line.split() for line in out.splitlines()]
-    assert [row[0] for row in rows[5:]] == [
+    assert [row[0] for row in rows[6:]] == [
         "pods",
         "services",
         "deployments.apps",
         "namespaces",
         "nodes",
     ]
-    assert rows[5][:6] == ["pods", "web", "yes", "yes", "watchlist", "yes"]
+    assert rows[6][:6] == ["pods", "web", "yes", "yes", "watchlist", "yes"]
     assert rows[1][:2] == ["credentials", "token"]
+    assert " ".join(rows[2]) == "user admin (groups system:masters, system:authenticated)"
     assert "secret-1" not in out
 
 

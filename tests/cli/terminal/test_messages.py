@@ -83,7 +83,14 @@ def test_a_warning_is_a_line_and_its_exception_too() -> None:
 def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
     stream = io.StringIO()
     with Messages(stream).handle_logging(verbose=False):
-        for text, seconds in (("a", 0.0), ("a", 0.1), ("b", 0.2), ("a", 0.3), ("a", 0.9)):
+        for text, seconds in (
+            ("a", 0.0),
+            ("a", 0.1),
+            ("b", 0.2),
+            ("a", 0.3),
+            ("a", 0.9),
+            ("a", 10.4),
+        ):
             record = logging.makeLogRecord({"msg": text, "levelno": 30, "created": 100 + seconds})
             logging.getLogger().handle(record)
 

@@ -66,6 +66,21 @@ async def test_the_state_comes_first_and_then_each_change_at_once(
     assert (code, out, err) == (130, "", "")
 
 
+async def test_the_first_page_is_shown_while_the_list_goes_on(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    for number in range(1_999):  # and one of the fixture: four pages
+        server.cluster.create("pods", {"metadata": {"name": f"pod-{number:04}"}})
+    argv = ("watch", "po", "-o", "name", "--kubeconfig", config)
+    with server.faults.latency(0.7, verb="list") as slow:
+        async with started_cli(*argv, env=env) as run:
+            names = [await run.read_line() for _ in range(500)]
+            assert slow.hits < 4
+            names += [await run.read_line() for _ in range(1_500)]
+    assert names[:2] == ["pod/first\n", "pod/pod-0000\n"]
+    assert len(set(names)) == 2_000
+
+
 async def test_json_of_all_namespaces_by_label_until_terminated(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:

@@ -43,7 +43,7 @@ async def test_a_request_says_who_asks_and_what_it_accepts() -> None:
 
     assert headers["Authorization"] == f"Bearer {CANARY}"
     assert headers["Accept"] == "application/json"
-    assert headers["User-Agent"].startswith("aioinformer/")
+    assert " aioinformer/" in headers["User-Agent"]
 
 
 async def test_lists_may_be_compressed_and_watches_may_not() -> None:

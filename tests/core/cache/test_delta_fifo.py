@@ -404,3 +404,15 @@ def test_the_queue_behaves_like_a_list(
                 e for e in model.entries if isinstance(e, Delta) and e.obj.name == each
             )
     assert drained(fifo) == model.entries
+
+
+def test_bookmarks_of_different_scopes_are_all_kept() -> None:
+    fifo = DeltaFIFO()
+    fifo.extend([Bookmark("1", scope="a"), Bookmark("2", scope="a"), Bookmark("3", scope="b")])
+    fifo.replace([], "4", scope="a")
+    entries = [fifo.pop() for _ in range(3)]
+    assert entries == [
+        Bookmark("2", scope="a"),
+        Bookmark("3", scope="b"),
+        Replaced([], "4", scope="a"),
+    ]

@@ -91,3 +91,13 @@ def test_the_repr_shows_how_far_it_is(seen: int) -> None:
     for obj in (A, B)[:seen]:
         comparison.add_server_object(obj)
     assert repr(comparison) == f"<Comparison rv=10 compared={seen} left={3 - seen}>"
+
+
+def test_the_results_of_several_namespaces_are_one_result() -> None:
+    first = Verification("10", 3, {key("a"): "missing"}, rejected=1, repaired=1)
+    second = Verification("9", 4, {key("b"): "surplus"})
+    assert Verification.merge([first, second]) == Verification(
+        "9", 7, {key("a"): "missing", key("b"): "surplus"}, rejected=1, repaired=1
+    )
+    assert Verification.merge([first]) is first
+    assert Verification.merge([]) == Verification("", 0)

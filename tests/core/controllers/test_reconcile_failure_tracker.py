@@ -25,7 +25,7 @@ def test_an_attempt_that_is_due_is_in_no_seconds() -> None:
     found = failing.get(A, 5.0)
     assert found is not None
     assert found.retry_in == 0.0
-    assert str(found) == "web/a failed 1 times in 5.0 s, next attempt in 0.0 s: no"
+    assert str(found) == "web/a failed 1 time in 5.0 s, next attempt in 0.0 s: no"
 
 
 def test_a_key_that_succeeds_is_forgotten() -> None:

@@ -1146,3 +1146,22 @@ def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
     assert not box.resync([pod("d")], always)
 
     assert drained(box) == [Added(pod("a"))]
+
+
+@pytest.mark.parametrize(("second", "overflowed"), [("a", True), ("b", False)])
+def test_one_diff_of_each_scope_may_be_pending(second: str, overflowed: bool) -> None:
+    box = mailbox(limit=1, overflow="error")
+    box.put_relist([[Added(A1)]], scope="a")
+    assert (box.has_relist_of("a"), box.has_relist_of("b")) == (True, False)
+    box.put_relist([[Added(B1)]], scope=second)
+    assert box.overflowed == overflowed
+
+
+def test_the_end_of_the_first_state_may_come_without_a_diff() -> None:
+    box = mailbox()
+    box.put_relist([[Added(A1, initial=True)]], scope="a")
+    box.put_relist([], initial=True)
+    assert box.pop() == Added(A1, initial=True)
+    before = box.synced
+    assert box.pop() is None
+    assert (before, box.synced) == (False, True)

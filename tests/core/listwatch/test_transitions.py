@@ -53,6 +53,7 @@ ROWS = [
     Row(Phase.WATCHLIST, Outcome.ENDED, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.SHORT_WATCH, WATCHLIST_PREFIX, "always"),
     Row(Phase.WATCHLIST, Outcome.EMPTY_WATCH, WATCHLIST_PREFIX, "always"),
+    Row(Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED, ("0", 500, ""), "after a skip"),
     Row(Phase.WATCHLIST, Outcome.BAD_REQUEST, ("0", 500, ""), "after a skip"),
     Row(Phase.WATCHLIST, Outcome.ERROR_EVENT, ("0", 500, ""), "after a skip"),
     Row(Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT, ("0", 500, ""), "after a skip"),

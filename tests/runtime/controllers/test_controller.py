@@ -32,7 +32,7 @@ from aioinformer.errors import (
     SyncTimeout,
     UsageError,
 )
-from aioinformer.testing import ClusterSource
+from aioinformer.testing import ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import (
     BARS,
     FOOS,
@@ -302,6 +302,10 @@ async def test_wrong_arguments_are_rejected_when_they_are_given() -> None:
             Controller(foos, sync)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'foos'"):
             Controller("foos", diary)  # type: ignore[arg-type] # on purpose
+        with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
+            Controller(foos, diary).owns("bars")  # type: ignore[arg-type] # on purpose
+        with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
+            Controller(foos, diary).watches("bars", str)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"is to be called as \(obj\): too many"):
             Controller(foos, diary).watches(foos, lambda: [""])  # type: ignore[misc,arg-type] # too
         with pytest.raises(ValueError, match="concurrency must be at least 1"):
@@ -758,7 +762,6 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
             assert repr(it) == "<Controller it new triggers=1 running=0 waiting=0 failing=0>"
             async with it:
                 states.append(it.health.state)
-                assert it.health.waiting_for == (f"controller it of {foos.name}",)
                 await asyncio.sleep(2)
                 health = it.health
                 assert (health.state, health.runs, health.failed_runs) == ("running", 2, 2)
@@ -766,13 +769,13 @@ def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
                 assert (failing.key, failing.error) == (key("a"), "ValueError: never")
                 assert (failing.failures, failing.since, failing.retry_in) == (2, 2.0, 1.0)
                 assert (health.waiting, health.queue.delayed) == (1, 1)
-                assert "1 keys failing, such as default/a failed 2 times" in str(health)
+                assert "1 key failing, such as default/a failed 2 times" in str(health)
                 diary.duration = 10
                 await asyncio.sleep(5)
                 assert it.health.running == {key("a"): 4.0}
                 await asyncio.sleep(10)
                 assert (it.health.failing_keys, it.failing(key("a"))) == (0, None)
-            assert [*states, it.health.state] == ["new", "syncing", "stopped"]
+            assert [*states, it.health.state] == ["new", "running", "stopped"]
 
     run_simulated(main)
 
@@ -818,11 +821,15 @@ def test_a_mistake_in_the_reconciler_is_a_traceback_a_second_not_one_a_key(
 
 
 async def test_waiting_for_a_controller_whose_informer_does_not_sync_says_why() -> None:
-    cluster = make_cluster()
-    informers = SharedInformerFactory(ClusterSource(cluster))  # never entered
-    async with Controller(informers.informer(FOOS), RecordingReconciler(), name="it") as it:
-        with pytest.raises(SyncTimeout, match="not started: enter the factory"):
-            await it.wait_synced(0.001)
+    faults = Faults()
+    faults.stall(resource=FOOS.plural)
+    async with (
+        SharedInformerFactory(ClusterSource(make_cluster(), faults)) as informers,
+        Controller(informers.informer(FOOS), RecordingReconciler(), name="it") as it,
+    ):
+        with pytest.raises(SyncTimeout, match="listing for"):
+            await it.wait_synced(0.01)
+        assert it.health.waiting_for == (f"controller it of {it.informer.name}",)
     with pytest.raises(NotRunning, match="has ended"):
         await it.wait_synced(1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -730,6 +731,27 @@ async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
     }
 
 
+@pytest.mark.parametrize("switched_off", [True, False], ids=["feature gate", "storage"])
+async def test_a_server_without_watch_lists_is_no_problem(
+    switched_off: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    problems: list[Problem] = []
+    source = ClusterSource(Cluster(features=Features(watch_list=switched_off)))
+    if switched_off:
+        source.faults.status(422, reason="Invalid", verb="watch_list")
+    with caplog.at_level(logging.INFO):
+        async with SharedInformerFactory(source, on_error=problems.append) as informers:
+            pods, nodes = informers.informer("pods"), informers.informer("nodes")
+            await informers.wait_synced(5)
+
+            assert pods.health.error is None
+            assert nodes.health.strategy == "list"
+
+    assert problems == []
+    told = [each for each in caplog.records if "WatchList is not available" in each.message]
+    assert [each.levelno for each in told] == [logging.INFO, logging.INFO]  # two resources
+
+
 async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
     """A server without WatchLists is detected once."""
     cluster = Cluster(features=Features(watch_list=False))
@@ -742,7 +764,7 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
         second = informers.informer("pods", labels="app=shop")
         await informers.wait_synced(timeout=5)
 
-    assert [f"{each.phase} {each.cause}" for each in problems] == ["watchlist error_event"]
+    assert problems == []
     assert (first.health.strategy, second.health.strategy) == ("list", "list")
     assert first.health.error is None
     assert second.health.error is None

@@ -90,6 +90,18 @@ async def test_a_forgotten_await_is_named() -> None:
         of(resource())  # type: ignore[arg-type]  # the beginner's mistake
 
 
-def test_several_namespaces_are_several_informers() -> None:
-    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]; make an informer for each"):
+def test_a_list_as_namespace_is_rejected_with_the_right_option() -> None:
+    with pytest.raises(TypeError, match=r"not \['web', 'shop'\]; .*pass namespaces=\[\.\.\.\]"):
         of(namespace=["web", "shop"])  # type: ignore[arg-type]
+
+
+def test_informers_of_two_versions_have_different_names() -> None:
+    beta = Resource("example.com", "v1beta1", "widgets", "Widget")
+    scaler = Resource("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
+
+    assert str(of(WIDGETS, namespace="web")) == "widgets.example.com in web"
+    assert str(of(beta, namespace="web")) == "widgets.v1beta1.example.com in web"
+    assert of(beta).label == "widgets.v1beta1.example.com"
+    assert str(of("hpa")) == "horizontalpodautoscalers.autoscaling"  # v2
+    assert str(of(scaler)) == "horizontalpodautoscalers.v1.autoscaling"
+    assert str(of(Resource("", "v2", "pods", "Pod"))) == "pods.v2"

@@ -83,7 +83,7 @@ async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> Non
     async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(view, filter=SHOWN)
         await registration.wait_synced(5)
-        for name, value in (("b", "other"), ("b", "shown"), ("a", "hidden"), ("a", "more hidden")):
+        for name, value in (("b", "other"), ("b", "shown"), ("a", "hidden"), ("a", "more-hidden")):
             label_pod(cluster, name, value)
         cluster.merge_patch("pods", "b", {"metadata": {"labels": {"more": "labels"}}})
         cluster.delete("pods", "a")

@@ -130,7 +130,7 @@ def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixtu
     assert isinstance(problem.error, CacheDiffers)
     assert (informer.health.differences, informer.health.repaired) == (0, 1)
     assert informer.health.verified is None
-    assert "1 objects repaired after verifications" in str(informer.health)
+    assert "1 object repaired after verifications" in str(informer.health)
     assert informer.lister["web/a"].resource_version == "4"
     assert "pods: verifying: CacheDiffers: the cache differs in 1 of 1" in caplog.text
 

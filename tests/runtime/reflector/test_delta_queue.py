@@ -6,6 +6,7 @@ import asyncio
 
 from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
+from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from tests.runtime.scripted_source import PODS, pod, yield_to_loop
 
 
@@ -109,3 +110,38 @@ async def test_its_repr_says_how_much_is_queued() -> None:
 
     assert repr(queue) == f"<DeltaQueue {queue.fifo!r}>"
     assert "entries=2" in repr(queue)
+
+
+async def test_what_one_namespace_feeds_carries_it() -> None:
+    queue = DeltaQueue()
+    scoped = ScopeQueue(queue, "web")
+    change = changes(1)[0]
+
+    scoped.feed([change, Bookmark("9")])
+    scoped.replace([], "10")
+    scoped.remove()
+    scoped.feed([change])
+    scoped.replace([], "11")
+
+    assert [queue.pop() for _ in range(5)] == [
+        change,
+        Bookmark("9", scope="web"),
+        Replaced([], "10", scope="web"),
+        Replaced((), "", "scope_removed", "web"),
+        None,
+    ]
+
+
+async def test_all_namespaces_wait_for_room_and_go_on() -> None:
+    queue = DeltaQueue()
+    first, second = ScopeQueue(queue, "a"), ScopeQueue(queue, "b")
+    first.feed(changes(HIGH_MARK))
+    waiting = [asyncio.create_task(each.room()) for each in (first, second)]
+    await yield_to_loop()
+    assert not any(task.done() for task in waiting)
+
+    queue.pop()
+    await asyncio.wait_for(asyncio.gather(*waiting), 5)
+
+    second.feed(changes(1))
+    assert queue.fifo.full

@@ -309,3 +309,20 @@ def test_a_problem_in_words() -> None:
 def test_anything_with_the_methods_of_metrics_will_do() -> None:
     metrics: Metrics = Counted()
     assert metrics is not None
+
+
+def test_a_namespace_has_a_status_of_its_own_and_shares_the_rest() -> None:
+    recorder = Recorder()
+    whole = recorder.reports()
+    part = whole.make_part("web")
+    part.start(lambda: recorder.now)
+    failed: list[tuple[FetchError, float]] = []
+    part.on_request_failed = lambda error, delay: failed.append((error, delay))
+    part.request_started(ListRequest())
+    transition = TRANSITIONS[Phase.LIST][Outcome.UNREACHABLE]
+    part.request_ended(RequestEnd(Outcome.UNREACHABLE, REFUSED), transition, 4.0)
+    assert failed == [(REFUSED, 4.0)]
+    assert (part.status.error, whole.status.error) == (REFUSED, None)
+    [problem] = recorder.problems
+    assert problem.informer == "pods where app=shop (web)"
+    assert {line.split(":")[0] for line in recorder.metrics.reported} == {"pods (selected)"}

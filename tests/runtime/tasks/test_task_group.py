@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -150,3 +151,35 @@ def test_a_crew_that_was_not_entered_is_new() -> None:
     assert not group.entered
     assert not group.is_ending()
     assert repr(group) == "<StrictTaskGroup of informer new>"
+
+
+async def test_a_task_that_is_cancelled_on_purpose_ends_no_other_one() -> None:
+    ended = asyncio.Event()
+
+    async def wait() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    group = StrictTaskGroup("informer")
+    with pytest.raises(RuntimeError, match="the second was cancelled, but not by the informer"):
+        await _enter_and_cancel(group, wait, ended)
+
+
+async def _enter_and_cancel(
+    group: StrictTaskGroup, wait: Callable[[], Coroutine[Any, Any, None]], ended: asyncio.Event
+) -> None:
+    try:
+        async with group:
+            first, second = (group.start(wait(), name=name) for name in ("first", "second"))
+            await asyncio.sleep(0)
+            group.cancel(first)
+            await ended.wait()
+            await asyncio.sleep(0)
+            assert group.failure is None
+            assert not group.is_ending()
+            second.cancel()
+            await asyncio.get_running_loop().create_future()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None

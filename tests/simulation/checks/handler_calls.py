@@ -293,13 +293,18 @@ def _judge_drained(visited: Visited, history: History) -> None:
     Objects that have changed since then, or whose change was on its way from the server, are left
     out: an initial object that is no longer cached when the handler gets to it isn't delivered.
     """
-    if any(each.order > visited.order for each in history.of(Restored)):
+    restored = history.of(Restored)
+    if any(each.order > visited.order and each.time <= visited.time for each in restored):
         return
     cached, held = visited.cached, visited.held
     moving = {
         each.key
         for each in history.of(Write)
-        if each.order > visited.order or (each.key in cached and _is_newer(each, cached[each.key]))
+        if (each.order > visited.order and each.time <= visited.time)
+        or (
+            (each.order < visited.order and each.key in cached)
+            and _is_newer(each, cached[each.key])
+        )
     }
     for key in sorted((cached.keys() | held.keys()) - moving):
         if cached.get(key) != held.get(key):

@@ -13,7 +13,10 @@ import pytest
 import pytest_asyncio
 
 from aioinformer import Resource
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.testing import ApiServer, Fault, Faults, ManualClock
+from aioinformer.testing.faults.effects import RespondWithError
+from aioinformer.testing.faults.exchange import FaultedRequest
 
 PODS = "/api/v1/namespaces/default/pods"
 FROM_NOW = f"{PODS}?watch=1&resourceVersion=2&allowWatchBookmarks=true"
@@ -480,3 +483,18 @@ def test_the_repr_shows_effect_and_requests() -> None:
     assert "list pods on 0 hits" in repr(fault)
     fault.end()
     assert "ended" in repr(fault)
+
+
+def test_a_403_has_the_text_of_rbac_unless_a_text_is_given() -> None:
+    faults = Faults()
+    with faults.status(403), FaultedRequest(faults, "list", find_built_in("pods"), "web") as asked:
+        action = asked.response_action(0.0)
+        assert isinstance(action, RespondWithError)
+        assert action.error.status.message == (
+            'pods is forbidden: User "system:anonymous" cannot list resource "pods" in API group '
+            '"" in the namespace "web"'
+        )
+    with faults.status(403, message="no"), FaultedRequest(faults, "get", None) as asked:
+        action = asked.response_action(0.0)
+        assert isinstance(action, RespondWithError)
+        assert (action.error.status.message, action.error.status.reason) == ("no", "Forbidden")

@@ -146,7 +146,12 @@ async def test_a_client_gives_up_half_a_minute_after_the_requested_end_of_a_stal
 async def test_a_client_gives_up_a_list_without_a_byte(
     pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
 ) -> None:
-    for switch_on in (faults.stall, lambda: faults.stall(after=10), lambda: faults.latency(9999)):
+    switches: tuple[Callable[[], Fault], ...] = (
+        faults.stall,
+        lambda: faults.stall(after=10),
+        lambda: faults.latency(9999),
+    )
+    for switch_on in switches:
         with switch_on():
             listing = asyncio.create_task(listed(pods))
             await waits(listing)

@@ -13,7 +13,7 @@ import pytest
 
 from aioinformer import Resource
 from aioinformer.errors import ServerError
-from aioinformer.testing import Cluster
+from aioinformer.testing import Cluster, Features
 from aioinformer.testing.server.object_requests import ObjectRequest
 from aioinformer.testing.server.objects import handle_request
 from aioinformer.testing.wire.encoding import encode_document
@@ -44,7 +44,7 @@ def send(cluster: Cluster, write: RecordedWrite, version: str) -> tuple[int, str
 
 @pytest.mark.parametrize("what", SERIES)
 def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
-    cluster, version = Cluster(), ""
+    cluster, version = Cluster(features=Features(garbage_collection=False)), ""
     cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget"))
     cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
     for write in SERIES[what]:

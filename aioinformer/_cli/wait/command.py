@@ -1,0 +1,68 @@
+"""``aioinformer wait``: end when one object has reached a state, or at a timeout.
+
+The command runs an informer of that one object. The informer retries failed requests, so that a
+restart of the API server doesn't end a wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioinformer import FieldSelector, Health, KubeObject, SharedInformer, SharedInformerFactory
+from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
+from aioinformer._cli.options import WaitCommandOptions
+from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
+from aioinformer._cli.wait.goals import Goal, parse_goal
+
+__all__ = ["run_wait"]
+
+
+async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
+    """Wait until the object has reached the state; return 0 then, and 1 after the timeout.
+
+    Raises:
+        InformerError: an argument is wrong, or the server's discovery could not be read.
+        OSError: the output can't be written.
+    """
+    goal = parse_goal(options.goal)
+    check_namespace(options.namespace, "--namespace")
+    async with connect(options) as client:
+        namespace = choose_namespace(client, options.namespace, everywhere=False)
+        resource = await client.resource(options.resource)
+        goal.check_resource(resource)
+        shown = f"{resource.singular}{f'.{resource.group}' if resource.group else ''}"
+        shown += f"/{options.name}"
+        async with SharedInformerFactory(client) as informers:
+            informer = informers.informer(
+                resource,
+                namespace=namespace if resource.namespaced else "",
+                fields=str(FieldSelector.parse({"metadata.name": options.name})),
+            )
+            key = f"{namespace}/{options.name}" if resource.namespaced else options.name
+            try:
+                async with asyncio.timeout(options.timeout):
+                    await informer.wait_synced()
+                    found = await informer.wait_until(key, goal.end)
+            except TimeoutError:
+                reason = _explain(informer, key, goal)
+                terminal.messages.show(f"{shown}: not after {options.timeout:g} s: {reason}")
+                return EXIT_FAILED
+    if found is not None and goal.failed is not None and goal.failed(found):
+        terminal.messages.show(f"{shown}: {goal.explain(found)}")
+        return EXIT_FAILED
+    await terminal.output.write(f"{shown}: {goal.text}\n")
+    return 0
+
+
+def _explain(informer: SharedInformer, key: str, goal: Goal) -> str:
+    """Return why the wait has not ended, in one line."""
+    if not informer.synced:
+        return _explain_health(informer.health)
+    found: KubeObject | None = informer.lister.get(key)
+    return "the object does not exist" if found is None else goal.explain(found)
+
+
+def _explain_health(health: Health) -> str:
+    if health.error is None:
+        return f"no answer from the server ({health.state} for {health.since:.1f} s)"
+    return str(health.error).splitlines()[0]

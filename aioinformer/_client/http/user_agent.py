@@ -1,0 +1,124 @@
+"""``User-Agent`` and field manager: the names under which a server records a program.
+
+The audit log of a server has the User-Agent of each request, and the managed fields of an object
+have the name of each program that wrote them. The names are made as client-go's
+``DefaultKubernetesUserAgent`` and apiserver's ``prefixFromUserAgent`` make them, so that a program
+is found under its own name, and not under that of this library.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
+from typing import Self
+
+__all__ = ["ProgramNames", "default_user_agent", "program_name"]
+
+MAX_MANAGER_LENGTH = 128
+"""The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
+
+MAX_USER_AGENT_LENGTH = 512
+"""The longest User-Agent that is sent; the limits of proxies on all headers begin at 4 kB."""
+
+_UNUSABLE = re.compile(r"[^!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""Characters that a product's name can't have (RFC 9110, ``token``). A slash ends the name."""
+
+
+def program_name(arguments: Sequence[str]) -> str:
+    """Return the name of the program whose command line is ``arguments`` (``sys.argv``).
+
+    ``/srv/shop.py`` is ``shop``, and ``python -m shop`` is ``shop``, too, whose first argument is
+    the path of ``shop/__main__.py``. A program without a name is ``python``.
+    """
+    path = PurePath(arguments[0] if arguments else "")
+    if path.name == "__main__.py":
+        path = path.parent
+    name = path.name.removesuffix(".py")
+    cleaned = _UNUSABLE.sub("-", name).strip("-")  # "-c" is the name of python -c
+    return cleaned[:MAX_MANAGER_LENGTH] if cleaned not in ("", "c") else "python"
+
+
+def default_user_agent(arguments: Sequence[str] | None = None) -> str:
+    """Return ``program/unknown (linux/x86_64) aioinformer/1.0``.
+
+    client-go writes ``unknown`` for the version of a program that states none.
+
+    Args:
+        arguments: the command line; by default that of this process.
+    """
+    program = program_name(sys.argv if arguments is None else arguments)
+    system = f"{platform.system()}/{platform.machine()}".lower()
+    return f"{program}/unknown ({system}) aioinformer/{_library_version()}"
+
+
+def _library_version() -> str:
+    try:
+        return version("aioinformer")
+    except PackageNotFoundError:  # run from a source tree
+        return "0"
+
+
+def _check_user_agent(user_agent: str) -> str:
+    """Return ``user_agent`` if a header can have it as its value.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is empty or too long, or has characters other than printable ASCII.
+    """
+    _check_text("user_agent", user_agent, MAX_USER_AGENT_LENGTH)
+    if not user_agent.isascii():
+        raise ValueError(f"user_agent must be ASCII text, as in 'shop/1.2', not {user_agent!r}")
+    return user_agent
+
+
+def _check_field_manager(field_manager: str) -> str:
+    """Return ``field_manager`` if a server accepts it.
+
+    Raises:
+        TypeError: it is no text.
+        ValueError: it is empty, longer than 128 characters, or not printable.
+    """
+    _check_text("field_manager", field_manager, MAX_MANAGER_LENGTH)
+    return field_manager
+
+
+def _check_text(option: str, text: object, longest: int) -> None:
+    # ``object``, because a program without a type checker may pass anything.
+    if not isinstance(text, str):
+        raise TypeError(f"{option} must be text, not {text!r}")
+    if not text.strip() or not text.isprintable() or len(text) > longest:
+        raise ValueError(
+            f"{option} must be 1 to {longest} printable characters, such as 'shop', not {text!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramNames:
+    """The names of a program in the requests of its client."""
+
+    user_agent: str
+    field_manager: str
+    """The field manager of each write; empty to let the server derive one."""
+
+    @classmethod
+    def of(cls, user_agent: str | None, field_manager: str | None) -> Self:
+        """Return the names that a program has given, and the default User-Agent.
+
+        Raises:
+            TypeError: a name is no text.
+            ValueError: a name is empty, too long or not printable.
+        """
+        return cls(
+            default_user_agent() if user_agent is None else _check_user_agent(user_agent),
+            "" if field_manager is None else _check_field_manager(field_manager),
+        )
+
+    @property
+    def apply_manager(self) -> str:
+        """The field manager of applies: by default what a server derives from the User-Agent."""
+        return self.field_manager or self.user_agent.partition("/")[0][:MAX_MANAGER_LENGTH]

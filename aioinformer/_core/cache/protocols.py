@@ -1,0 +1,143 @@
+"""The protocols of a cache, which has one scope (``Indexer``) or several (``PartitionedIndexer``).
+
+The pump writes through ``ObjectCache`` and ``Replacement``. Readers read a ``ReadableState``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from aioinformer._core.cache.indexes import IndexBuild
+from aioinformer._core.cache.store import CacheState, IndexBucket, IndexFunction, IndexValues
+from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.view import ObjectView
+
+__all__ = ["ObjectCache", "ReadableIndex", "ReadableState", "Replacement"]
+
+
+class ReadableIndex(Protocol):
+    """An index as readers see it."""
+
+    @property
+    def function(self) -> IndexFunction[Any]:
+        """The index function."""
+        ...
+
+    @property
+    def buckets(self) -> Mapping[str, IndexBucket]:
+        """The objects under each value."""
+        ...
+
+    def call_function(self, obj: Any) -> IndexValues:
+        """Return the values for the function's argument; raise whatever the function raises."""
+        ...
+
+
+class ReadableState(Protocol):
+    """The state of a cache as readers see it."""
+
+    @property
+    def objects(self) -> Mapping[ObjectKey, KubeObject]:
+        """The cached objects."""
+        ...
+
+    @property
+    def indexes(self) -> Mapping[str, ReadableIndex]:
+        """The indexes by name."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """The version up to which everything was applied; empty before the first list."""
+        ...
+
+    @property
+    def synced(self) -> bool:
+        """True once the first state was applied. It stays true."""
+        ...
+
+    def part_of(self, key: ObjectKey) -> CacheState | None:
+        """Return the state of the scope that an object with this key is in.
+
+        Returns:
+            ``None`` if the cache has no such scope.
+        """
+        ...
+
+    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+        """Return all objects that may be in ``namespace``, and perhaps others."""
+        ...
+
+    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
+        """Return a copy of the objects."""
+        ...
+
+
+class Replacement(Protocol):
+    """A relist that is staged in steps: ``step`` until done, ``commit``, ``step`` until done."""
+
+    @property
+    def rejected(self) -> Mapping[ObjectKey, Exception]:
+        """The errors of rejected objects by key; only the first error has its traceback."""
+        ...
+
+    def step(self, n: int) -> bool:
+        """Handle about ``n`` objects; return True if that was all."""
+        ...
+
+    def commit(self) -> list[Event]:
+        """Install the new state in one step, and return the events for listeners."""
+        ...
+
+
+class ObjectCache(Protocol):
+    """A cache as the pump and the other parts of an informer see it."""
+
+    @property
+    def state(self) -> ReadableState:
+        """The current state. A reader picks it up once for each read."""
+        ...
+
+    @property
+    def view(self) -> ObjectView[Any] | None:
+        """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
+        ...
+
+    @property
+    def rejected(self) -> Mapping[ObjectKey, Exception]:
+        """Errors by key of the objects whose newest version was rejected."""
+        ...
+
+    def apply(self, delta: Delta, events: list[Event]) -> Exception | None:
+        """Apply one change and append its events. Returns the error that rejected the object."""
+        ...
+
+    def correct(self, correction: Correction, events: list[Event]) -> Exception | None:
+        """Apply a correction, unless the object has changed since the comparison."""
+        ...
+
+    def bookmark(self, bookmark: Bookmark) -> None:
+        """Move the applied version on to the bookmark's, unless that is older."""
+        ...
+
+    def replace(self, replaced: Replaced) -> Replacement:
+        """Begin to replace the state of a scope."""
+        ...
+
+    def holds(self, obj: KubeObject) -> bool:
+        """Return True if this object, by uid, is still cached in any version."""
+        ...
+
+    def deduplicate(self, obj: KubeObject) -> KubeObject:
+        """Return the cached object if it is the same version as ``obj``, else ``obj``."""
+        ...
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:
+        """Add indexes to an empty cache."""
+        ...
+
+    def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
+        """Begin to build an index over the cached objects; return ``None`` if it exists already."""
+        ...

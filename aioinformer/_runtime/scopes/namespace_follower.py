@@ -1,0 +1,110 @@
+"""The namespaces that match a predicate, followed through an informer of namespaces.
+
+A namespace that begins to match is added, one that ceases to match or is deleted is removed. A
+namespace that is deleted and created again is removed and added, and so is read anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import NoReturn, Protocol
+
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject
+from aioinformer._core.selectors.scopes import Scope
+from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces
+from aioinformer._runtime.tasks.event_loop import TimeSlice
+from aioinformer.errors import NotRunning
+
+__all__ = ["NamespaceFollower"]
+
+log = logging.getLogger("aioinformer.scopes")
+
+
+class NamespaceSet(Protocol):
+    """The namespaces of an informer, as the follower changes them."""
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces that are read."""
+        ...
+
+    def add(self, namespace: str, scope: Scope) -> None:
+        """Begin to read a namespace."""
+        ...
+
+    def remove(self, namespace: str) -> None:
+        """Cease to read a namespace."""
+        ...
+
+    def complete(self) -> None:
+        """Record that all namespaces of the first state were added."""
+        ...
+
+
+class NamespaceFollower:
+    """Adds and removes the namespaces of one informer."""
+
+    def __init__(self, followed: FollowedNamespaces, scopes: NamespaceSet) -> None:
+        """Change ``scopes`` as the ``followed`` namespaces change."""
+        self._followed = followed
+        self._scopes = scopes
+        self._present: dict[str, str] = {}
+        """The uids of the namespaces that were added, by name."""
+
+    async def run(self) -> NoReturn:
+        """Follow until cancelled."""
+        # At the end of the factory, the informer of namespaces may end before this task.
+        with suppress(NotRunning):
+            await self._follow()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("the future is never done")
+
+    async def _follow(self) -> None:
+        async with self._followed.informer.snapshot_and_events() as (snapshot, events):
+            time_slice = TimeSlice()
+            for namespace in snapshot.values():
+                self._update(namespace)
+                await time_slice.maybe_yield()  # to make a reflector takes 0.1 ms
+            self._scopes.complete()
+            async for event in events:
+                self._apply(event)
+                await time_slice.maybe_yield()
+
+    def _apply(self, event: Event) -> None:
+        if isinstance(event, Deleted):
+            self._remove(event.obj.name)
+        else:
+            self._update(event.obj)
+
+    def _update(self, namespace: KubeObject) -> None:
+        name = namespace.name
+        if self._present.get(name, namespace.uid) != namespace.uid:
+            self._remove(name)  # deleted and created again
+        if not self._matches(namespace):
+            self._remove(name)
+        elif name not in self._present:
+            self._present[name] = namespace.uid
+            self._scopes.add(name, self._followed.scope)
+            log.info("namespace %s matches %r: added", name, self._followed.predicate)
+
+    def _remove(self, name: str) -> None:
+        if self._present.pop(name, None) is not None:
+            self._scopes.remove(name)
+            log.info("namespace %s no longer matches %r: removed", name, self._followed.predicate)
+
+    def _matches(self, namespace: KubeObject) -> bool:
+        try:
+            return self._followed.predicate(namespace)
+        except Exception:
+            log.exception(
+                "%r raised at the namespace %s, which is not read",
+                self._followed.predicate,
+                namespace.name,
+            )
+            return False
+
+    def __repr__(self) -> str:
+        predicate = self._followed.predicate
+        return f"<NamespaceFollower {predicate!r} namespaces={len(self._present)}>"

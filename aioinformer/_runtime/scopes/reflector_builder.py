@@ -1,0 +1,88 @@
+"""The making of an informer's reflectors, which share the informer's options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aioinformer._core.codec.shape import Converter
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.selectors.scopes import Scope
+from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    SupportsListOptions,
+    SupportsMetadataOnly,
+)
+from aioinformer._runtime.reflector.options import ReflectorOptions
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from aioinformer.errors import FetchError, UsageError
+
+__all__ = ["ReflectorBuilder"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorBuilder:
+    """The options that all reflectors of one informer have."""
+
+    options: ReflectorOptions
+    fail_fast: tuple[type[FetchError], ...]
+    reporter: InformerReporter
+    """The informer's."""
+    deduplicate: Callable[[KubeObject], KubeObject]
+    """Returns the cached object if it equals the given one."""
+    converter: Converter | None
+    metadata_only: bool
+    managed_fields: bool
+    profile: ServerProfile | None
+
+    def make(
+        self,
+        source: ListerWatcher,
+        queue: EntryQueue,
+        *,
+        reporter: InformerReporter | None = None,
+        optional: bool = False,
+    ) -> Reflector:
+        """Return a reflector of ``source`` that feeds ``queue``.
+
+        Args:
+            source: lists and watches one scope.
+            queue: the queue to feed.
+            reporter: receives the reflector's state; the informer's by default.
+            optional: True to try again after every error, also one of ``fail_fast``.
+        """
+        if self.metadata_only and isinstance(source, SupportsMetadataOnly):
+            source = source.with_metadata_only()
+        if query := self.options.query:
+            if not isinstance(source, SupportsListOptions):
+                raise UsageError(f"{source!r} takes no list_options= and no shard_selector=")
+            source = source.with_list_options(query)
+        return Reflector(
+            source,
+            queue,
+            options=self.options,
+            habits=self.profile,
+            managed_fields=self.managed_fields,
+            keep=self.converter,
+            known=self.deduplicate,
+            fail_fast=() if optional else self.fail_fast,
+            reports=reporter or self.reporter,
+        )
+
+    def make_scoped(
+        self, source: ScopedSource, name: str, scope: Scope, queue: ScopeQueue
+    ) -> Reflector:
+        """Return the reflector of one namespace.
+
+        Args:
+            source: the source of the informer.
+            name: the namespace.
+            scope: what is read in the namespace.
+            queue: the queue to feed.
+        """
+        opened, part = source.open(name, scope), self.reporter.make_part(name)
+        return self.make(opened, queue, reporter=part, optional=scope.optional)

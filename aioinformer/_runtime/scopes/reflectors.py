@@ -1,0 +1,66 @@
+"""The reflectors of one informer, as the informer sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+
+__all__ = ["Reflectors", "SingleReflector"]
+
+
+class Reflectors(Protocol):
+    """The reflectors of one informer."""
+
+    def start(self, group: StrictTaskGroup) -> None:
+        """Start a task for each reflector in ``group``."""
+        ...
+
+    def summarize(self, health: Health) -> Health:
+        """Return the informer's health with the state of the reflectors in it."""
+        ...
+
+    @property
+    def fresh(self) -> float | None:
+        """Seconds since the server last proved that the cache is up to date."""
+        ...
+
+    def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
+        """Return the source and the cache of each scope that has a state."""
+        ...
+
+
+class SingleReflector:
+    """The reflector of an informer of one scope."""
+
+    def __init__(self, name: str, reflector: Reflector, indexer: Indexer) -> None:
+        """Make the reflectors of an informer of this name, whose cache is ``indexer``."""
+        self._name = name
+        self._reflector = reflector
+        self._indexer = indexer
+
+    def start(self, group: StrictTaskGroup) -> None:
+        """Start the reflector's task in ``group``."""
+        group.start(self._reflector.run(), name=f"reflector of {self._name}")
+
+    def summarize(self, health: Health) -> Health:
+        """Return ``health`` with the reflector's strategy; the status is the informer's own."""
+        return replace(health, strategy=self._reflector.strategy)
+
+    @property
+    def fresh(self) -> float | None:
+        """Seconds since the server last proved that the cache is up to date."""
+        return self._reflector.condition.fresh
+
+    def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
+        """Return the only source and the whole cache."""
+        return [(self._reflector.source, self._indexer)]
+
+    def __repr__(self) -> str:
+        return f"<SingleReflector {self._reflector!r}>"

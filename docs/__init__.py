@@ -1,0 +1,1 @@
+"""The reference of the public API, built from the docstrings."""

@@ -1,0 +1,83 @@
+"""A service on FastAPI: pods as JSON, live events, a readiness probe, and metrics.
+
+pip install '.[fastapi]'
+uvicorn examples.hosts.fastapi_pods:app
+
+    curl localhost:8000/pods/default?labels=app%3Dshop
+    curl -N localhost:8000/events
+    curl localhost:8000/readyz
+    curl localhost:8000/metrics
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel
+from starlette.routing import Route
+
+from aioinformer import Client, Lister, SharedInformer, SharedInformerFactory
+from aioinformer.adapters.asgi import EventFeed, Probe, closing_on_signals, ready
+from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.errors import NotSynced
+
+
+class Metadata(BaseModel):
+    """The metadata that the service shows."""
+
+    name: str
+    labels: dict[str, str] = {}
+
+
+class Pod(BaseModel):
+    """A pod as the service shows it; other fields of the pod are left out."""
+
+    metadata: Metadata
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+    """Run the informers as long as the application."""
+    async with Client.connect() as client, SharedInformerFactory(client, metrics=metrics) as kube:
+        app.state.pods = kube.informer("pods")
+        with closing_on_signals(feed):  # or the server waits for open streams at its end
+            yield
+
+
+def informers() -> list[SharedInformer]:
+    """Return the informers at each request, since the lifespan creates them."""
+    return [app.state.pods]
+
+
+async def lister(request: Request) -> Lister:
+    """Provide the cache to endpoints with a parameter ``pods: Pods``."""
+    pods: SharedInformer = request.app.state.pods
+    return pods.lister
+
+
+Pods = Annotated[Lister, Depends(lister)]
+metrics = PrometheusMetrics()
+feed = EventFeed(informers)  # names and labels only, so no content of an object is sent
+app = FastAPI(lifespan=lifespan)
+app.router.routes += [Route("/events", feed), Route("/readyz", Probe(informers, ready))]
+
+
+@app.get("/pods/{namespace}")
+async def list_pods(pods: Pods, namespace: str, labels: str = "") -> list[Pod]:
+    """List pods from the cache."""
+    return [Pod.model_validate(pod) for pod in pods.list(namespace=namespace, labels=labels)]
+
+
+@app.get("/metrics", include_in_schema=False)
+def show_metrics() -> Response:
+    """Serve the metrics, in a thread."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+@app.exception_handler(NotSynced)
+async def unsynced(_: Request, error: Exception) -> JSONResponse:
+    """Respond to a read before the initial list is complete."""
+    return JSONResponse({"detail": str(error)}, status_code=503, headers={"Retry-After": "1"})

@@ -1,0 +1,34 @@
+"""A definition that is created over HTTP: the embedded server beside the real one."""
+
+import msgspec
+import pytest
+
+from aioinformer.testing import Features
+from tests.apiserver.definition_requests import BODIES, DEFINITIONS, SIZE_CRD, SIZES, WRITES
+from tests.apiserver.read_requests import TABLE
+from tests.apiserver.server_pair import NormalizedResponse, server_pair
+from tests.apiserver.server_process import ApiServerProcess, install_crd
+from tests.apiserver.write_requests import JSON
+
+pytestmark = pytest.mark.apiserver
+
+
+async def test_a_defined_resource_is_served_as_there(api_server: ApiServerProcess) -> None:
+    await install_crd(api_server, SIZE_CRD)
+    different: dict[str, tuple[NormalizedResponse, NormalizedResponse]] = {}
+
+    def compare(what: str, real: NormalizedResponse, ours: NormalizedResponse) -> None:
+        if (real.status, real.lines) != (ours.status, ours.lines):
+            different[what] = real, ours
+
+    async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
+        await pair.embedded.write("POST", DEFINITIONS, SIZE_CRD)
+        for body in BODIES:
+            text = msgspec.json.encode(body).decode()
+            answers = [await twin.send_raw("POST", SIZES, text, JSON) for twin in pair.both]
+            compare(text, *answers)
+        for request in WRITES:
+            answers = [await twin.send_raw(*request) for twin in pair.both]
+            compare(str(request), *answers)
+        compare("a table", *await pair.get(SIZES, {"Accept": TABLE}))
+    assert not different

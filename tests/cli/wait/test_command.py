@@ -1,0 +1,135 @@
+"""``aioinformer wait`` as a process, against servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aioinformer.testing import ApiServer
+from tests.cli.processes import environment, started_cli
+
+ROLLED_OUT: dict[str, Any] = {
+    "observedGeneration": 1,
+    "replicas": 2,
+    "updatedReplicas": 2,
+    "availableReplicas": 2,
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+async def wait_for(server: ApiServer, tmp_path: Path, *argv: str) -> tuple[int, str, str]:
+    argv = ("wait", *argv, "--server", server.url)
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        return await run.wait()
+
+
+def create_deployment(server: ApiServer) -> None:
+    body = {"metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 2}}
+    server.cluster.create("deployments", body, namespace="default")
+
+
+async def test_a_rollout_ends_the_wait(server: ApiServer, tmp_path: Path) -> None:
+    create_deployment(server)
+    argv = ("wait", "deploy/web", "--for", "rollout", "--timeout", "2m", "-s", server.url)
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):  # the command waits
+                await run.process.wait()
+        patch = {"status": ROLLED_OUT}
+        server.cluster.merge_patch("deployments", "web", patch, namespace="default")
+        assert await run.wait() == (0, "deployment.apps/web: rollout complete\n", "")
+
+
+async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path: Path) -> None:
+    create_deployment(server)
+    assert await wait_for(
+        server, tmp_path, "deploy", "web", "--for=rollout", "--timeout=500ms"
+    ) == (
+        1,
+        "",
+        "aioinformer: deployment.apps/web: not after 0.5 s: 0 of 2 pods updated, 0 available\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("create", "the object does not exist"),
+        ("condition=Ready", "the object does not exist"),
+    ],
+)
+async def test_an_absent_object_is_named_as_the_reason(
+    server: ApiServer, tmp_path: Path, state: str, reason: str
+) -> None:
+    code, out, err = await wait_for(server, tmp_path, "po/a", "--for", state, "--timeout", "0.5")
+    assert (code, out, err) == (1, "", f"aioinformer: pod/a: not after 0.5 s: {reason}\n")
+
+
+async def test_the_reason_of_a_condition_is_that_of_its_entry(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    entry = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
+    body = {"metadata": {"name": "a"}, "status": {"conditions": [entry]}}
+    server.cluster.create("pods", body, namespace="default")
+    code, _, err = await wait_for(
+        server, tmp_path, "po/a", "--for", "condition=ready", "--timeout", "0.5"
+    )
+    assert code == 1
+    assert err.endswith("condition ready is False (ContainersNotReady)\n")
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [("create", "exists"), ("condition=Ready", "condition Ready is True")],
+)
+async def test_a_state_that_is_reached_ends_the_wait_at_once(
+    server: ApiServer, tmp_path: Path, state: str, line: str
+) -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    body = {"metadata": {"name": "a"}, "status": status}
+    server.cluster.create("pods", body, namespace="default")
+    assert await wait_for(server, tmp_path, "po/a", "--for", state) == (0, f"pod/a: {line}\n", "")
+
+
+async def test_an_absent_object_is_deleted(server: ApiServer, tmp_path: Path) -> None:
+    found = await wait_for(server, tmp_path, "ns/preview", "--for", "delete")
+    assert found == (0, "namespace/preview: deleted\n", "")
+
+
+async def test_a_failed_job_ends_the_wait_before_the_timeout(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    entry = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+    body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
+    server.cluster.create("jobs", body, namespace="default")
+    began = time.monotonic()
+    found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete", "--timeout=5m")
+    assert time.monotonic() - began < 60
+    reason = "condition Failed is True (BackoffLimitExceeded)"
+    assert found == (1, "", f"aioinformer: job.batch/migrate: {reason}\n")
+
+
+async def test_a_completed_job_is_complete(server: ApiServer, tmp_path: Path) -> None:
+    entry = {"type": "Complete", "status": "True"}
+    body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
+    server.cluster.create("jobs", body, namespace="default")
+    found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete")
+    assert found == (0, "job.batch/migrate: job complete\n", "")
+
+
+async def test_a_state_that_the_resource_cant_have_is_a_mistake(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    code, _, err = await wait_for(server, tmp_path, "pod/a", "--for", "rollout")
+    assert code == 2
+    assert "only deployments.apps, statefulsets.apps, daemonsets.apps, not pods" in err

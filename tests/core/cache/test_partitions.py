@@ -1,0 +1,360 @@
+"""The cache of several namespaces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.cache.indexer import is_same_content
+from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.partitions import PartitionedIndexer
+from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.kube_object import DeleteReason
+from aioinformer.errors import IndexFailed, NotSynced, UsageError
+from tests.core.builders import PODS, pod
+
+NAMESPACES = ("a", "b", "c")
+NAMES = ("x", "y", "z")
+
+
+def node_of(obj: KubeObject) -> str:
+    node: str = obj["spec"]["nodeName"]
+    return node
+
+
+def name_of(obj: KubeObject) -> str:
+    return obj.name
+
+
+def relist(
+    cache: PartitionedIndexer,
+    namespace: str,
+    *objects: KubeObject,
+    version: str = "10",
+    reason: DeleteReason = "vanished",
+) -> list[Event]:
+    """Replace the state of one namespace, and return the events."""
+    replacement = cache.replace(Replaced(objects, version, reason=reason, scope=namespace))
+    while not replacement.step(1):
+        pass
+    events = replacement.commit()
+    while not replacement.step(1):
+        pass
+    return events
+
+
+def synced_cache(*namespaces: str) -> PartitionedIndexer:
+    """Return a cache with an object ``x`` in each of these namespaces."""
+    cache = PartitionedIndexer({"node": node_of})
+    for namespace in namespaces:
+        cache.add_scope(namespace)
+        relist(cache, namespace, pod("x", namespace=namespace))
+    cache.complete()
+    return cache
+
+
+def keys(cache: PartitionedIndexer) -> list[str]:
+    return sorted(map(str, cache.state.objects))
+
+
+def delta(cache: PartitionedIndexer, obj: KubeObject) -> list[Event]:
+    events: list[Event] = []
+    assert cache.apply(Delta("Updated", obj), events) is None
+    return events
+
+
+# -- namespaces --------------------------------------------------------------------------------
+
+
+def test_a_relist_replaces_the_objects_of_its_namespace_only() -> None:
+    cache = synced_cache("a", "b")
+    old = cache.state.objects[ObjectKey("a", "x")]
+    assert relist(cache, "a") == [Deleted(old, "vanished")]
+    assert keys(cache) == ["b/x"]
+
+
+def test_the_first_state_of_a_namespace_is_initial_at_any_time() -> None:
+    cache = synced_cache("a")
+    cache.add_scope("b")
+    assert cache.state.synced
+    new = pod("y", namespace="b")
+    assert relist(cache, "b", new) == [Added(new, initial=True)]
+    later = pod("z", namespace="b")
+    assert relist(cache, "b", new, later) == [Added(later, initial=False)]
+
+
+def test_a_removed_namespace_leaves_no_object_and_ignores_late_changes() -> None:
+    cache = synced_cache("a", "b")
+    old = cache.state.objects[ObjectKey("a", "x")]
+    cache.remove_scope("a")
+    assert keys(cache) == ["a/x", "b/x"], "the removal is queued behind what was read"
+    assert relist(cache, "a", reason="scope_removed") == [Deleted(old, "scope_removed")]
+    assert delta(cache, pod("y", namespace="a")) == []
+    cache.bookmark(Bookmark("99", scope="a"))
+    assert keys(cache) == ["b/x"]
+    assert cache.part("a") is None
+    assert cache.state.part_of(ObjectKey("a", "x")) is None
+
+
+def test_every_namespace_has_a_version_of_its_own_and_the_oldest_is_that_of_the_whole() -> None:
+    cache = synced_cache("a", "b")
+    delta(cache, pod("y", rv="30", namespace="a"))
+    cache.bookmark(Bookmark("20", scope="b"))
+    parts = [cache.state.part_of(ObjectKey(namespace, "x")) for namespace in "ab"]
+    assert [part.resource_version for part in parts if part is not None] == ["30", "20"]
+    assert cache.state.resource_version == "20"
+
+
+def test_versions_that_are_no_numbers_have_no_oldest() -> None:
+    cache = synced_cache("a", "b")
+    cache.bookmark(Bookmark("abc", scope="b"))
+    assert cache.state.resource_version == ""
+
+
+# -- the latch ---------------------------------------------------------------------------------
+
+
+def test_the_cache_is_synced_once_every_namespace_is() -> None:
+    cache = PartitionedIndexer()
+    for namespace in NAMESPACES:
+        cache.add_scope(namespace)
+    cache.complete()
+    seen: list[bool] = []
+    for namespace in NAMESPACES:
+        seen.append(cache.state.synced)
+        relist(cache, namespace)
+    assert [*seen, cache.state.synced] == [False, False, False, True]
+
+
+def test_the_cache_is_not_synced_before_all_namespaces_are_known() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    relist(cache, "a")
+    before = cache.state.synced
+    cache.complete()
+    assert (before, cache.state.synced) == (False, True)
+
+
+@pytest.mark.parametrize("way", ["skip", "remove"])
+def test_a_namespace_that_is_skipped_or_removed_is_not_waited_for(way: str) -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.complete()
+    (cache.skip_scope if way == "skip" else cache.remove_scope)("a")
+    assert cache.state.synced
+
+
+def test_a_state_from_before_a_removal_does_not_count_for_the_namespace_that_was_added_again() -> (
+    None
+):
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.add_scope("b")
+    cache.complete()
+    cache.remove_scope("a")
+    cache.add_scope("a")
+    relist(cache, "b")
+    seen: list[bool] = []
+    relist(cache, "a", pod("x", namespace="a"))  # was queued before the removal
+    seen.append(cache.state.synced)
+    relist(cache, "a", reason="scope_removed")
+    seen.append(cache.state.synced)
+    relist(cache, "a", pod("x", namespace="a"))
+    assert [*seen, cache.state.synced] == [False, False, True]
+    assert keys(cache) == ["a/x"]
+
+
+def test_an_unsynced_cache_can_be_read_on_request_only() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    relist(cache, "a", pod("x", namespace="a"))
+    lister = Lister[KubeObject](cache, PODS)
+    with pytest.raises(NotSynced):
+        lister.get("a/x")
+    assert lister.unsynced.get("a/x") is not None
+
+
+# -- indexes -----------------------------------------------------------------------------------
+
+
+def test_an_index_covers_all_namespaces_and_those_that_come() -> None:
+    cache = synced_cache("a", "b")
+    lister = Lister[KubeObject](cache, PODS)
+    cache.add_scope("c")
+    relist(cache, "c", pod("y", namespace="c", node="node-2"), pod("z", namespace="c"))
+    found = lister.by_index("node", "node-1")
+    assert sorted(str(obj.key) for obj in found) == ["a/x", "b/x", "c/z"]
+    assert sorted(lister.index_values("node")) == ["node-1", "node-2"]
+    assert lister.index_counts("node") == {"node-1": 3, "node-2": 1}
+    assert lister.by_index("node", "node-3") == []
+    assert [obj.name for obj in lister.index("node", pod("new", node="node-2"))] == ["y"]
+
+
+def test_an_index_is_built_over_all_namespaces_and_those_that_come_meanwhile() -> None:
+    cache = synced_cache("a", "b")
+    build = cache.build_index("name", name_of)
+    assert build is not None
+    assert not build.step(1)
+    cache.add_scope("c")
+    relist(cache, "c", pod("z", namespace="c"))
+    while not build.step(1):
+        pass
+    build.commit()
+    assert cache.build_index("name", name_of) is None
+    cache.add_scope("d")
+    relist(cache, "d", pod("z", namespace="d"))
+    lister = Lister[KubeObject](cache, PODS)
+    assert sorted(str(obj.key) for obj in lister.by_index("name", "z")) == ["c/z", "d/z"]
+    assert len(lister.by_index("name", "x")) == 2
+
+
+def test_an_index_that_raises_leaves_every_namespace_as_it_was() -> None:
+    cache = synced_cache("a", "b")
+    build = cache.build_index("bad", lambda obj: obj["spec"]["missing"])
+    assert build is not None
+    with pytest.raises(IndexFailed):
+        build.step(100)
+    build.abandon()
+    assert set(cache.state.indexes) == {"node"}
+    with pytest.raises(UsageError, match="can't be added at once"):
+        cache.add_indexers({"name": name_of})
+
+
+def test_rejected_objects_are_those_of_all_namespaces() -> None:
+    cache = synced_cache("a", "b")
+    bad = KubeObject(ObjectKey("b", "x"), "uid-x", "9", b'{"metadata":{}}', PODS)
+    assert isinstance(cache.apply(Delta("Updated", bad), []), KeyError)
+    assert set(cache.rejected) == {ObjectKey("b", "x")}
+    assert keys(cache) == ["a/x", "b/x"]
+
+
+def test_a_list_of_one_namespace_reads_that_namespace_only() -> None:
+    cache = synced_cache("a", "b")
+    read: list[str] = []
+
+    def record(obj: KubeObject) -> bool:
+        read.append(str(obj.key))
+        return True
+
+    lister = Lister[KubeObject](cache, PODS)
+    assert [str(obj.key) for obj in lister.list(namespace="b", where=record)] == ["b/x"]
+    assert read == ["b/x"]
+    assert lister.list(namespace="z") == []
+    assert [obj.key for obj in cache.state.objects_near("a")] == [ObjectKey("a", "x")]
+    assert len(cache.state.objects_near(None)) == 2
+
+
+# -- any history -------------------------------------------------------------------------------
+
+
+@st.composite
+def objects_of(draw: st.DrawFn, namespace: str) -> tuple[KubeObject, ...]:
+    names = draw(st.sets(st.sampled_from(NAMES)))
+    return tuple(
+        pod(
+            name,
+            namespace=namespace,
+            rv=str(draw(st.integers(1, 4))),
+            uid=draw(st.sampled_from(["u1", "u2"])),
+            node=draw(st.sampled_from(["n1", "n2"])),
+        )
+        for name in sorted(names)
+    )
+
+
+class Histories(RuleBasedStateMachine):
+    """A cache beside a dict for each namespace, and a listener's view beside both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache = PartitionedIndexer({"node": node_of})
+        self.cache.complete()
+        self.model: dict[str, dict[str, KubeObject]] = {}
+        """The objects of each namespace that has had a state."""
+        self.scopes: set[str] = set()
+        self.view: dict[ObjectKey, KubeObject] = {}
+
+    def deliver(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case Added(obj, _):
+                    assert obj.key not in self.view
+                    self.view[obj.key] = obj
+                case Updated(old, new):
+                    assert self.view[old.key] is old
+                    assert old.uid == new.uid
+                    self.view[new.key] = new
+                case Deleted(obj, _):
+                    assert self.view.pop(obj.key).uid == obj.uid
+
+    @rule(namespace=st.sampled_from(NAMESPACES))
+    def add(self, namespace: str) -> None:
+        if namespace not in self.scopes:
+            self.scopes.add(namespace)
+            self.cache.add_scope(namespace)
+
+    @precondition(lambda self: self.scopes)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        namespace = data.draw(st.sampled_from(sorted(self.scopes)))
+        self.scopes.discard(namespace)
+        self.cache.remove_scope(namespace)
+        removed = relist(self.cache, namespace, version="", reason="scope_removed")
+        assert all(isinstance(each, Deleted) for each in removed)
+        self.model.pop(namespace, None)
+        self.deliver(removed)
+
+    @precondition(lambda self: self.scopes)
+    @rule(data=st.data())
+    def list(self, data: st.DataObject) -> None:
+        namespace = data.draw(st.sampled_from(sorted(self.scopes)))
+        objects = data.draw(objects_of(namespace))
+        first = namespace not in self.model
+        events = relist(self.cache, namespace, *objects)
+        assert all(event.initial == first for event in events if isinstance(event, Added))
+        held = self.model.get(namespace, {})
+        # An object that is cached in this version with equal content stays.
+        self.model[namespace] = {obj.name: self.kept(held.get(obj.name), obj) for obj in objects}
+        self.deliver(events)
+
+    @staticmethod
+    def kept(old: KubeObject | None, new: KubeObject) -> KubeObject:
+        return old if old is not None and is_same_content(old, new) else new
+
+    @precondition(lambda self: self.model)
+    @rule(data=st.data(), kind=st.sampled_from(["Added", "Updated", "Deleted"]))
+    def watch(self, data: st.DataObject, kind: str) -> None:
+        namespace = data.draw(st.sampled_from(sorted(self.model)))
+        events: list[Event] = []
+        for obj in data.draw(objects_of(namespace)):
+            held = self.model[namespace]
+            if kind == "Deleted":
+                held.pop(obj.name, None)
+                self.cache.apply(Delta("Deleted", obj), events)
+            else:
+                held[obj.name] = self.kept(held.get(obj.name), obj)
+                self.cache.apply(Delta("Updated", obj), events)
+        self.deliver(events)
+
+    @invariant()
+    def everything_agrees(self) -> None:
+        expected = {obj.key: obj for held in self.model.values() for obj in held.values()}
+        state = self.cache.state
+        assert dict(state.objects.items()) == expected == self.view == state.copy_objects()
+        assert len(state.objects) == len(expected)
+        assert sorted(map(str, state.objects)) == sorted(map(str, expected))
+        assert {obj.key for obj in state.objects.values()} == set(expected)
+        lister = Lister[KubeObject](self.cache, PODS)
+        for node in ("n1", "n2"):
+            filed = {obj.key for obj in lister.by_index("node", node)}
+            assert filed == {key for key, obj in expected.items() if node_of(obj) == node}
+        for namespace in NAMESPACES:
+            chosen = {obj.key for obj in lister.list(namespace=namespace)}
+            assert chosen == {key for key in expected if key.namespace == namespace}
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)

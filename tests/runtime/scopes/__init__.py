@@ -1,0 +1,1 @@
+"""Informers of several namespaces."""

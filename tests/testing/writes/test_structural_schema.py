@@ -1,0 +1,99 @@
+"""Tests of pruning, defaults and validation. Answers of the real server are compared elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer import Resource
+from aioinformer.errors import Invalid
+from aioinformer.testing.writes.structural_schema import StructuralSchema
+
+SIZES = Resource("example.com", "v1", "sizes", "Size")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {
+            "type": "object",
+            "default": {},
+            "properties": {"b": {"type": "integer", "default": 1}, "c": {"type": "string"}},
+        },
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {}}},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"default": 2}}}},
+        "null": {"type": "string", "nullable": True, "enum": ["x"]},
+    },
+}
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "c", "free", "x", "y"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+BODIES = st.dictionaries(
+    st.sampled_from(["metadata", "a", "free", "map", "list", "null", "unknown"]), VALUES
+)
+
+
+def test_unknown_fields_are_dropped_and_defaults_are_set() -> None:
+    sent = {
+        "metadata": {"name": "n", "odd": 1},
+        "a": {"c": "x", "d": 1},
+        "free": {"q": [1]},
+        "map": {"k": {"y": 1}},
+        "list": [{"y": 1}, {"x": 5}],
+        "null": None,
+        "unknown": 1,
+    }
+    before = deepcopy(sent)
+    assert StructuralSchema(SIZES, SCHEMA).prepare(sent) == {
+        "metadata": {"name": "n", "odd": 1},
+        "a": {"b": 1, "c": "x"},
+        "free": {"q": [1]},
+        "map": {"k": {}},
+        "list": [{"x": 2}, {"x": 5}],
+        "null": None,
+    }
+    assert sent == before
+
+
+@given(BODIES)
+def test_a_prepared_body_stays_as_it_is(body: dict[str, Any]) -> None:
+    schema = StructuralSchema(SIZES, SCHEMA)
+    prepared = schema.prepare(body)
+    assert schema.prepare(prepared) == prepared
+    assert "unknown" not in prepared
+    if isinstance(body.get("free"), dict):
+        assert prepared["free"] == body["free"]
+
+
+def test_a_nullable_field_may_be_null_and_no_other_may() -> None:
+    schema = StructuralSchema(SIZES, SCHEMA)
+    schema.check({"metadata": {"name": "n"}, "null": None})
+    with pytest.raises(Invalid, match="free in body must be of type object"):
+        schema.check({"metadata": {"name": "n"}, "free": None})
+
+
+def test_a_schema_that_is_none_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nope"):
+        StructuralSchema(SIZES, {"type": "nope"})
+
+
+def test_without_the_library_objects_are_not_validated_and_a_warning_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with caplog.at_level(logging.WARNING):
+        schema = StructuralSchema(SIZES, SCHEMA)
+    # The warning is given once in a process, so that another test may have received it.
+    assert caplog.text == "" or "jsonschema-rs is missing" in caplog.text
+    schema.check({"metadata": {"name": "n"}, "free": 5})
+    assert schema.prepare({"unknown": 1}) == {"a": {"b": 1}}
