@@ -52,7 +52,8 @@ new Feed("events", {
   health(health) {
     overview.receive(health, performance.now());
     for (const { of } of health.informers) if (!tabs.has(of)) addTab(of);
-    if (!tabs.has(filter.of)) select(health.informers[0].of);
+    if (!tabs.has(filter.of)) choose({ of: health.informers[0].of }); // keeps the address's status
+    mark();
     showTrouble();
     arranged.filter = ""; // the tabs show which resources were read
     schedule();
@@ -110,7 +111,7 @@ function arrange() {
   showChips(counts);
   const narrowed = filter.terms.length > 0 || filter.status !== null;
   $("clear").hidden = !narrowed;
-  $("narrow").hidden = store.synced && !narrowed && !counts.size;
+  $("narrow").hidden = (store.synced || informerOf(filter.of)?.error) && !narrowed && !counts.size;
   const shown = rows.filter((row) => !row.gone).length;
   put($("found"), narrowed ? `${shown.toLocaleString("en")} of ${store.table(filter.of).size.toLocaleString("en")}` : "");
   showNone(rows.length === 0, narrowed, hits);
