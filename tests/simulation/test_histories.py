@@ -37,7 +37,7 @@ OFTEN = {
     ),
     *(
         (Phase.WATCHLIST, each)
-        for each in (Outcome.PROTOCOL_ERROR, Outcome.ERROR_EVENT, Outcome.BAD_REQUEST)
+        for each in (Outcome.PROTOCOL_ERROR, Outcome.WATCHLIST_UNSUPPORTED, Outcome.BAD_REQUEST)
     ),
     *(
         (Phase.LIST, each)

@@ -112,6 +112,8 @@ WELL = {
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)
 ANSWERS = {
     (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
+    # The answer of a server that has no WatchList, which is no problem: a list follows.
+    (Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED),
     *((Phase.DISCOVERY, each) for each in LOOKS),
 }
 """The outcomes of requests that follow a failure. They are no failures of their own and are not
@@ -251,7 +253,12 @@ ONCE_AT_ONCE = {
     ),
     *(
         (Phase.WATCHLIST, each)
-        for each in (Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT)
+        for each in (
+            Outcome.BAD_REQUEST,
+            Outcome.ERROR_EVENT,
+            Outcome.WATCHLIST_TIMEOUT,
+            Outcome.WATCHLIST_UNSUPPORTED,
+        )
     ),
     (Phase.LIST, Outcome.REWOUND),
     (Phase.PAGE, Outcome.REWOUND),
@@ -272,7 +279,12 @@ SETTLED = 20.0
 """Seconds without a failure after a whole state was read, which end an outage."""
 FIRST_PAUSE, LATER_PAUSE = 3.0, 20.0
 """The least waits after a 429 or 503 with a Retry-After: in the first two minutes, and later."""
-FALLBACKS = {Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT}
+FALLBACKS = {
+    Outcome.BAD_REQUEST,
+    Outcome.ERROR_EVENT,
+    Outcome.WATCHLIST_TIMEOUT,
+    Outcome.WATCHLIST_UNSUPPORTED,
+}
 """The outcomes after which no WatchList is requested for a while."""
 REMEMBERED = 1000.0
 """The seconds of that while that are checked; the library remembers it for half an hour."""

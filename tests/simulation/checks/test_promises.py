@@ -510,7 +510,9 @@ def the_server_asked_for_more(history: History) -> None:
 def a_fallback_was_forgotten(history: History) -> None:
     transition = first(
         history.of(Transition),
-        lambda each: each.row == (Phase.WATCHLIST, Outcome.ERROR_EVENT) and not each.version,
+        lambda each: (
+            each.row == (Phase.WATCHLIST, Outcome.WATCHLIST_UNSUPPORTED) and not each.version
+        ),
     )
     first(history.of(Request), lambda each: _follows(each, transition)).kind = "watchlist"
 
