@@ -1,4 +1,4 @@
-"""The entry point of the command line: ``demo``, ``serve``, ``watch``, ``wait``, ``health`` and others.
+"""The entry point of the command line: ``demo``, ``serve``, ``watch``, ``wait``, ``health``...
 
 ``main`` parses the arguments and runs the command. A command is imported when the command runs, so
 that ``--help`` loads no HTTP library.

@@ -43,7 +43,7 @@ class ClientListerWatcher:
     namespace: str | None
     """The namespace; ``None`` for all."""
     selectors: Mapping[str, str]
-    """``labelSelector`` and ``fieldSelector``, those that are set."""
+    """``labelSelector`` and ``fieldSelector``, those that are set, and other list options."""
     lane: ReflectorLane
     """The place where requests wait for their turn among those of the client's other informers."""
     watch_lists: bool = True
@@ -112,6 +112,10 @@ class ClientListerWatcher:
     def with_metadata_only(self) -> ClientListerWatcher:
         """Return a copy that asks for ``PartialObjectMetadata``."""
         return replace(self, metadata_only=True)
+
+    def with_list_options(self, options: Mapping[str, str]) -> ClientListerWatcher:
+        """Return a copy that adds these query parameters to each list and watch."""
+        return replace(self, selectors={**options, **self.selectors})
 
     def __repr__(self) -> str:
         scope = f" in {self.namespace}" if self.namespace else ""

@@ -43,7 +43,7 @@ from aioinformer._core.listwatch.transitions import (
 from aioinformer._core.objects.identity import is_older
 from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, RequestTimedOut
 
-__all__ = ["ListWatchState", "ScheduledRequest"]
+__all__ = ["WATCH_SECONDS", "ListWatchState", "ScheduledRequest"]
 
 WATCH_SECONDS = (300, 600)
 """Limits of the requested duration of a watch. It is random, so that watches that were opened
@@ -88,6 +88,7 @@ class ListWatchState:
         watch_list: bool = False,
         discovery: bool = False,
         poll_interval: float = POLL_INTERVAL,
+        watch_seconds: tuple[int, int] = WATCH_SECONDS,
     ) -> None:
         """Create the state of a reflector that hasn't started; ``begin`` returns the first request.
 
@@ -100,6 +101,7 @@ class ListWatchState:
             watch_list: True if a WatchList is tried before a list.
             discovery: True if the source can show whether the resource is served.
             poll_interval: seconds between two lists where the server refuses watches.
+            watch_seconds: the limits of the requested duration of a watch.
         """
         self.backoff = backoff or Backoff()
         self.profile = profile or ServerProfile()
@@ -116,6 +118,7 @@ class ListWatchState:
         """True if the watch under way has no initial list ahead of it."""
         self._liveness = liveness or LivenessPolicy()
         self._page_size = page_size
+        self._watch_seconds_limits = watch_seconds
         self._watch_list = watch_list
         self._discovery = discovery
         self._polling = Polling(poll_interval)
@@ -424,7 +427,7 @@ class ListWatchState:
         match next_request:
             case NextRequest.WATCH:
                 self.initial_list_complete = True
-                return WatchRequest(self.resource_version, _watch_timeout(jitter))
+                return WatchRequest(self.resource_version, self._watch_timeout(jitter))
             case NextRequest.PAGE:
                 return ListRequest(self._list_version, self._page_limit(), self._continue_token)
             case NextRequest.UNPAGED_LIST:
@@ -454,9 +457,14 @@ class ListWatchState:
         )
         if self.used_watchlist:
             self.initial_list_complete = False
-            return WatchRequest(known, _watch_timeout(jitter), initial=True)
+            return WatchRequest(known, self._watch_timeout(jitter), initial=True)
         self._list_version = known or (NEWEST if self._needs_newest else ANY)
         return ListRequest(self._list_version, self._page_limit())
+
+    def _watch_timeout(self, jitter: float) -> int:
+        """Return the seconds that a watch is requested to last."""
+        low, high = self._watch_seconds_limits
+        return int(low + (high - low) * jitter)
 
     def _page_limit(self) -> int:
         if self._page_size:
@@ -467,9 +475,3 @@ class ListWatchState:
     def __repr__(self) -> str:
         known = self.resource_version or "none"
         return f"<ListWatchState {self.phase.name} rv={known} failures={self.backoff.failures}>"
-
-
-def _watch_timeout(jitter: float) -> int:
-    """Return the seconds that a watch is requested to last."""
-    low, high = WATCH_SECONDS
-    return int(low + (high - low) * jitter)

@@ -320,9 +320,11 @@ class SharedInformerFactory:
         namespace, namespaces = request.get("namespace"), request.get("namespaces")
         if namespace is not None and namespaces is not None:
             raise UsageError("namespace= and namespaces= exclude each other; pass one of them")
+        options = chosen_options(request)
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
+            shard_selector=options.get("shard_selector", self._options.shard_selector),
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),
@@ -334,7 +336,7 @@ class SharedInformerFactory:
                 metadata_only=request.get("metadata_only", False),
             ),
         )
-        return key, chosen_options(request)
+        return key, options
 
     def _get_or_create(
         self, key: InformerKey, indexers: Indexers[Any] | None, overrides: Mapping[str, Any]
@@ -401,7 +403,8 @@ class SharedInformerFactory:
         namespaces = InformerKey.of(
             "namespaces", namespace=None, labels="", fields="", managed_fields=False
         )
-        return self._get_or_create(namespaces, {}, {})
+        # Followed namespaces are read as a whole, whatever part of the resource is.
+        return self._get_or_create(namespaces, {}, {"shard_selector": ""})
 
     async def _release(self, entry: InformerEntry, *, failed: bool) -> None:
         """Remove one user; stop the informer if nothing needs it any more."""

@@ -35,6 +35,8 @@ class InformerKey(Struct, frozen=True):
     shape: Shape[Any] = DEFAULT_SHAPE
     namespaces: NamespaceSelection | None = None
     """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
+    shard_selector: str = ""
+    """The part of the objects, by hash; empty for all."""
 
     @classmethod
     def of(
@@ -47,6 +49,7 @@ class InformerKey(Struct, frozen=True):
         managed_fields: bool,
         shape: Shape[Any] | None = None,
         namespaces: Namespaces | None = None,
+        shard_selector: str = "",
     ) -> Self:
         """Return the key of a request.
 
@@ -59,6 +62,7 @@ class InformerKey(Struct, frozen=True):
             managed_fields: whether objects keep ``metadata.managedFields``.
             shape: how objects are stored and converted. Functions are compared with ``==``.
             namespaces: several namespaces, in the place of ``namespace``.
+            shard_selector: the part of the objects; empty for all.
 
         Raises:
             UnknownResource: no built-in resource has that name.
@@ -79,7 +83,16 @@ class InformerKey(Struct, frozen=True):
             if not resolved.namespaced:
                 raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
             selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
-            return cls(resolved, None, "", "", managed_fields, shape or DEFAULT_SHAPE, selection)
+            return cls(
+                resolved,
+                None,
+                "",
+                "",
+                managed_fields,
+                shape or DEFAULT_SHAPE,
+                selection,
+                shard_selector,
+            )
         return cls(
             resolved,
             (namespace or None) if resolved.namespaced else None,
@@ -87,12 +100,13 @@ class InformerKey(Struct, frozen=True):
             str(FieldSelector.parse(fields)),
             managed_fields,
             shape or DEFAULT_SHAPE,
+            shard_selector=shard_selector,
         )
 
     @property
     def label(self) -> str:
         """The informer's name in metrics: without the selectors, which may name an object."""
-        selected = " (selected)" if self._selectors else ""
+        selected = " (selected)" if self._selectors or self.shard_selector else ""
         return f"{self._description}{selected}"
 
     @property
@@ -110,5 +124,5 @@ class InformerKey(Struct, frozen=True):
         return ",".join(filter(None, (default.label_selector, default.field_selector)))
 
     def __str__(self) -> str:
-        selectors = self._selectors
+        selectors = ",".join(filter(None, (self._selectors, self.shard_selector)))
         return f"{self._description} where {selectors}" if selectors else self._description

@@ -6,7 +6,7 @@ protocols are optional abilities; the reflector tests for them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, Self, runtime_checkable
 
@@ -110,6 +110,15 @@ class SupportsMetadataOnly(Protocol):
 
     def with_metadata_only(self) -> Self:
         """Return a copy that asks for ``PartialObjectMetadata``."""
+        ...
+
+
+@runtime_checkable
+class SupportsListOptions(Protocol):
+    """A ``ListerWatcher`` whose requests can have further query parameters."""
+
+    def with_list_options(self, options: Mapping[str, str]) -> Self:
+        """Return a copy that adds these parameters to each list and watch."""
         ...
 
 

@@ -8,18 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, cast
 
 from aioinformer._core.arguments import check_names
 from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
+from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
 
 __all__ = ["ReflectorKeywords", "ReflectorOptions"]
 
 MIN_POLL_INTERVAL = 5.0
 """The least ``poll_interval`` in seconds. Each poll is a list of the whole state."""
+
+
+MIN_WATCH_SECONDS = 60
+"""The least ``watch_seconds``. A server sends its first bookmark after a minute, and each end of a
+watch costs a request."""
+
+OWN_PARAMETERS: Mapping[str, str] = {
+    "allowWatchBookmarks": "",
+    "continue": "",
+    "fieldSelector": "pass fields=",
+    "labelSelector": "pass labels=",
+    "limit": "pass page_size=",
+    "resourceVersion": "",
+    "resourceVersionMatch": "",
+    "sendInitialEvents": "pass watch_list=",
+    "shardSelector": "pass shard_selector=",
+    "timeoutSeconds": "pass watch_seconds=",
+    "watch": "",
+}
+"""The query parameters that a reflector sets itself, and the options for them."""
 
 
 class ReflectorKeywords(TypedDict, total=False):
@@ -31,6 +52,9 @@ class ReflectorKeywords(TypedDict, total=False):
     page_size: int
     line_cap: int
     poll_interval: float
+    watch_seconds: tuple[int, int]
+    list_options: Mapping[str, str]
+    shard_selector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +77,31 @@ class ReflectorOptions:
     """Seconds, five at least, between two lists that refresh the cache where the server serves
     lists and refuses watches (403, 404 or 405). Each interval is up to a tenth shorter or longer.
     The watch is tried again now and then."""
+    watch_seconds: tuple[int, int] = WATCH_SECONDS
+    """The least and the greatest requested duration of a watch in seconds, 60 at least; a random
+    one between them, so that watches that began together don't end together (client-go). Some
+    proxies cut connections of a certain age: a shorter duration ends the watches before."""
+    list_options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further query parameters of each list and watch, for servers and proxies with options of
+    their own. Those that the reflector sets itself are rejected."""
+    shard_selector: str = ""
+    """The part of the objects that the server sends, by hash (KEP-5866, alpha): for example
+    ``shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')``. A server
+    without the feature ignores the selector and sends all objects."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
 
         Raises:
             TypeError: ``page_size`` or ``line_cap`` is no int.
-            ValueError: ``page_size`` is negative, ``line_cap`` is less than 1, or
-                ``poll_interval`` less than 5.
+            ValueError: ``page_size`` is negative, ``line_cap`` is less than 1, ``poll_interval``
+                less than 5, ``watch_seconds`` less than 60 or in the wrong order, or
+                ``list_options`` contains a parameter of the reflector's own.
         """
+        _check_watch_seconds(self.watch_seconds)
+        _check_list_options(self.list_options)
+        if not isinstance(cast("object", self.shard_selector), str):
+            raise TypeError(f"shard_selector must be text, not {self.shard_selector!r}")
         _check_number("page_size", self.page_size, 0)
         _check_number("line_cap", self.line_cap, 1)
         if not MIN_POLL_INTERVAL <= self.poll_interval < float("inf"):  # so that a NaN fails, too
@@ -81,6 +121,34 @@ class ReflectorOptions:
         check_names(keywords, [each.name for each in fields(self)])
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query parameters that are added to each list and watch."""
+        shard = {"shardSelector": self.shard_selector} if self.shard_selector else {}
+        return {**self.list_options, **shard}
+
+
+def _check_watch_seconds(limits: object) -> None:
+    if not isinstance(limits, tuple):
+        raise TypeError(f"watch_seconds must be a pair such as (300, 600), not {limits!r}")
+    pair = cast("tuple[object, ...]", limits)
+    if len(pair) != 2:
+        raise ValueError(f"watch_seconds must be a pair such as (300, 600), not {pair!r}")
+    least, greatest = pair
+    _check_number("the least of watch_seconds", least, MIN_WATCH_SECONDS)
+    _check_number("the greatest of watch_seconds", greatest, cast("int", least))
+
+
+def _check_list_options(options: object) -> None:
+    if not isinstance(options, Mapping):
+        raise TypeError(f"list_options must be a mapping of query parameters, not {options!r}")
+    for name, value in cast("Mapping[object, object]", options).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"list_options must contain texts, not {name!r}: {value!r}")
+        if name in OWN_PARAMETERS:
+            way = OWN_PARAMETERS[name] or "the reflector chooses it"
+            raise ValueError(f"list_options can't contain {name}: {way}")
 
 
 def _check_number(name: str, number: object, least: int) -> None:

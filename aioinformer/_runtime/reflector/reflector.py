@@ -98,6 +98,7 @@ class Reflector:
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
             poll_interval=options.poll_interval,
+            watch_seconds=options.watch_seconds,
         )
         self._managed_fields = managed_fields
         self._converter = keep

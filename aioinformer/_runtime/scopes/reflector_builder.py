@@ -10,12 +10,16 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsMetadataOnly
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    SupportsListOptions,
+    SupportsMetadataOnly,
+)
 from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer.errors import FetchError
+from aioinformer.errors import FetchError, UsageError
 
 __all__ = ["ReflectorBuilder"]
 
@@ -53,6 +57,10 @@ class ReflectorBuilder:
         """
         if self.metadata_only and isinstance(source, SupportsMetadataOnly):
             source = source.with_metadata_only()
+        if query := self.options.query:
+            if not isinstance(source, SupportsListOptions):
+                raise UsageError(f"{source!r} takes no list_options= and no shard_selector=")
+            source = source.with_list_options(query)
         return Reflector(
             source,
             queue,

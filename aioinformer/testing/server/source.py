@@ -196,6 +196,8 @@ class ClusterListerWatcher:
     """True if the reflector can ask for a WatchList. The cluster's features decide the answer."""
     form: ObjectForm = "whole"
     """The form of the objects in the responses."""
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further query parameters of each request."""
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -301,6 +303,10 @@ class ClusterListerWatcher:
         """Return a copy whose responses have the metadata of objects only."""
         return replace(self, form="metadata")
 
+    def with_list_options(self, options: Mapping[str, str]) -> ClusterListerWatcher:
+        """Return a copy that adds these query parameters to each list and watch."""
+        return replace(self, options=options)
+
     @asynccontextmanager
     async def _drive_request(
         self, verb: Literal["list", "watch"], request: Request
@@ -336,4 +342,4 @@ class ClusterListerWatcher:
 
     def _selector_params(self) -> dict[str, str]:
         selectors = {"labelSelector": self.labels, "fieldSelector": self.fields}
-        return {name: text for name, text in selectors.items() if text}
+        return {**self.options, **{name: text for name, text in selectors.items() if text}}
