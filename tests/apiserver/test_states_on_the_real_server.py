@@ -72,13 +72,13 @@ async def reading(
     *,
     watch_list: bool = True,
     backoff: BackoffPolicy = BACKOFF,
-    habits: ServerProfile | None = None,
+    profile: ServerProfile | None = None,
 ) -> AsyncGenerator[tuple[SharedInformer, RecordingListerWatcher]]:
     """Run an informer of the widgets until it is synced, and yield it with its requests."""
     async with Client.connect(kubeconfig=server.kubeconfig) as client:
         noted = RecordingListerWatcher(client.lister_watcher(WIDGETS, namespace="web"))
         widgets = SharedInformer(
-            noted, backoff=backoff, watch_list=watch_list, habits=habits, namespace="web"
+            noted, backoff=backoff, watch_list=watch_list, profile=profile, namespace="web"
         )
         async with running_in_background(widgets.run()):
             await widgets.wait_synced(30)
@@ -228,8 +228,8 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
     The first bookmark may come at any time. The interval is measured up to the second one.
     """
     await create(admin, 3)
-    habits = ServerProfile()
-    async with reading(api_server, habits=habits) as (widgets, noted):
+    profile = ServerProfile()
+    async with reading(api_server, profile=profile) as (widgets, noted):
         moved: list[float] = []
         for name in ("elsewhere", "elsewhere-too"):
             before = int(widgets.health.resource_version)
@@ -237,7 +237,7 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
             await wait_until(lambda: int(widgets.health.resource_version) > before, timeout=75)  # noqa: B023
             moved.append(loop_time())
         assert moved[1] - moved[0] == pytest.approx(60.0, abs=5.0)
-        assert habits.bookmark_interval == pytest.approx(60.0, abs=5.0)
+        assert profile.bookmark_interval == pytest.approx(60.0, abs=5.0)
         assert widgets.health.fresh is not None
         assert widgets.health.fresh < 5.0
         assert (sent(noted), widgets.health.error) == (["stream"], None)
@@ -248,7 +248,7 @@ async def test_a_server_that_stands_still_is_noticed_by_its_silence(
 ) -> None:
     """Its kernel keeps the connection alive. That bookmarks are 12 s apart is known from before."""
     await create(admin, 3)
-    async with reading(api_server, habits=ServerProfile(bookmark_interval=12.0)) as (
+    async with reading(api_server, profile=ServerProfile(bookmark_interval=12.0)) as (
         widgets,
         noted,
     ):

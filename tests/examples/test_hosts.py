@@ -178,7 +178,11 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_each_says_how_to_run_it(script: Path) -> None:
     text = script.read_text()
-    assert f"\npython examples/hosts/{script.name}" in text
+    commands = (
+        f"\npython examples/hosts/{script.name}",
+        f"\nuvicorn examples.hosts.{script.stem}:",
+    )
+    assert any(command in text for command in commands)
     assert len(text.splitlines()) <= 120
 
 

@@ -214,7 +214,7 @@ class InformerProbe:
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
             indexers={INDEX: _rejecting if spec.raising_index else _node},
-            habits=parts.profile(),
+            profile=parts.profile(),
             options=parts.options,
             resync=spec.resync,
             page_size=spec.page_size,

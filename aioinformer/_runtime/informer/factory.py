@@ -369,7 +369,7 @@ class SharedInformerFactory:
             namespace=key.namespace,
             shape=key.shape,
             indexers=indexers,
-            habits=self._server_profiles.setdefault(key.resource, ServerProfile()),
+            profile=self._server_profiles.setdefault(key.resource, ServerProfile()),
             managed_fields=key.managed_fields,
             options=options,
         )

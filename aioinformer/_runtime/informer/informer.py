@@ -71,7 +71,7 @@ class SharedInformer(Generic[T]):
         shape: Shape[T] | None = None,
         indexers: Indexers[T] | None = None,
         managed_fields: bool = False,
-        habits: ServerProfile | None = None,
+        profile: ServerProfile | None = None,
         label: str = "",
         options: InformerOptions | None = None,
         **keywords: Unpack[InformerKeywords],
@@ -86,7 +86,7 @@ class SharedInformer(Generic[T]):
                 ``KubeObject``s by default.
             indexers: index functions by index name.
             managed_fields: True to keep ``metadata.managedFields`` of objects.
-            habits: what was learned of how the server serves the resource; informers of one
+            profile: the server's learned behaviour for the resource; informers of one
                 resource can share it.
             label: the informer's name in metrics; ``name`` by default.
             options: the other options; see ``InformerOptions``.
@@ -116,7 +116,7 @@ class SharedInformer(Generic[T]):
             namespace=namespace,
             indexers=indexers,
             managed_fields=managed_fields,
-            profile=habits,
+            profile=profile,
         )
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         self._indexer = self._pipeline.indexer

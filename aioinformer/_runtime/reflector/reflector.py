@@ -62,7 +62,7 @@ class Reflector:
         queue: EntryQueue,
         *,
         options: ReflectorOptions | None = None,
-        habits: ServerProfile | None = None,
+        profile: ServerProfile | None = None,
         managed_fields: bool = False,
         keep: Converter | None = None,
         known: Callable[[KubeObject], KubeObject] = _unchanged,
@@ -76,7 +76,7 @@ class Reflector:
             source: the source of lists and watches.
             queue: the queue that the reflector feeds.
             options: the options; default: ``ReflectorOptions()``.
-            habits: the server's behaviour for this resource, shared by its informers.
+            profile: the server's behaviour for this resource, shared by its informers.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
             keep: converts an object that was read to its stored form (``Shape.keep``); ``None``
                 stores objects unchanged.
@@ -94,7 +94,7 @@ class Reflector:
             backoff=Backoff(options.backoff),
             liveness=options.liveness,
             page_size=options.page_size,
-            profile=habits,
+            profile=profile,
             watch_list=options.watch_list and source.watch_lists,
             discovery=isinstance(source, SupportsDiscovery),
             poll_interval=options.poll_interval,

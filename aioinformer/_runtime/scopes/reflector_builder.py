@@ -65,7 +65,7 @@ class ReflectorBuilder:
             source,
             queue,
             options=self.options,
-            habits=self.profile,
+            profile=self.profile,
             managed_fields=self.managed_fields,
             keep=self.converter,
             known=self.deduplicate,

@@ -72,7 +72,7 @@ class Watched:
     source: ScriptedListerWatcher
     queue: DeltaQueue = field(default_factory=DeltaQueue)
     problems: list[Problem] = field(default_factory=list[Problem])
-    habits: ServerProfile = field(default_factory=ServerProfile)
+    profile: ServerProfile = field(default_factory=ServerProfile)
 
     @asynccontextmanager
     async def runs(self, liveness: LivenessPolicy | None = None) -> AsyncGenerator[Reflector]:
@@ -80,7 +80,7 @@ class Watched:
             self.source,
             self.queue,
             liveness=liveness,
-            habits=self.habits,
+            profile=self.profile,
             reports=InformerReporter("pods", on_error=self.problems.append),
         )
         async with running_in_background(reflector.run()):
@@ -222,8 +222,8 @@ def test_after_that_while_it_is_tried_again() -> None:
         watched.source.responses.insert(2, watch_response(never_ends=True))
         async with watched.runs():
             await asyncio.sleep(1)
-            assert not watched.habits.supports_watchlist(1.0)
-            assert watched.habits.supports_watchlist(WATCHLIST_UNSUPPORTED_PAUSE + 1)
+            assert not watched.profile.supports_watchlist(1.0)
+            assert watched.profile.supports_watchlist(WATCHLIST_UNSUPPORTED_PAUSE + 1)
 
     in_virtual_time(main)
 
@@ -409,7 +409,7 @@ def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time(
         for version in range(11, 31):
             answers += [quiet(added(f"pod-{version}", version)), list_response(version="99")]
         watched = Watched(scripted_lister_watcher(*answers))
-        watched.habits.bookmark_interval = MINUTE
+        watched.profile.bookmark_interval = MINUTE
         async with watched.runs():
             await asyncio.sleep(10 * 76)
             assert watched.asked().count("freshness_check") == 10
@@ -466,7 +466,7 @@ def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
                 list_response(version="10"), quiet(lines, added("last", 99_999))
             )
         )
-        watched.habits.bookmark_interval = MINUTE
+        watched.profile.bookmark_interval = MINUTE
         async with watched.runs():
             await asyncio.sleep(10 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
@@ -507,7 +507,7 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
                 quiet(),
             )
         )
-        watched.habits.bookmark_interval = MINUTE
+        watched.profile.bookmark_interval = MINUTE
         async with watched.runs() as reflector:
             await asyncio.sleep(100)
             assert watched.asked() == ["list 0", "watch 10", "freshness_check", "list", "watch 7"]
