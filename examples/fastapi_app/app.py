@@ -88,10 +88,16 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 async def _explain(status: int, request: Request, error: Exception) -> JSONResponse:
-    """Respond with the text of the library's error, which names the mistake and no secret."""
-    del request
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return JSONResponse({"detail": str(error)}, status_code=status, headers=headers)
+    """Respond with the mistake in a query, or with the state of the service.
+
+    Texts about queries are the library's: they name the mistake and no secret. The text of
+    ``NotSynced`` tells developers what to call, so clients receive another text.
+    """
+    if not isinstance(error, NotSynced):
+        return JSONResponse({"detail": str(error)}, status_code=status)
+    resource = request.path_params.get("resource", "pods")
+    detail = f"the service has not read all {resource} from the API server yet; try again later"
+    return JSONResponse({"detail": detail}, status_code=status, headers={"Retry-After": "1"})
 
 
 class SecurityHeaders:

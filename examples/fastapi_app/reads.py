@@ -83,5 +83,6 @@ def namespaced(lister: Contents, namespace: str, name: str) -> Response:
 def _one(lister: Lister, name: str, namespace: str | None) -> Response:
     obj = lister.get(name, namespace=namespace)
     if obj is None:
-        raise HTTPException(404, detail=f"{lister!r} has no {name!r}")
+        where = f" in the namespace {namespace!r}" if namespace else ""
+        raise HTTPException(404, detail=f"there is no object {name!r}{where}")
     return Response(obj.raw, media_type="application/json")

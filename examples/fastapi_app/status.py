@@ -119,6 +119,7 @@ class StatusReport:
             "fresh": None if health.fresh is None else round(health.fresh, 1),
             "error": None if health.error is None else str(health.error),
             "answered": isinstance(health.error, ServerError),
+            "status": health.error.status.code if isinstance(health.error, ServerError) else None,
             "retry_in": None if health.retry_in is None else round(health.retry_in, 1),
             "changes": {
                 "added": counter.added,

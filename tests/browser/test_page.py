@@ -225,7 +225,7 @@ async def test_search_filters_from_the_keyboard(service: Service, open_page: Ope
         await page.keyboard.type("app=web node-1")
         await expect(page.locator(".row")).to_have_count(2)
         await page.keyboard.type(" nothing like it")
-        await expect(page.locator("#none")).to_have_text("Nothing matches.")
+        await expect(page.locator("#none")).to_contain_text("Nothing matches.")
         await page.keyboard.press("Escape")
         await expect(page.locator(".row")).to_have_count(3)
 
@@ -249,6 +249,7 @@ async def test_columns_sort(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         names = page.locator(".row")
         await expect(names).to_have_count(3)
+        await page.get_by_role("button", name="Name", exact=True).click()
         order = (
             "[...document.querySelectorAll('.row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)"
         )
@@ -263,6 +264,7 @@ async def test_the_tab_key_follows_what_is_seen(
 ) -> None:
     async with open_page(service) as page:
         await expect(page.locator(".row")).to_have_count(3)
+        await page.get_by_role("button", name="Name", exact=True).click()
         pod(server, "early-0")
         await expect(row(page, "early-0")).to_be_visible(timeout=SECOND)
         await row(page, "cart-0").get_by_role("button").focus()
@@ -298,6 +300,141 @@ async def test_what_users_write_is_text(
         await expect(page.locator("#chips")).to_contain_text(markup)
         await expect(row(page, "markup-0").locator(".labels")).to_contain_text(f"note={markup}")
         assert await page.locator("img").count() == 0
+
+
+# -- the view ----------------------------------------------------------------------------------
+
+
+async def test_rows_are_sorted_by_their_last_change(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        for name in ("web-1", "cart-0"):
+            restart(server, name)
+            await expect(page.locator(".row .name").first).to_have_text(name, timeout=SECOND)
+        header = page.get_by_role("columnheader", name="Changed")
+        await expect(header).to_have_attribute("aria-sort", "ascending")
+
+
+async def test_counts_follow_the_search_until_it_is_cleared(
+    service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("3")
+        await page.locator("#search").fill("app=web")
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("2 of 3")
+        await expect(page.get_by_role("tab", name="nodes")).to_contain_text("0 of 1")
+        await expect(page.get_by_role("button", name="Running")).to_contain_text("2")
+        await expect(page.locator("#found")).to_have_text("2 of 3")
+        await page.get_by_role("button", name="Clear").click()
+        await expect(page.locator("#search")).to_have_value("")
+        await expect(page.locator("#search")).to_be_focused()
+        await expect(page.locator(".row")).to_have_count(3)
+        await expect(page.get_by_role("button", name="Clear")).to_be_hidden()
+
+
+async def test_a_search_without_matches_names_the_tabs_that_have_some(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    server.cluster.create("nodes", {"metadata": {"name": "spare-7"}})
+    async with open_page(service) as page:
+        await page.locator("#search").fill("spare")
+        await expect(page.locator("#none")).to_contain_text("Nothing matches.")
+        await page.get_by_role("button", name="1 in nodes").click()
+        await expect(page.locator(".row .name")).to_have_text(["spare-7"])
+        await expect(page.get_by_role("tab", name="nodes")).to_be_focused()
+        await expect(page.locator("#none")).to_be_hidden()
+
+
+async def test_a_link_restores_tab_search_status_and_sort(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    pod(server, "late-0", phase="Pending")
+    async with open_page(service) as page:
+        await page.locator("#search").fill("node-1")
+        await page.get_by_role("button", name="Running").click()
+        await page.get_by_role("button", name="Name", exact=True).click()
+        await page.get_by_role("button", name="Name", exact=True).click()
+        await page.wait_for_url("**/?q=node-1&status=Running&sort=-name")
+        await page.reload()
+        await expect(page.locator(".row .name")).to_have_text(["web-1", "web-0", "cart-0"])
+        await expect(page.locator("#search")).to_have_value("node-1")
+        await page.get_by_role("tab", name="nodes").click()
+        await page.wait_for_url("**/?tab=nodes&q=node-1&sort=-name")
+        await page.reload()
+        await expect(page.locator(".row .name")).to_have_text(["node-1"])
+        selected = page.get_by_role("tab", name="nodes")
+        await expect(selected).to_have_attribute("aria-selected", "true")
+        await page.goto(f"{service.url}/?tab=widgets&sort=weight")
+        await expect(page.locator(".row")).to_have_count(4)
+
+
+# -- the status of each kind -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [390, 1360])
+async def test_a_kind_that_may_not_be_read_says_so_at_its_tab_alone(
+    server: ApiServer, tmp_path: Path, open_page: Open, artifacts: Path, width: int
+) -> None:
+    server.faults.status(403, resource="pods")
+    viewport = {"width": width, "height": 844}
+    async with (
+        running_service(make_settings(server, tmp_path)) as service,
+        open_page(service, viewport=viewport) as page,
+    ):
+        await expect(page.get_by_role("tab", name="nodes")).to_contain_text("1")
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("\u2013")
+        await expect(page.locator("#trouble")).to_contain_text("The pods can't be read: ")
+        await expect(page.locator("#trouble")).to_contain_text("403")
+        await expect(page.locator("#state")).to_have_text("1 of 2 live")
+        await expect(page.locator("#notice")).to_be_hidden()
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        await page.screenshot(path=artifacts / f"forbidden-{width}.png")
+        await page.get_by_role("tab", name="nodes").click()
+        await expect(page.locator("#trouble")).to_be_hidden()
+        await expect(page.locator(".row")).to_have_count(1)
+
+
+async def test_a_cache_without_changes_is_current(service: Service, open_page: Open) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator("#fresh")).to_have_text("All 2current")
+        await page.wait_for_timeout(2 * SECOND)
+        await expect(page.locator("#fresh")).to_have_text("All 2current")
+        await expect(page.locator("#fresh")).to_have_class("big ")
+
+
+async def test_the_notice_moves_nothing(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        top = "document.querySelector('.panel').getBoundingClientRect().top"
+        before = await page.evaluate(top)
+        await server.stop()
+        await expect(page.locator("#notice")).to_be_visible()
+        assert await page.evaluate(top) == before
+
+
+async def test_the_labels_of_an_application_are_readable(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    names = {"name": "checkout", "part-of": "shop", "managed-by": "Helm"}
+    labels = {f"app.kubernetes.io/{name}": value for name, value in names.items()}
+    server.cluster.merge_patch("pods", "web-1", {"metadata": {"labels": labels}}, namespace="web")
+    async with open_page(service) as page:
+        shown = row(page, "web-1").locator(".labels span")
+        await expect(shown).to_have_text(
+            ["app=web", "name=checkout", "part-of=shop", "managed-by=Helm"]
+        )
+        cut = """labels => {
+            const box = labels[0].parentElement.getBoundingClientRect();
+            return labels.filter(label =>
+                label.scrollWidth > label.clientWidth
+                || label.getBoundingClientRect().bottom > box.bottom + 0.5
+            ).map(label => label.textContent);
+        }"""
+        assert await shown.evaluate_all(cut) == []
 
 
 # -- layout ------------------------------------------------------------------------------------

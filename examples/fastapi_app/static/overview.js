@@ -12,6 +12,15 @@ const GAP = 5;
 
 const $ = (id) => document.getElementById(id);
 
+const ended = (each) => each.state === "failed" || each.state === "stopped";
+
+/** Return a sentence about the trouble of one informer, or "" while all is well. */
+export function trouble(each) {
+  if (!each?.error) return "";
+  const what = each.synced ? "These rows may be old" : `The ${each.of} can't be read`;
+  return `${what}: ${each.error}`;
+}
+
 export class Overview {
   constructor() {
     this.health = null;
@@ -84,16 +93,13 @@ export class Overview {
   }
 
   freshness(health, since) {
-    const ages = health.informers.map((each) => each.fresh);
-    const oldest = ages.includes(null) ? null : Math.max(...ages) + since;
-    const big = $("fresh");
-    if (oldest === null) measure(big, "–");
-    else if (oldest < 1) measure(big, "now");
-    else {
-      const [value, unit] = duration(oldest).split(" ");
-      measure(big, value, `${unit} ago`);
-    }
-    big.className = `big ${oldest > STALE ? "bad" : oldest > OLD ? "wait" : ""}`;
+    const { informers } = health;
+    const age = (each) => (each.fresh === null ? Infinity : each.fresh + since);
+    const current = informers.filter((each) => each.synced && !each.error && !ended(each) && age(each) <= OLD).length;
+    const total = informers.length;
+    measure($("fresh"), current === total ? `All ${total}` : `${current} of ${total}`, "current");
+    const oldest = Math.max(...informers.map((each) => (each.synced ? age(each) : 0)));
+    $("fresh").className = `big ${oldest > STALE ? "bad" : current < total ? "wait" : ""}`;
     for (const each of health.informers) this.informer(each, since);
   }
 
@@ -106,10 +112,9 @@ export class Overview {
       $("informers").append(item);
     }
     const [dot, name, state, age] = item.children;
-    const ended = each.state === "failed" || each.state === "stopped";
-    dot.className = ended ? "bad" : each.error || !each.synced ? "wait" : "good";
+    dot.className = ended(each) ? "bad" : each.error || !each.synced ? "wait" : "good";
     put(name, each.of);
-    put(state, each.state);
+    put(state, each.status ? `error ${each.status}` : each.state);
     put(age, each.fresh === null ? "not yet" : brief(each.fresh + since));
   }
 
@@ -129,9 +134,11 @@ export class Overview {
     }
     if (!health) return ["wait", "Connecting", ""];
     const { informers } = health;
-    const ended = informers.find((each) => each.state === "failed" || each.state === "stopped");
-    if (ended) return ["bad", "Failed", `The informer of ${ended.of} has ended: ${ended.error ?? ended.state}`];
+    const dead = informers.find(ended);
+    if (dead) return ["bad", "Failed", `The informer of ${dead.of} has ended: ${dead.error ?? dead.state}`];
     const failing = informers.find((each) => each.error);
+    const well = informers.filter((each) => !each.error).length;
+    if (failing && well) return ["wait", `${well} of ${informers.length} live`, ""]; // shown at the tab
     if (failing) {
       const what = failing.synced ? "What you see may be old" : "Nothing was read yet";
       return ["wait", failing.answered ? "Trying again" : "API server away", `${what}: ${failing.of}: ${failing.error}`];

@@ -2,10 +2,11 @@
 // frame. No code here converts text to HTML.
 
 import { Feed } from "./feed.js";
-import { Overview } from "./overview.js";
+import { Overview, trouble } from "./overview.js";
 import { Store } from "./store.js";
 import { Table } from "./table.js";
 import { put } from "./text.js";
+import { readView, writeView } from "./view.js";
 
 /** Milliseconds between two passes that filter and sort thousands of rows. */
 const ARRANGING = 200;
@@ -18,11 +19,13 @@ const store = new Store();
 const overview = new Overview();
 const table = new Table($("table"), inspect);
 const search = $("search");
-const filter = { of: "", terms: [], status: null };
+const view = readView([...$("order").options].map((option) => option.value).concat("namespace", "detail"));
+const filter = { of: view.tab, terms: termsOf(view.search), status: view.status };
 const tabs = new Map();
 const chips = new Map();
 let arranged = { changes: -1, at: -Infinity, filter: "" };
 let due = false;
+let elsewhere = ""; // the tabs with matches that the empty table names
 
 // -- events of the stream -----------------------------------------------------------------------
 
@@ -49,6 +52,10 @@ new Feed("events", {
   health(health) {
     overview.receive(health, performance.now());
     for (const { of } of health.informers) if (!tabs.has(of)) addTab(of);
+    if (!tabs.has(filter.of)) choose({ of: health.informers[0].of }); // keeps the address's status
+    mark();
+    showTrouble();
+    arranged.filter = ""; // the tabs show which resources were read
     schedule();
   },
   failed: (what) => console.warn("an object could not be shown", what.namespace, what.name, what.error),
@@ -94,23 +101,85 @@ function arrange() {
   const rows = [];
   const counts = new Map();
   for (const row of store.table(filter.of).values()) {
+    if (!matches(row)) continue;
     if (!row.gone && row.status) counts.set(row.status, [(counts.get(row.status)?.[0] ?? 0) + 1, row.tone]);
-    if (filter.status !== null && row.status !== filter.status) continue;
-    if (filter.terms.every((term) => row.text.includes(term))) rows.push(row);
+    if (filter.status === null || row.status === filter.status) rows.push(row);
   }
   table.arrange(rows);
-  for (const [of, tab] of tabs) put(tab.lastElementChild, count(store.table(of)).toLocaleString("en"));
+  const hits = new Map([...tabs.keys()].map((of) => [of, count(store.table(of))]));
+  for (const [of, tab] of tabs) put(tab.lastElementChild, countText(of, hits.get(of)));
   showChips(counts);
-  const none = $("none");
-  none.hidden = rows.length > 0;
-  const narrowed = filter.terms.length || filter.status !== null;
-  put(none, !store.synced ? "Waiting for the first full state…" : narrowed ? "Nothing matches." : "There is nothing here.");
+  const narrowed = filter.terms.length > 0 || filter.status !== null;
+  $("clear").hidden = !narrowed;
+  $("narrow").hidden = (store.synced || informerOf(filter.of)?.error) && !narrowed && !counts.size;
+  const shown = rows.filter((row) => !row.gone).length;
+  put($("found"), narrowed ? `${shown.toLocaleString("en")} of ${store.table(filter.of).size.toLocaleString("en")}` : "");
+  showNone(rows.length === 0, narrowed, hits);
 }
 
+/** Return true if the row matches the search; each row is tested once for each search. */
+function matches(row) {
+  if (row.terms !== filter.terms) {
+    row.terms = filter.terms;
+    row.matches = filter.terms.every((term) => row.text.includes(term));
+  }
+  return row.matches;
+}
+
+/** Return the numbers of rows that match the search, and of all rows. */
 function count(rows) {
-  let total = 0;
-  for (const row of rows.values()) total += row.gone ? 0 : 1;
-  return total;
+  let [found, total] = [0, 0];
+  for (const row of rows.values()) {
+    if (row.gone) continue;
+    total += 1;
+    if (matches(row)) found += 1;
+  }
+  return { found, total };
+}
+
+/** Return the text beside a tab's name; the number of objects that were never read is unknown. */
+function countText(of, { found, total }) {
+  if (!informerOf(of)?.synced) return "–";
+  const all = total.toLocaleString("en");
+  return filter.terms.length ? `${found.toLocaleString("en")} of ${all}` : all;
+}
+
+const informerOf = (of) => overview.health?.informers.find((each) => each.of === of);
+
+/** Show the trouble of each informer at its tab, and the selected one's above the rows. */
+function showTrouble() {
+  for (const [of, tab] of tabs) {
+    const text = trouble(informerOf(of));
+    tab.toggleAttribute("data-trouble", text !== "");
+    tab.title = text;
+  }
+  const text = trouble(informerOf(filter.of));
+  const alone = overview.health.informers.some((each) => !each.error); // else the notice says so
+  $("trouble").hidden = !text || !alone;
+  put($("trouble"), text);
+}
+
+/** Show the reason of an empty table, and the tabs in which the search has matches. */
+function showNone(empty, narrowed, hits) {
+  $("none").hidden = !empty;
+  const read = store.synced && informerOf(filter.of)?.synced !== false;
+  put($("none-text"), !read ? "Waiting for the first full state…" : narrowed ? "Nothing matches." : "There is nothing here.");
+  const others = [...hits].filter(([of, { found }]) => of !== filter.of && found > 0);
+  const wanted = narrowed && filter.terms.length ? JSON.stringify(others) : "";
+  $("elsewhere").hidden = !wanted || !others.length;
+  if (wanted === elsewhere) return; // keeps the focus
+  elsewhere = wanted;
+  $("elsewhere").replaceChildren(...(wanted ? others : []).map(([of, { found }]) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = `${found.toLocaleString("en")} in ${of}`;
+    button.addEventListener("click", () => {
+      select(of);
+      tabs.get(of).focus();
+    });
+    return button;
+  }));
 }
 
 function showChips(counts) {
@@ -150,7 +219,19 @@ function addChip(status) {
 
 function choose(change) {
   Object.assign(filter, change);
+  keepView();
   schedule();
+}
+
+function termsOf(text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
+}
+
+/** Write tab, search, status and sort into the address, so that a reload or a link restores them. */
+function keepView() {
+  const first = tabs.keys().next().value;
+  const tab = filter.of === first ? "" : filter.of;
+  writeView({ tab, search: search.value, status: filter.status, sort: table.sort, down: table.down });
 }
 
 function addTab(of) {
@@ -162,13 +243,13 @@ function addTab(of) {
   tab.addEventListener("click", () => select(of));
   tabs.set(of, tab);
   $("tabs").append(tab);
-  if (tabs.size === 1) select(of);
-  else mark();
+  mark();
 }
 
 function select(of) {
   choose({ of, status: null });
   mark();
+  if (overview.health) showTrouble();
 }
 
 function mark() {
@@ -179,20 +260,35 @@ function mark() {
 }
 
 $("tabs").addEventListener("keydown", (event) => {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!step) return;
   const names = [...tabs.keys()];
-  const next = names.at((names.indexOf(filter.of) + step) % names.length);
+  const at = names.indexOf(filter.of);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  const next = names.at(to % names.length);
   select(next);
   tabs.get(next).focus();
 });
 
-$("order").addEventListener("change", (event) => table.sortBy(event.target.value, false));
-$("table").addEventListener("click", () => ($("order").value = table.sort)); // the headers sort too
-
-search.addEventListener("input", () => {
-  choose({ terms: search.value.toLowerCase().split(/\s+/).filter(Boolean) });
+$("order").addEventListener("change", (event) => {
+  table.sortBy(event.target.value, false);
+  keepView();
 });
+$("table").addEventListener("click", () => {
+  $("order").value = table.sort; // the headers sort too
+  keepView();
+});
+
+search.addEventListener("input", () => choose({ terms: termsOf(search.value) }));
+$("clear").addEventListener("click", () => {
+  search.value = "";
+  choose({ terms: [], status: null });
+  search.focus();
+});
+
+search.value = view.search;
+table.sortBy(view.sort, view.down);
+$("order").value = view.sort;
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && event.target !== search && !$("dialog").open) {

@@ -44,7 +44,8 @@ export class Store {
     row.born = Date.parse(row.created) || 0;
     const labels = Object.entries(row.labels).sort(([a], [b]) => DULL.test(a) - DULL.test(b));
     row.labelText = labels.map(([name, value]) => `${name}=${value}`).join(" ");
-    row.shortLabels = row.labelText.replaceAll(/(^| )[^ /=]+\//g, "$1"); // the name without its domain
+    // The name without its domain.
+    row.shortLabels = labels.map(([name, value]) => `${name.slice(name.indexOf("/") + 1)}=${value}`);
     row.text = `${row.name} ${row.namespace} ${row.status} ${row.detail} ${row.labelText}`.toLowerCase();
     row.gone = false;
     const again = known && known.uid === row.uid && !known.gone;

@@ -26,7 +26,7 @@ export class Table {
     this.rows = root.querySelector(".rows");
     this.head = [...root.querySelectorAll("[data-sort]")];
     this.open = open;
-    this.sort = "name";
+    this.sort = "changed";
     this.down = false;
     this.shown = []; // the rows that match the filters, in order
     this.elements = new Map(); // key -> element of a visible row
@@ -135,7 +135,7 @@ export class Table {
       parts.name.title = row.name;
       put(parts.namespace, row.namespace);
       put(parts.detail, row.namespace && innerWidth <= 720 ? `${row.namespace} · ${row.detail}` : row.detail);
-      put(parts.labels, row.shortLabels);
+      parts.labels.replaceChildren(...row.shortLabels.map(labelElement));
       parts.labels.title = row.labelText;
       put(parts.status, row.status);
       parts.status.dataset.tone = row.tone;
@@ -156,6 +156,13 @@ export class Table {
     this.resized();
     for (const element of this.elements.values()) element.record = element.index = null;
   }
+}
+
+/** Return the element of a label. The spaces between elements separate them in copied text. */
+function labelElement(text) {
+  const element = document.createElement("span");
+  element.textContent = text;
+  return element;
 }
 
 function flash(element, row, now) {
