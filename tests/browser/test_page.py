@@ -293,12 +293,9 @@ async def test_what_users_write_is_text(
 ) -> None:
     markup = "<img src=x onerror=alert(1)>"
     pod(server, "markup-0", phase="Failed", reason=markup)
-    labels = {"metadata": {"labels": {"note": markup, "ltr": "\u202egnol\u202c", "smile": "🙂"}}}
-    server.cluster.merge_patch("pods", "markup-0", labels, namespace="web")
     async with open_page(service) as page:
         await expect(row(page, "markup-0").locator(".status")).to_have_text(markup)
         await expect(page.locator("#chips")).to_contain_text(markup)
-        await expect(row(page, "markup-0").locator(".labels")).to_contain_text(f"note={markup}")
         assert await page.locator("img").count() == 0
 
 

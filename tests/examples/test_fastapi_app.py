@@ -189,6 +189,12 @@ async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_tex
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text)
 
 
+def test_the_example_imports_no_private_module() -> None:
+    private = re.compile(r"^\s*(?:from|import) aioinformer\S*\._", re.MULTILINE)
+    sources = [file for file in STATIC.parent.glob("*.py") if private.search(file.read_text())]
+    assert sources == []
+
+
 async def test_the_api_server_of_a_cluster_is_never_stopped(tmp_path: Path) -> None:
     async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
         headers = {"X-Requested-With": "page"}

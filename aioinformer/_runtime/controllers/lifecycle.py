@@ -138,28 +138,33 @@ class ControllerRun:
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer
-            await self._check_started()
-            await self._supervisor.enter(
-                lambda: self._start_task(self._supervise(), "supervisor of")
-            )
+            unstarted = await self._find_unstarted()
+            if not unstarted:
+                await self._supervisor.enter(
+                    lambda: self._start_task(self._supervise(), "supervisor of")
+                )
         except BaseException:
-            if self.loop is not None:
-                self.halt()  # removes the triggers that were registered before the failure
+            self.halt()  # removes the triggers that were registered before the failure
             raise
+        if unstarted:
+            self._reset()
+            raise UsageError(
+                f"the controller {self._name} can't run, since the informer {unstarted} was not "
+                "started: run the controller inside of 'async with' of the informers' factory"
+            )
 
-    async def _check_started(self) -> None:
-        """Raise unless every informer was started, or is being started by another task."""
-        informers = self._registrations.values()
+    async def _find_unstarted(self) -> str:
+        """Return the name of an informer that no task has started or is starting; empty if there
+        is none.
+        """
+        unstarted: list[str] = []
         for _ in range(ENTER_TURNS):
-            if all(each.health.state != "new" for each in informers):
-                return
+            informers = self._registrations.values()
+            unstarted = [each.name for each in informers if each.health.state == "new"]
+            if not unstarted:
+                return ""
             await asyncio.sleep(0)
-        name = next(each.name for each in informers if each.health.state == "new")
-        self._reset()
-        raise UsageError(
-            f"the controller {self._name} can't run, since the informer {name} was not started: "
-            "run the controller inside of 'async with' of the informers' factory"
-        )
+        return unstarted[0]
 
     def _reset(self) -> None:
         """Remove the triggers, so that the run can be entered once more."""

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from aioinformer._core.quantities import quantity
 from aioinformer._core.writing.event_objects import (
     EventRecord,
     EventType,
@@ -189,9 +190,9 @@ class EventRecorder:
                     self._dropped & (self._dropped - 1) == 0
                 ):  # log at 1, 2, 4, 8... discarded Events
                     log.warning(
-                        "%r: %d events were discarded, since %d others wait to be sent",
+                        "%r: %s discarded, since %d others wait to be sent",
                         self,
-                        self._dropped,
+                        quantity(self._dropped, "event"),
                         MAX_QUEUED,
                     )
                 continue
@@ -236,7 +237,7 @@ class EventRecorder:
             if left := len(self._unsent):
                 self._dropped += left
                 self._unsent.clear()
-                log.warning("%r has ended with %d events unsent", self, left)
+                log.warning("%r has ended with %s unsent", self, quantity(left, "event"))
 
     async def _flush(self) -> None:
         """Send the queued Events and the counts of all series within ``shutdown_timeout``."""

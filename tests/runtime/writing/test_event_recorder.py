@@ -318,7 +318,7 @@ def test_leaving_waits_no_longer_than_it_may(caplog: pytest.LogCaptureFixture) -
 
     with caplog.at_level(logging.WARNING):
         staged(act)
-    assert "1 events unsent" in caplog.text
+    assert "1 event unsent" in caplog.text
 
 
 def test_the_bodys_exception_passes_through() -> None:
