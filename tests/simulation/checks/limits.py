@@ -407,10 +407,11 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
-        # Watches that are cut short have a distance of their own.
+        # Watches that are cut short have a distance of their own. Where watches are refused, a
+        # list ends an outage as a watch that lasts does elsewhere.
         quick = (
             transition.time - transition.request.time <= QUICK
-            and transition.outcome is not Outcome.SHORT_WATCH
+            and transition.outcome not in (Outcome.SHORT_WATCH, Outcome.POLLED)
         )
         since = (transition.request.time if since is None else since) if quick else None
         if transition.row not in WELL:
