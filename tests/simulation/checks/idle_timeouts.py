@@ -20,6 +20,9 @@ REGULAR = 62.0
 """Seconds: bookmarks that are no further apart are regular. A server sends one a minute."""
 STEADY = 8
 """Regular bookmarks in a row after which an irregular one, however late, no longer counts."""
+REPEATED = 5.0
+"""Seconds: a bookmark that follows another one sooner is that one again, or one of those before the
+end of a watch. It says nothing about the interval."""
 INITIAL_LIST_SILENCE = 32.0
 """The most seconds of silence in an initial state, with some to notice it."""
 INITIAL_LIST_LIMIT = 332.0
@@ -81,7 +84,7 @@ class _Regularity:
                 self._owed = STEADY
             elif self._owed is None:
                 self._owed = 0
-            elif number:  # the time of the first bookmark says nothing
+            elif number and at - before >= REPEATED:  # the time of the first one says nothing
                 self._owed = max(0, self._owed - 1)
             before = at
 
