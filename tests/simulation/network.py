@@ -157,7 +157,9 @@ def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
         case "empty_watch":
             yield faults.end_watches(idle=True, under_way=False, share=share)
         case "no_watchlist" if amount == 500:
-            message = statuses.unsupported_watch_list().status.message
+            # Half of these servers have a storage without WatchLists; the others fail otherwise.
+            known = fault.at * 1e6 % 2 < 1
+            message = statuses.unsupported_watch_list().status.message if known else ""
             yield faults.error_event(
                 500, message=message, verb="watch_list", under_way=False, share=share
             )
