@@ -416,10 +416,11 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     late: list[Request] = []
     for transition, following in pairs:
         # Watches that are cut short have a distance of their own. Where watches are refused, a
-        # list ends an outage as a watch that lasts does elsewhere.
+        # list ends an outage as a watch that lasts does elsewhere, and the next list waits.
         quick = transition.time - transition.request.time <= QUICK and transition.outcome not in (
             Outcome.SHORT_WATCH,
             Outcome.POLLED,
+            Outcome.WATCH_REFUSED,
         )
         since = (transition.request.time if since is None else since) if quick else None
         if transition.row not in WELL:
