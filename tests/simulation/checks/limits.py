@@ -304,7 +304,8 @@ SPACE = 20.0
 BUDGET = (10.0, 5)
 """The most requests that follow a failure, in any ten seconds: (seconds, requests)."""
 LATER = (60.0, 3)
-"""The same for any minute, once no request has lasted longer than ``QUICK`` for ``LONG``."""
+"""The same for any minute, once no request has lasted longer than ``QUICK`` for ``LONG``, and the
+first answer after refused connections is as old."""
 LONG = 120.0
 QUICK = 5.0
 
@@ -412,6 +413,7 @@ def _too_soon(transition: Transition, following: Request, why: str) -> Violation
 
 def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     since: float | None = None
+    answered = unreachable = False
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
@@ -422,7 +424,13 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
             Outcome.POLLED,
             Outcome.WATCH_REFUSED,
         )
-        since = (transition.request.time if since is None else since) if quick else None
+        was_unreachable, unreachable = unreachable, transition.outcome is Outcome.UNREACHABLE
+        if not quick:
+            since, answered = None, False
+        elif since is None or (was_unreachable and not unreachable and not answered):
+            # The first answer after refused connections begins the outage again, once.
+            answered = since is not None
+            since = transition.request.time
         if transition.row not in WELL:
             early.append(following)
             if since is not None and following.time - since >= LONG:
