@@ -1,6 +1,6 @@
 """Change the image of a deployment, and wait until the new version runs everywhere.
 
-python examples/08_wait_for_rollout.py DEPLOYMENT IMAGE [NAMESPACE]
+python examples/08_wait_for_rollout.py [DEPLOYMENT [IMAGE [NAMESPACE]]]
 
 The deployment's first container gets the image. The wait has the rules of ``kubectl rollout
 status``. It uses the watch of an informer, so that a deployment script of many services needs one
@@ -15,7 +15,7 @@ from aioinformer.conditions import rollout_complete
 from aioinformer.errors import CacheWaitTimeout
 
 
-async def main(name: str, image: str, namespace: str = "default") -> None:
+async def main(name: str = "web", image: str = "nginx", namespace: str = "default") -> None:
     async with (
         Client.connect() as client,
         SharedInformerFactory(client, namespace=namespace) as informers,

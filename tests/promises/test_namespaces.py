@@ -68,6 +68,8 @@ async def test_a_role_that_is_given_later_completes_the_cache_and_one_that_is_ta
         user.rules.extend(permit("b"))
         await informers.wait_synced(10)
         assert set(pods.lister.keys()) == {ObjectKey("a", "x"), ObjectKey("b", "x")}
+        # A watch that is refused right after its list would be a role that may list only.
+        await wait_until(lambda: {each.state for each in pods.health.scopes} == {"watching"})
         user.rules[:] = permit("a")
         server.drop_connections()
         put(server, "a/y", "b/y")

@@ -433,7 +433,9 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
             since = transition.request.time
         if transition.row not in WELL:
             early.append(following)
-            if since is not None and following.time - since >= LONG:
+            # An answer that leads to another kind of request is followed at once, one time.
+            at_once = transition.row in ONCE_AT_ONCE and following.time < transition.time + DRIFT
+            if since is not None and following.time - since >= LONG and not at_once:
                 late.append(following)
     _judge_count(early, *BUDGET)
     _judge_count(late, *LATER)
