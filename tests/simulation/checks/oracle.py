@@ -150,13 +150,15 @@ class Oracle:
         """Return True if the server may have sent a deletion that is delivered with this state.
 
         The deletion was sent before a moment. Its state is that in the DELETED event, or the last
-        good one if that state is rejected.
+        good one if that state is rejected. A restore makes any earlier state the current one.
         """
         exits = self.exits.get((key, version.uid), ())
         writes = self.states[key, version.uid]
-        last = [each for each in writes if each.order < before][-1]
-        return last.node == REJECTED or any(
-            isinstance(each, Write) and each.version == version.number for each in exits
+        rejected = any(each.node == REJECTED for each in writes if each.order < before)
+        return any(
+            isinstance(each, Write) and (rejected or each.version == version.number)
+            for each in exits
+            if each.order < before
         )
 
     def left(self, key: ObjectKey, version: Version, *, before: float = float("inf")) -> bool:
