@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,12 +143,12 @@ async def test_07_reports_the_configmaps_that_no_pod_mentions(
         ],
     }
     projected = {"sources": [{"configMap": {"name": "projected"}}, {"secret": {"name": "s"}}]}
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {"name": "a", "configMap": {"name": "mounted"}},
         {"name": "b", "projected": projected},
         {"name": "c", "emptyDir": {}},
     ]
-    spec = {"containers": [container], "volumes": volumes}
+    spec: dict[str, Any] = {"containers": [container], "volumes": volumes}
     server.cluster.create("pods", {"metadata": {"name": "uses"}, "spec": spec})
 
     run = await run_to_completion(script, kubeconfig)

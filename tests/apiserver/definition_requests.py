@@ -85,6 +85,26 @@ def size(name: str, **more: Any) -> Json:
     return {**head, **more}
 
 
+_SPECS: list[dict[str, Any]] = [
+    {},
+    {"size": "x"},
+    {"size": 0},
+    {"size": 11},
+    {"size": True},
+    {"size": 1, "color": "green"},
+    {"size": 1, "text": "bbbb"},
+    {"size": 1, "text": ""},
+    {"size": 1, "text": "b"},
+    {"size": 1, "list": []},
+    {"size": 1, "list": [{}, {}, {}]},
+    {"size": 1, "list": [{"x": "y"}]},
+    {"size": 1, "list": {}},
+    {"size": 1, "map": {"k": 1}},
+    {"size": 1, "when": "nope"},
+    {"size": 1, "port": 1.5},
+    {"size": 1, "free": 5},
+]
+
 BODIES: list[Json] = [
     size(
         "a",
@@ -100,28 +120,7 @@ BODIES: list[Json] = [
     ),
     size("b", spec={"size": 3}, status={"replicas": 1}, top=1),
     size("c"),
-    *(
-        size("c", spec=spec)
-        for spec in (
-            {},
-            {"size": "x"},
-            {"size": 0},
-            {"size": 11},
-            {"size": True},
-            {"size": 1, "color": "green"},
-            {"size": 1, "text": "bbbb"},
-            {"size": 1, "text": ""},
-            {"size": 1, "text": "b"},
-            {"size": 1, "list": []},
-            {"size": 1, "list": [{}, {}, {}]},
-            {"size": 1, "list": [{"x": "y"}]},
-            {"size": 1, "list": {}},
-            {"size": 1, "map": {"k": 1}},
-            {"size": 1, "when": "nope"},
-            {"size": 1, "port": 1.5},
-            {"size": 1, "free": 5},
-        )
-    ),
+    *(size("c", spec=spec) for spec in _SPECS),
 ]
 """Bodies to create, valid ones and others."""
 

@@ -220,7 +220,7 @@ def hide_failures(pipeline: InformerPipeline) -> None:
 
 def skip_idle_timeout_problems(pipeline: InformerPipeline) -> None:
     """Don't call the error hook at an idle timeout."""
-    hook = pipeline.reporter._on_error
+    hook = pipeline.reporter._on_error  # pyright: ignore[reportPrivateUsage]
 
     def call_at_others(problem: Problem) -> None:
         if problem.cause != "idle_timeout" and hook is not None:
@@ -251,7 +251,7 @@ def with_state_machine(machine: type[ListWatchState]) -> Callable[[InformerPipel
     """Return a function that gives an informer such a state machine."""
 
     def plant(pipeline: InformerPipeline) -> None:
-        reflector_of(pipeline)._state.__class__ = machine
+        reflector_of(pipeline)._state.__class__ = machine  # pyright: ignore[reportPrivateUsage]
 
     return plant
 

@@ -404,7 +404,7 @@ class _Arrivals:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._rest = b""
+        self._rest: bytes = b""
 
     def add(self, data: bytes, order: int, now: float) -> None:
         """Record the lines of a watch that are complete with ``data``, which has arrived."""
@@ -413,7 +413,8 @@ class _Arrivals:
         if request.kind not in ("watch", "watchlist"):
             self._rest = data
             return
-        *lines, self._rest = data.split(b"\n")
+        *lines, rest = data.split(b"\n")
+        self._rest = rest
         for line in lines:
             if not line.startswith(_BOOKMARK):
                 request.changes += 1

@@ -65,10 +65,10 @@ def observe(
 
 def reflector_of(pipeline: InformerPipeline) -> Reflector:
     """Return the reflector of an informer of one scope."""
-    reflectors = pipeline._reflectors
+    reflectors = pipeline._reflectors  # pyright: ignore[reportPrivateUsage]
     if not isinstance(reflectors, SingleReflector):
         raise TypeError(f"an informer of one scope is needed, not {reflectors!r}")
-    return reflectors._reflector
+    return reflectors._reflector  # pyright: ignore[reportPrivateUsage]
 
 
 def indexer_of(pipeline: InformerPipeline) -> Indexer:
@@ -143,7 +143,7 @@ class MailboxProbe:
         observe(mailbox, mailbox.put, self._around_put)
         observe(mailbox, mailbox.put_relist, self._before_relist)
         observe(mailbox, mailbox.clear, self._before_clear)
-        observe(mailbox, mailbox._next_coalesced, self._around_next_coalesced)
+        observe(mailbox, mailbox._next_coalesced, self._around_next_coalesced)  # pyright: ignore[reportPrivateUsage]
 
     def _around_put(self, put: Callable[P, bool]) -> Callable[P, bool]:
         def observed(*args: P.args, **options: P.kwargs) -> bool:
@@ -187,12 +187,12 @@ class MailboxProbe:
     def batches(self) -> int:
         """The number of pending batches beside live events: replays, diffs, resyncs, marks."""
         box = self.mailbox
-        return box._live.uncounted + (box._initial is not None) + (box._resync is not None)
+        return box._live.uncounted + (box._initial is not None) + (box._resync is not None)  # pyright: ignore[reportPrivateUsage]
 
     @property
     def dropping(self) -> bool:
         """True if some pending events will be discarded, because their objects are deleted."""
-        return bool(self.mailbox._unseen)
+        return bool(self.mailbox._unseen)  # pyright: ignore[reportPrivateUsage]
 
 
 class InformerProbe:
@@ -222,11 +222,11 @@ class InformerProbe:
             metrics=CountedFailures(history),
             on_error=self._record_problem,
         )
-        self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline
-        queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)
+        self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline  # pyright: ignore[reportPrivateUsage]
+        queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)  # pyright: ignore[reportPrivateUsage]
         queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
         parts.plant(self._pipeline)
-        self._record_transitions(reflector_of(self._pipeline)._state)
+        self._record_transitions(reflector_of(self._pipeline)._state)  # pyright: ignore[reportPrivateUsage]
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
     def _record_transitions(self, state: ListWatchState) -> None:
@@ -283,7 +283,7 @@ class InformerProbe:
             health.retry_in,
             health.blocked_by,
             health.rewinds,
-            len(self._pipeline._queue.fifo),
+            len(self._pipeline._queue.fifo),  # pyright: ignore[reportPrivateUsage]
             tuple(filter(None, (each.sample_listener() for each in self.listeners))),
         )
 

@@ -15,7 +15,7 @@ import datetime as dt
 from abc import ABCMeta
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, NoReturn, TypeAlias
+from typing import Annotated, Any, Generic, Literal, NoReturn, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, StructMeta
@@ -431,8 +431,8 @@ class Deleted(Struct, Generic[T_co], frozen=True, eq=False, gc=False):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Deleted):
             return NotImplemented
-        others: tuple[object, DeleteReason] = (other.obj, other.reason)
-        return (self.obj, self.reason) == others
+        found = cast("Deleted[object]", other)
+        return (self.obj, self.reason) == (found.obj, found.reason)
 
     def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
         return not self == other

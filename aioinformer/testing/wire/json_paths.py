@@ -7,7 +7,7 @@ fields, indexes, ``*``, and a filter that compares one field with a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -54,7 +54,7 @@ def _take(value: Any, step: re.Match[str]) -> list[Any]:
         return [body[name]] if name and name in body else []
     if not isinstance(value, list):
         return []
-    items: list[Any] = value
+    items = list(cast("Sequence[Any]", value))
     if step["index"]:
         index = int(step["index"])
         return [items[index]] if -len(items) <= index < len(items) else []

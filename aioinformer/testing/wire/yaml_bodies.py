@@ -51,9 +51,10 @@ def _set_scalars() -> None:
         for first, rules in kept.items()
     }
     # The first pattern that matches decides, so that a whole number is no float.
-    _GoLoader.add_implicit_resolver(f"{_TAG}bool", _BOOL_PATTERN, list("yYnNtTfFoO"))
-    _GoLoader.add_implicit_resolver(f"{_TAG}int", _INT_PATTERN, list("-+0123456789"))
-    _GoLoader.add_implicit_resolver(f"{_TAG}float", _FLOAT_PATTERN, list("-+.0123456789"))
+    loader: Any = _GoLoader  # PyYAML's stubs leave the parameters of the next method untyped
+    loader.add_implicit_resolver(f"{_TAG}bool", _BOOL_PATTERN, list("yYnNtTfFoO"))
+    loader.add_implicit_resolver(f"{_TAG}int", _INT_PATTERN, list("-+0123456789"))
+    loader.add_implicit_resolver(f"{_TAG}float", _FLOAT_PATTERN, list("-+.0123456789"))
     _GoLoader.add_constructor(f"{_TAG}bool", _construct_bool)
     _GoLoader.add_constructor(f"{_TAG}float", _construct_float)
 

@@ -238,7 +238,7 @@ _RULES: Mapping[str, str] = {
 def _show(found: Any) -> str:
     if isinstance(found, str):
         return f'"{found}"'
-    return str(len(found) if isinstance(found, list) else found)
+    return str(len(cast("Sequence[object]", found)) if isinstance(found, list) else found)
 
 
 def _as_list(value: Any) -> list[str]:

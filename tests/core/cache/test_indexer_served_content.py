@@ -15,7 +15,7 @@ from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObj
 from tests.core.builders import PODS, encode, line, pod_list
 
 Body = dict[str, object]
-FIELDS = [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]
+FIELDS: list[dict[str, object]] = [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]
 
 
 class Server:
@@ -36,7 +36,7 @@ class Server:
         return self.body(name, *self._written.pop(name), shown=self.version)
 
     def body(self, name: str, version: int, generation: int, shown: int = 0) -> Body:
-        metadata = {
+        metadata: dict[str, object] = {
             "name": name,
             "namespace": "web",
             "uid": f"uid-{name}",

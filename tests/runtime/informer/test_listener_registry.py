@@ -702,9 +702,8 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
 async def test_a_handler_that_is_removed_before_the_start_is_not_kept() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     removed = WeakSet([informer.add_handler(lambda _: None)])
-    for registration in removed:
-        registration.remove()
-    del registration
+    while_held = list(removed)
+    while_held.pop().remove()
     async with running_informer(informer):
         gc.collect()
         assert not removed

@@ -47,7 +47,7 @@ async def test_each_list_and_watch_has_the_options_of_the_program() -> None:
         queries.append(dict(request.query))
         if "watch" in request.query:
             return web.Response()
-        empty = {"kind": "PodList", "apiVersion": "v1", "items": []}
+        empty: dict[str, Any] = {"kind": "PodList", "apiVersion": "v1", "items": []}
         return web.json_response(empty | {"metadata": {"resourceVersion": "1"}})
 
     async with (

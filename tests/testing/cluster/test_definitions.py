@@ -171,7 +171,11 @@ def test_a_definition_waits_for_the_finalizers_of_its_objects(cluster: Cluster) 
 def test_all_versions_show_the_same_objects() -> None:
     cluster = Cluster()
     two = deepcopy(DEFINITION)
-    old = VERSION | {"name": "v1beta1", "storage": False, "additionalPrinterColumns": []}
+    old: dict[str, Any] = VERSION | {
+        "name": "v1beta1",
+        "storage": False,
+        "additionalPrinterColumns": [],
+    }
     two["spec"]["versions"] = [VERSION, old]
     cluster.create(DEFINITIONS, two)
     v1, beta = (each for each in cluster.resources if each.plural == "sizes")
