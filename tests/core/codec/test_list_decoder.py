@@ -69,8 +69,17 @@ def sent_bytes(obj: KubeObject) -> bytes:
 
 
 def bodies(objects: list[KubeObject]) -> list[Any]:
-    """Return the JSON of each, by its own bytes."""
-    return [json.loads(sent_bytes(obj)) for obj in objects]
+    """Return the JSON of each, by its own bytes, without its type."""
+    return untyped([json.loads(obj.raw) for obj in objects])
+
+
+def untyped(items: list[Any]) -> list[Any]:
+    """Return copies of items without the type of a pod, which the decoder adds where it lacks."""
+    added = {"kind": "Pod", "apiVersion": "v1"}
+    return [
+        {name: value for name, value in item.items() if added.get(name, ...) != value}
+        for item in items
+    ]
 
 
 def cut(data: bytes, size: int) -> list[bytes]:
@@ -95,7 +104,7 @@ def test_a_recorded_list_is_decoded(name: str) -> None:
 
     objects, frame = decoded([read_recording(name).body], resource)
 
-    assert bodies(objects) == sent["items"]
+    assert bodies(objects) == untyped(sent["items"])
     assert len(objects) == count
     assert frame.resource_version == sent["metadata"]["resourceVersion"]
     assert frame.continue_token == sent["metadata"].get("continue", "")
@@ -112,7 +121,7 @@ def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
 
     objects, _ = decoded([read_recording(name).body], resource, managed_fields=False)
 
-    assert bodies(objects) == items
+    assert bodies(objects) == untyped(items)
 
 
 @ALL_LISTS
@@ -159,7 +168,7 @@ def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
     """Key order, separators, look-alikes of both inside, chunks of any size."""
     objects, frame = decoded(data.draw(strategies.chunks(spelling(body))))
 
-    assert bodies(objects) == body["items"]
+    assert bodies(objects) == untyped(body["items"])
     assert [obj.name for obj in objects] == [item["metadata"]["name"] for item in body["items"]]
     assert frame.resource_version == body["metadata"]["resourceVersion"]
 
@@ -182,7 +191,7 @@ def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_lik
 
     objects, frame = decoded(data.draw(strategies.chunks(spelling(body))), managed_fields=False)
 
-    assert bodies(objects) == left
+    assert bodies(objects) == untyped(left)
     assert frame.resource_version == body["metadata"]["resourceVersion"]
 
 
@@ -273,7 +282,7 @@ def test_what_looks_like_a_cut_is_none(order: str, look_alike: object, size: int
 
     objects, _ = decoded(cut(encode(body), size), PODS if order == "built-in" else WIDGETS)
 
-    assert bodies(objects) == body["items"]
+    assert bodies(objects) == untyped(body["items"])
 
 
 @pytest.mark.parametrize(
@@ -308,7 +317,7 @@ def test_items_that_begin_differently_are_told_apart(size: int) -> None:
 
     objects, _ = decoded(cut(encode(pod_list(items)), size))
 
-    assert bodies(objects) == items
+    assert bodies(objects) == untyped(items)
 
 
 @pytest.mark.parametrize("items", [[], None], ids=["empty", "null"])
@@ -331,7 +340,7 @@ def test_a_very_large_item_is_decoded_in_any_place(size: int) -> None:
     large = pod_body("large") | {"data": 'x{}"\\' * (1024 * 1024)}
     for items in ([large, pod_body("b")], [pod_body("a"), pod_body("b"), large, pod_body("c")]):
         objects, _ = decoded(cut(encode(pod_list(items)), size))
-        assert bodies(objects) == items
+        assert bodies(objects) == untyped(items)
 
 
 def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_list() -> None:
