@@ -145,18 +145,7 @@ def all_of(*conditions: ConditionLike) -> Condition:
         TypeError: one of them is neither a condition nor a predicate of objects.
         ValueError: there is none.
     """
-    tests = _tests_of(conditions, "all_of")
-
-    def test(obj: KubeObject | None) -> bool | None:
-        undecided = False
-        for each in tests:
-            result = each(obj)
-            if result is False:
-                return False
-            undecided |= result is None
-        return None if undecided else True
-
-    return Condition(test, _call_text("all_of", conditions))
+    return _combine("all_of", conditions, decisive=False)
 
 
 def any_of(*conditions: ConditionLike) -> Condition:
@@ -166,18 +155,7 @@ def any_of(*conditions: ConditionLike) -> Condition:
         TypeError: one of them is neither a condition nor a predicate of objects.
         ValueError: there is none.
     """
-    tests = _tests_of(conditions, "any_of")
-
-    def test(obj: KubeObject | None) -> bool | None:
-        undecided = False
-        for each in tests:
-            result = each(obj)
-            if result is True:
-                return True
-            undecided |= result is None
-        return None if undecided else False
-
-    return Condition(test, _call_text("any_of", conditions))
+    return _combine("any_of", conditions, decisive=True)
 
 
 # -- combinations ------------------------------------------------------------------------------
@@ -198,14 +176,22 @@ def _test_of(condition: object, user: str) -> _Test:
     )
 
 
-def _tests_of(conditions: tuple[object, ...], user: str) -> list[_Test]:
+def _combine(name: str, conditions: tuple[object, ...], *, decisive: bool) -> Condition:
+    """Return a condition that has the result ``decisive`` as soon as one of ``conditions`` has."""
     if not conditions:
-        raise ValueError(f"{user}() has no condition")
-    return [_test_of(each, user) for each in conditions]
+        raise ValueError(f"{name}() has no condition")
+    tests = [_test_of(each, name) for each in conditions]
 
+    def test(obj: KubeObject | None) -> bool | None:
+        undecided = False
+        for each in tests:
+            result = each(obj)
+            if result is decisive:
+                return decisive
+            undecided |= result is None
+        return None if undecided else not decisive
 
-def _call_text(name: str, conditions: tuple[object, ...]) -> str:
-    return f"{name}({', '.join(map(repr, conditions))})"
+    return Condition(test, f"{name}({', '.join(map(repr, conditions))})")
 
 
 # -- kubectl's rules ---------------------------------------------------------------------------
