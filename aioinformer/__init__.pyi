@@ -35,6 +35,7 @@ from aioinformer._core.selectors.predicates import (
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._operator.operator import Operator
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.delivery.handlers import Handler
@@ -81,6 +82,7 @@ __all__ = [
     "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
+    "Operator",
     "Problem",
     "ReconcileContext",
     "Registration",
