@@ -289,9 +289,10 @@ def _common_strategy(scopes: Sequence[ScopeHealth]) -> Literal["watchlist", "lis
 def _with_worst(health: Health, scopes: Sequence[ScopeHealth]) -> Health:
     """Return ``health`` with the state and the error of the namespace that needs attention most.
 
-    An optional namespace needs none.
+    An optional namespace needs none. If all are optional, those count that could be read once.
     """
-    needed = [each for each in scopes if not each.optional] or scopes
+    required = [each for each in scopes if not each.optional]
+    needed = required or [each for each in scopes if each.synced] or scopes
     worst = min(needed, key=lambda each: _WORST_FIRST.index(each.state), default=None)
     if worst is None:
         return replace(health, state="watching")
