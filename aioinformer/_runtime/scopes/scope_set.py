@@ -27,9 +27,8 @@ from aioinformer._runtime.reporting.health import (
     ReflectorStatus,
     ScopeHealth,
 )
-from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower
+from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
 
@@ -177,12 +176,12 @@ class ScopeSet:
             group.start(follower.run(), name=f"namespaces of {self._name}")
 
     async def _start_all(self, group: StrictTaskGroup) -> None:
-        """Start the reflectors one after the other, and yield to the loop meanwhile."""
-        time_slice = TimeSlice()
+        """Start the reflectors one after the other, a few in each turn of the loop."""
+        turn = StartTurn()
         for namespace, reader in tuple(self._readers.items()):
             if reader.task is None and not reader.queue.closed:
                 self._start(namespace, reader, group)
-            await time_slice.maybe_yield()
+                await turn.count_start()
 
     def _start(self, namespace: str, reader: _ScopeReader, group: StrictTaskGroup) -> None:
         reflector = self._make_reflector(namespace, reader.scope, reader.queue)
