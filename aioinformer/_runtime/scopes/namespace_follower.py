@@ -29,8 +29,8 @@ which follows in the next turn, as long again."""
 class StartTurn:
     """The starts of reflectors in one turn of the loop.
 
-    Time slices don't suffice: they end after the making of a reflector, and all new tasks take their
-    first step in one turn.
+    Time slices don't suffice: they bound the making of reflectors, but the tasks of all reflectors
+    that were made take their first step in one turn.
     """
 
     def __init__(self) -> None:
