@@ -11,6 +11,7 @@ from aioinformer import (
     CombinedPredicate,
     Condition,
     ConditionLike,
+    ConditionStatus,
     Controller,
     ControllerHealth,
     Deleted,
@@ -124,6 +125,8 @@ from aioinformer import (
     owner_reference,
     retry_on_conflict,
     rollout_complete,
+    set_condition,
+    set_owner,
     where,
 )
 
@@ -138,6 +141,7 @@ __all__ = [
     "CombinedPredicate",
     "Condition",
     "ConditionLike",
+    "ConditionStatus",
     "Controller",
     "ControllerHealth",
     "DeleteReason",
@@ -251,5 +255,7 @@ __all__ = [
     "owner_reference",
     "retry_on_conflict",
     "rollout_complete",
+    "set_condition",
+    "set_owner",
     "where",
 ]
