@@ -62,7 +62,7 @@ _MODULES = {
     "_runtime.controllers.controller": "Controller",
     "_runtime.controllers.work_queue": "WorkQueue",
     "_core.controllers.reconcile": "ReconcileContext Result",
-    "_core.controllers.owner_references": "is_controlled_by owner_reference",
+    "_core.controllers.owner_references": "is_controlled_by owner_reference set_owner",
     "_runtime.leaderelection.elector": "LeaderElector",
     "_runtime.writing.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
@@ -77,8 +77,8 @@ _PAGES = {
         " ResourceList WatchEvent WatchKeywords"
     ),
     "conditions": (
-        "Condition ConditionLike all_of any_of condition_true crd_established deleted exists"
-        " job_complete negate rollout_complete"
+        "Condition ConditionLike ConditionStatus all_of any_of condition_true crd_established"
+        " deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
         "ControllerBuilder ControllerHealth EventStatistics FailingKey FastSlow"

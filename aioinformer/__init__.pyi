@@ -8,6 +8,7 @@ from aioinformer._core.cache.lister import Lister, LiveLister
 from aioinformer._core.controllers.owner_references import (
     is_controlled_by,
     owner_reference,
+    set_owner,
 )
 from aioinformer._core.controllers.reconcile import ReconcileContext, Result
 from aioinformer._core.listwatch.backoff import BackoffPolicy
@@ -109,5 +110,6 @@ __all__ = [
     "merge",
     "owner_reference",
     "retry_on_conflict",
+    "set_owner",
     "where",
 ]

@@ -41,6 +41,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised
     ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
+    ├── AlreadyOwned               an object has another controller already
     ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
     ├── CacheWaitTimeout           the cache did not reach an awaited state in time
     ├── CacheDiffers               a verification found differences from the server
@@ -76,6 +77,7 @@ from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
+from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
@@ -108,6 +110,7 @@ from aioinformer.errors.usage import UsageError as UsageError
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyOwned",
     "AmbiguousResource",
     "BadRequest",
     "CacheDiffers",

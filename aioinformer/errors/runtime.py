@@ -8,6 +8,7 @@ from itertools import islice
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
+    "AlreadyOwned",
     "CacheDiffers",
     "CacheWaitTimeout",
     "HandlerCancelled",
@@ -78,6 +79,10 @@ class TransformFailed(_ConversionFailure):
 
     The cached version of the object stays, and the object is listed in ``health.rejected``.
     """
+
+
+class AlreadyOwned(InformerError):
+    """An object can't be owned, since another object is its controller already."""
 
 
 class NotCached(InformerError, KeyError):

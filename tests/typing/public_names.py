@@ -11,6 +11,7 @@ from aioinformer import (
     CombinedPredicate,
     Condition,
     ConditionLike,
+    ConditionStatus,
     Controller,
     ControllerBuilder,
     ControllerHealth,
@@ -128,6 +129,8 @@ from aioinformer import (
     owner_reference,
     retry_on_conflict,
     rollout_complete,
+    set_condition,
+    set_owner,
     where,
 )
 
@@ -142,6 +145,7 @@ __all__ = [
     "CombinedPredicate",
     "Condition",
     "ConditionLike",
+    "ConditionStatus",
     "Controller",
     "ControllerBuilder",
     "ControllerHealth",
@@ -259,5 +263,7 @@ __all__ = [
     "owner_reference",
     "retry_on_conflict",
     "rollout_complete",
+    "set_condition",
+    "set_owner",
     "where",
 ]

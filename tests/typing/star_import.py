@@ -52,5 +52,6 @@ __all__ = [
     "merge",
     "owner_reference",
     "retry_on_conflict",
+    "set_owner",
     "where",
 ]
