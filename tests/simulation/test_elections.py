@@ -13,7 +13,7 @@ from aioinformer._core.leaderelection.election import Election
 from tests.simulation import election_mutants as mutants
 from tests.simulation.election_world import Candidate, ElectionWorld, LeadershipOverlap
 
-FEW = range(200)
+FEW = range(100)
 MANY = range(10_000, 14_000)
 SEARCHED = range(100)
 """Histories among which a bug must be seen."""
