@@ -18,7 +18,7 @@ from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults, RequestVerb
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock
-from aioinformer.testing.server.object_requests import ObjectRequest
+from aioinformer.testing.server.object_requests import ObjectRequest, ObjectResponse
 from aioinformer.testing.server.objects import (
     BODY_LIMIT,
     handle_request,
@@ -35,7 +35,7 @@ from aioinformer.testing.server.responses import (
     stream_response,
 )
 from aioinformer.testing.wire import discovery, statuses
-from aioinformer.testing.wire.encoding import Encoding, encode_document
+from aioinformer.testing.wire.encoding import Encoding, JsonObject, encode_document
 from aioinformer.testing.wire.negotiation import (
     accepts_gzip,
     negotiate_list_form,
@@ -174,8 +174,15 @@ class _RequestRouter:
         sent = ObjectRequest(method, path, request.query, request.content_type, body, user)
         response = handle_request(self._cluster, sent, self._access)
         if method == "GET" and form == "metadata":
-            return document_response(partial_object_metadata(response.body["metadata"]))
+            return document_response(_partial_metadata(response))
         return Response(response.raw, response.status)
+
+
+def _partial_metadata(response: ObjectResponse) -> JsonObject:
+    if response.stored is not None:
+        return partial_object_metadata(response.stored.metadata)
+    document: JsonObject = msgspec.json.decode(response.raw)
+    return partial_object_metadata(document["metadata"])
 
 
 def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath:
