@@ -59,7 +59,8 @@ _MODULES = {
     # controllers
     "_runtime.controllers.controller": "Controller",
     "_runtime.controllers.work_queue": "WorkQueue",
-    "_core.controllers.reconcile": "ReconcileContext Result",
+    "_runtime.controllers.reconcile_context": "ReconcileContext",
+    "_core.controllers.reconcile": "Result",
     "_core.controllers.owner_references": "is_controlled_by owner_reference set_owner",
     "_runtime.leaderelection.elector": "LeaderElector",
     "_runtime.writing.event_recorder": "EventRecorder",
