@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
@@ -14,7 +14,13 @@ from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = ["DEFAULT_CONCURRENCY", "SHUTDOWN_TIMEOUT", "ControllerOptions", "resolve_alias"]
+__all__ = [
+    "DEFAULT_CONCURRENCY",
+    "SHUTDOWN_TIMEOUT",
+    "ControllerKeywords",
+    "ControllerOptions",
+    "resolve_alias",
+]
 
 T = TypeVar("T")
 
@@ -23,6 +29,17 @@ DEFAULT_CONCURRENCY = 4
 
 SHUTDOWN_TIMEOUT = 10.0
 """Seconds that leaving a controller waits for runs to finish."""
+
+
+class ControllerKeywords(TypedDict, total=False):
+    """The keywords of ``Operator.controller``. ``Controller`` documents each of them."""
+
+    name: str
+    concurrency: int
+    backoff: RateLimiter[ObjectKey]
+    filter: Filter[Any]
+    timeout: float
+    resync: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
