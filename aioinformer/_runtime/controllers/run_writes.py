@@ -249,11 +249,12 @@ def _mutated(body: dict[str, Any], mutate: Mutate, key: ObjectKey) -> dict[str, 
 
 
 def _key_of(body: Mapping[str, Any]) -> ObjectKey:
-    metadata = body.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    found = body.get("metadata")
+    metadata: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+    name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise UsageError("create_or_update needs metadata.name: it finds the object by its name")
-    return ObjectKey(cast("Mapping[str, Any]", metadata).get("namespace") or "", name)
+        raise UsageError("create_or_update and prune need metadata.name: it identifies the object")
+    return ObjectKey(metadata.get("namespace") or "", name)
 
 
 def _kept_key(kept: object, children: SharedInformer, namespace: str | None) -> ObjectKey:

@@ -182,7 +182,7 @@ def test_an_object_that_the_informer_never_selects_is_given_up(
                     return Result(requeue_after=1)
                 return None
 
-            backoff = ItemExponential[ObjectKey](5, 5)
+            backoff = ItemExponential(5, 5)
             async with Controller(foos, reconcile, backoff=backoff).owns(bars):
                 await asyncio.sleep(400)
 

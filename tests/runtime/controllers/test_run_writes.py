@@ -279,7 +279,7 @@ def test_a_child_of_another_controller_is_not_taken() -> None:
     async def action(setting: Setting) -> object:
         return await setting.ctx.apply(bar("child"))
 
-    with pytest.raises(Invalid, match="controller"):
+    with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
         reconcile_once(action, cluster)
 
 
@@ -404,7 +404,7 @@ def test_mutate_must_be_plain_and_keep_the_name() -> None:
             await setting.ctx.create_or_update(bar("child"), asynchronous)
         with pytest.raises(UsageError, match="must not change the name or the namespace"):
             await setting.ctx.create_or_update(bar("child"), renames)
-        with pytest.raises(UsageError, match=r"create_or_update needs metadata\.name"):
+        with pytest.raises(UsageError, match=r"need metadata\.name: it identifies"):
             await setting.ctx.create_or_update(bar(""), renames)
         return None
 
