@@ -149,8 +149,8 @@ class Controller:
         """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
-        self._reconcile_runs = ReconcileRuns(reconcile, options)
         self._errors = ReconcileErrors(informer.name, options)
+        self._reconcile_runs = ReconcileRuns(reconcile, options, self._errors)
         self._workers = Workers(self._reconcile_runs, self._errors, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
@@ -276,6 +276,7 @@ class Controller:
             failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),
             failing_keys=len(workers.failures),
             queue=workers.queue.statistics(),
+            blocking_runs=self._errors.blocking_runs,
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:
