@@ -8,6 +8,7 @@ from aioinformer._core.cache.lister import Lister, LiveLister
 from aioinformer._core.controllers.owner_references import (
     is_controlled_by,
     owner_reference,
+    set_owner,
 )
 from aioinformer._core.controllers.reconcile import ReconcileContext, Result
 from aioinformer._core.listwatch.backoff import BackoffPolicy
@@ -35,6 +36,7 @@ from aioinformer._core.selectors.predicates import (
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._operator.operator import Operator
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.delivery.handlers import Handler
@@ -81,6 +83,7 @@ __all__ = [
     "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
+    "Operator",
     "Problem",
     "ReconcileContext",
     "Registration",
@@ -107,5 +110,6 @@ __all__ = [
     "merge",
     "owner_reference",
     "retry_on_conflict",
+    "set_owner",
     "where",
 ]

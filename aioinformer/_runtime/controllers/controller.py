@@ -25,6 +25,7 @@ from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
     ReconcileErrors,
+    WarningEvents,
 )
 from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
 from aioinformer._runtime.controllers.options import (
@@ -47,6 +48,8 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["Controller"]
@@ -98,6 +101,8 @@ class Controller:
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        client: WriterSource | None = None,
+        events: EventRecorder | None = None,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -123,6 +128,9 @@ class Controller:
             on_error: called in the event loop with a ``Problem`` for each run that failed and each
                 ``to_keys`` that raised. Must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
+            client: makes the writers of this controller: the ``Client``, or, under a
+                ``LeaderElector``, ``elector.guarded_client(client)``.
+            events: records Warning Events on objects that can't be reconciled.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
@@ -140,6 +148,8 @@ class Controller:
             tracing=tracing,
             on_error=on_error,
             shutdown_timeout=shutdown_timeout,
+            client=client,
+            events=events,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -151,7 +161,8 @@ class Controller:
         """The informer of the objects that are reconciled."""
         self._errors = ReconcileErrors(informer.name, options)
         self._reconcile_runs = ReconcileRuns(reconcile, options, self._errors)
-        self._workers = Workers(self._reconcile_runs, self._errors, options)
+        warnings = WarningEvents(informer, events)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()

@@ -313,6 +313,12 @@ class SharedInformer(Generic[T]):
         if self._view is not None:
             self._view.require_json(what)
 
+    def stored(self, key: ObjectKey) -> KubeObject | None:
+        """Return the cached object as stored, whatever ``convert=`` makes of it for the program;
+        ``None`` if there is none. The initial list may be incomplete.
+        """
+        return self._indexer.state.objects.get(key)
+
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Add indexes before anything is cached. Adding an index function again is no error.
 
