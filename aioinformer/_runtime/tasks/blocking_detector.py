@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from itertools import dropwhile
@@ -169,6 +169,11 @@ def _context_of(task: asyncio.Task[Any]) -> Context | None:
     return next((each for each in gc.get_referents(task) if isinstance(each, Context)), None)
 
 
+_read_frames: Callable[[], dict[int, FrameType]] = vars(sys)["_current_frames"]
+"""Returns the running frame of each thread. The function is documented, although its name is that
+of a private one."""
+
+
 # -- the thread ----------------------------------------------------------------------------------
 
 
@@ -222,7 +227,7 @@ class BlockingDetector:
 
     def _report(self, task: asyncio.Task[Any], reporter: BlockingReporter) -> bool:
         """Report the running step, unless the step has just ended."""
-        frame = sys._current_frames().get(self._loop_thread)
+        frame = _read_frames().get(self._loop_thread)
         stack = "" if frame is None else format_stack(frame)
         if asyncio.current_task(self._loop) is not task:
             return False
@@ -238,7 +243,7 @@ _detectors: dict[asyncio.AbstractEventLoop, BlockingDetector] = {}
 
 
 @contextmanager
-def detect_blocking() -> Iterator[None]:
+def detect_blocking() -> Generator[None]:
     """Watch the running loop for the length of a block. All blocks of a loop share one thread."""
     loop = asyncio.get_running_loop()
     if not _has_real_time(loop):
