@@ -41,12 +41,14 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised
     ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
+    ├── AlreadyOwned               an object has another controller already
     ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
     ├── CacheWaitTimeout           the cache did not reach an awaited state in time
     ├── CacheDiffers               a verification found differences from the server
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
+    ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
 """
@@ -75,6 +77,7 @@ from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
+from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
@@ -84,6 +87,7 @@ from aioinformer.errors.runtime import ListenerOverflow as ListenerOverflow
 from aioinformer.errors.runtime import ModelMismatch as ModelMismatch
 from aioinformer.errors.runtime import NotCached as NotCached
 from aioinformer.errors.runtime import ObjectDecodeError as ObjectDecodeError
+from aioinformer.errors.runtime import PermanentError as PermanentError
 from aioinformer.errors.runtime import QueueShutDown as QueueShutDown
 from aioinformer.errors.runtime import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
@@ -106,6 +110,7 @@ from aioinformer.errors.usage import UsageError as UsageError
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyOwned",
     "AmbiguousResource",
     "BadRequest",
     "CacheDiffers",
@@ -135,6 +140,7 @@ __all__ = [
     "NotSynced",
     "ObjectDecodeError",
     "PathMismatch",
+    "PermanentError",
     "Phase",
     "ProtocolError",
     "QueueShutDown",
