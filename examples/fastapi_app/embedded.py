@@ -66,6 +66,7 @@ class Embedded:
         while not populated:
             populated = self._workload.populate(BATCH)
             await asyncio.sleep(0)
+        self._update_deployments()
 
     async def live(self) -> None:
         """Write until cancelled."""
