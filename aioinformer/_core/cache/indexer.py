@@ -473,12 +473,14 @@ class StagedReplacement:
 
         A pass for each of them would take quadratic time if a list names every object twice.
         """
-        kept: list[Event] = []
-        for number, event in enumerate(self._changes):
+        changes, self._changes = self._changes, []
+        changes.reverse()  # so that ``pop`` returns the first one, and frees it in its own step
+        for number in range(len(changes)):
+            event = changes.pop()
             if number >= self._repeated.get(event.obj.key, 0):
-                kept.append(event)
+                self._changes.append(event)
+            del event
             yield
-        self._changes = kept
 
     def _free(self) -> Iterator[None]:
         """Free the old state in steps.
