@@ -186,7 +186,8 @@ class ListDecoder:
         kind = quote_kind(envelope.kind)
         if envelope.items is UNSET or envelope.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
-        if envelope.items:  # the scanner and the JSON decoder disagree: no guess may empty the cache
+        # If the scanner and the JSON decoder disagree, no guess may empty the cache.
+        if envelope.items:
             raise self._protocol_error("its items are not where they were found")
         if self._resource in BUILT_IN and envelope.kind not in self._list_kinds:
             raise self._protocol_error(f"the response is a {kind}, not a {self._resource.kind}List")

@@ -120,7 +120,7 @@ class CacheReader(Generic[T]):
         )
 
     async def wait_until_all(
-        self, predicate: ObjectTest[T], query: Query, *, at_least: int, timeout: float | None
+        self, predicate: ObjectTest[T], query: Query, at_least: int, timeout: float | None
     ) -> int:
         """Wait until all objects that ``query`` selects pass ``predicate``."""
         test = self._test_of(predicate, "wait_until_all")

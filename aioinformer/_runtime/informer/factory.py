@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from msgspec import Struct
 from typing_extensions import Unpack
@@ -24,7 +24,6 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
@@ -34,13 +33,13 @@ from aioinformer._runtime.informer.options import (
     InformerRequest,
     chosen_options,
 )
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory", "Source"]
+__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory"]
 
 log = logging.getLogger("aioinformer.factory")
 
@@ -56,19 +55,8 @@ pending events, and for all of them to end after their cancellation."""
 CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
 
-
 ENTER_TURNS = 10
 """Turns of the loop in which a task that was just created may enter the factory."""
-
-
-class Source(Protocol):
-    """A source of lists and watches for informers: a ``Client``, or a cluster in memory."""
-
-    def lister_watcher(
-        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> ListerWatcher:
-        """Return the list and the watch of one resource in one scope."""
-        ...
 
 
 class InformerEntry(Struct, eq=False):
@@ -377,24 +365,12 @@ class SharedInformerFactory:
     def _make_source(
         self, key: InformerKey, followed: InformerEntry | None
     ) -> ListerWatcher | ScopedSource:
-        make, resource, selection = self._source.lister_watcher, key.resource, key.namespaces
-        if selection is None:
-            return make(resource, namespace=key.namespace, labels=key.labels, fields=key.fields)
-
-        def open_namespace(namespace: str, scope: Scope) -> ListerWatcher:
-            scope = scope.with_defaults(selection.default)
-            return make(
-                resource,
-                namespace=namespace,
-                labels=scope.label_selector,
-                fields=scope.field_selector,
+        if key.namespaces is None:
+            return self._source.lister_watcher(
+                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
             )
-
-        namespaces = None
-        if followed is not None and selection.predicate is not None:
-            informer, predicate = followed.informer, selection.predicate
-            namespaces = FollowedNamespaces(informer, predicate, selection.default)
-        return ScopedSource(resource, open_namespace, dict(selection.scopes), namespaces)
+        informer = None if followed is None else followed.informer
+        return ScopedSource.of(self._source, key.resource, key.namespaces, informer)
 
     def _follow_namespaces(self, key: InformerKey) -> InformerEntry | None:
         """Return the informer of namespaces that an informer needs to follow them."""

@@ -54,4 +54,6 @@ async def test_a_page_that_breaks_off_is_an_error() -> None:
         await read_page(chunks(PAGE[:-20]), ListDecoder(PODS), list, yield_after_each=False)
     lost = ConnectionLost("reset by peer")
     with pytest.raises(ConnectionLost):
-        await read_page(chunks(PAGE[:-20], error=lost), ListDecoder(PODS), list, yield_after_each=False)
+        await read_page(
+            chunks(PAGE[:-20], error=lost), ListDecoder(PODS), list, yield_after_each=False
+        )
