@@ -21,6 +21,7 @@ MIRRORED = {
     "core": "_core",
     "runtime": "_runtime",
     "client": "_client",
+    "operator": "_operator",
     "testing": "testing",
     "cli": "_cli",
     "adapters": "adapters",

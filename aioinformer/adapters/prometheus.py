@@ -35,6 +35,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 
 from aioinformer._core.instrumentation import (
     Levels,
@@ -102,6 +103,7 @@ class PrometheusMetrics(Metrics):
                 "one worker in each pod, or let each process serve its own metrics with "
                 "prometheus_client.start_http_server(port)"
             )
+        self._registry = chosen
         self._informers = ActiveInformers()
         self._queues = ActiveQueues()
         self._all_counts: list[ThreadCounts] = []
@@ -109,6 +111,21 @@ class PrometheusMetrics(Metrics):
         chosen.register(_Collector(self._informers, self._queues, self._all_counts))
         self._create_request_metrics(chosen)
         self._create_queue_metrics(chosen)
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics of the registry, for a server of the program's own.
+
+        An ``Operator`` with a ``port`` serves them as ``/metrics``.
+
+        Args:
+            accept: the ``Accept`` header of the scrape, which chooses between Prometheus' text
+                format and OpenMetrics.
+
+        Returns:
+            The body and its content type.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
 
     def _create_request_metrics(self, registry: CollectorRegistry) -> None:
         by_verb = ["informer", "verb"]

@@ -48,6 +48,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
+    ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
 """
@@ -86,6 +87,7 @@ from aioinformer.errors.runtime import ListenerOverflow as ListenerOverflow
 from aioinformer.errors.runtime import ModelMismatch as ModelMismatch
 from aioinformer.errors.runtime import NotCached as NotCached
 from aioinformer.errors.runtime import ObjectDecodeError as ObjectDecodeError
+from aioinformer.errors.runtime import PermanentError as PermanentError
 from aioinformer.errors.runtime import QueueShutDown as QueueShutDown
 from aioinformer.errors.runtime import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
@@ -138,6 +140,7 @@ __all__ = [
     "NotSynced",
     "ObjectDecodeError",
     "PathMismatch",
+    "PermanentError",
     "Phase",
     "ProtocolError",
     "QueueShutDown",

@@ -25,6 +25,7 @@ __all__ = [
     "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
+    "Operator",
     "Problem",
     "ReconcileContext",
     "Registration",

@@ -25,6 +25,7 @@ from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
     ReconcileErrors,
+    WarningEvents,
 )
 from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
 from aioinformer._runtime.controllers.options import (
@@ -33,7 +34,9 @@ from aioinformer._runtime.controllers.options import (
     ControllerOptions,
     resolve_alias,
 )
+from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
+from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
     ObjectTrigger,
     ToKeys,
@@ -47,6 +50,8 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["Controller"]
@@ -98,6 +103,8 @@ class Controller:
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        client: WriterSource | None = None,
+        events: EventRecorder | None = None,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -123,6 +130,9 @@ class Controller:
             on_error: called in the event loop with a ``Problem`` for each run that failed and each
                 ``to_keys`` that raised. Must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
+            client: makes the writers of this controller: the ``Client``, or, under a
+                ``LeaderElector``, ``elector.guarded_client(client)``.
+            events: records Warning Events on objects that can't be reconciled.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
@@ -140,6 +150,8 @@ class Controller:
             tracing=tracing,
             on_error=on_error,
             shutdown_timeout=shutdown_timeout,
+            client=client,
+            events=events,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -151,7 +163,10 @@ class Controller:
         """The informer of the objects that are reconciled."""
         self._reconcile_runs = ReconcileRuns(reconcile, options)
         self._errors = ReconcileErrors(informer.name, options)
-        self._workers = Workers(self._reconcile_runs, self._errors, options)
+        warnings = WarningEvents(informer, events)
+        self._own_writes = OwnWrites(options.name)
+        target = WriteTarget(options.name, informer, self._own_writes, options.client)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
@@ -240,6 +255,7 @@ class Controller:
         if source.event_filter is not None:
             EventFilter(source.event_filter, _ignore)  # raises TypeError if it isn't a filter
         self._sources.append(source)
+        self._own_writes.add_informer(source.informer)
 
     def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
         """Request a run of ``key`` for a reason that no informer reports.

@@ -14,19 +14,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from math import inf
+from typing import Any, Literal, TypeAlias
 
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer.errors import FetchError, ReconcileTimeout
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout
 
-__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors"]
+__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors", "WarningEvents"]
 
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
@@ -94,16 +97,18 @@ class ReconcileErrors:
     def report_failure(
         self, key: ObjectKey, error: Exception, *, failures: int, delay: float
     ) -> None:
-        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds."""
+        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds, or
+        not before the object changes if these are infinite.
+        """
         self.count += 1
-        plain = isinstance(error, FetchError | ReconcileTimeout)
+        plain = isinstance(error, FetchError | ReconcileTimeout | PermanentError)
         log.log(
             logging.WARNING if plain else logging.ERROR,
-            "controller %s: %s failed (%d in a row), retried in %.3g s: %s",
+            "controller %s: %s failed (%d in a row), %s: %s",
             self._name,
             key,
             failures,
-            delay,
+            "not retried before it changes" if delay == inf else f"retried in {delay:.3g} s",
             describe_error(error),
             exc_info=None if plain or not self._traceback_throttle.allows() else error,
         )
@@ -113,7 +118,7 @@ class ReconcileErrors:
                 phase="reconcile",
                 cause=self._name,
                 error=error,
-                retry_in=delay,
+                retry_in=None if delay == inf else delay,
                 key=key,
             )
         )
@@ -127,3 +132,17 @@ class ReconcileErrors:
 
     def __repr__(self) -> str:
         return f"<ReconcileErrors of {self._name}: {self.count}>"
+
+
+@dataclass(frozen=True, slots=True)
+class WarningEvents:
+    """Records Kubernetes Events on the objects of a controller that can't be reconciled."""
+
+    informer: SharedInformer[Any]
+    recorder: EventRecorder | None
+
+    def record(self, key: ObjectKey, reason: str, error: Exception, *, action: str) -> None:
+        """Record a Warning, if the object is cached and there is a recorder."""
+        obj = self.informer.stored(key)
+        if self.recorder is not None and obj is not None:
+            self.recorder.record(obj, "Warning", reason, describe_error(error), action=action)

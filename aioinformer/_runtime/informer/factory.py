@@ -37,6 +37,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
 __all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory"]
@@ -54,9 +55,6 @@ pending events, and for all of them to end after their cancellation."""
 
 CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
-
-ENTER_TURNS = 10
-"""Turns of the loop in which a task that was just created may enter the factory."""
 
 
 class InformerEntry(Struct, eq=False):
@@ -359,6 +357,7 @@ class SharedInformerFactory:
             indexers=indexers,
             profile=self._server_profiles.setdefault(key.resource, ServerProfile()),
             managed_fields=key.managed_fields,
+            client=_writer_source(self._source),
             options=options,
         )
 
@@ -413,7 +412,11 @@ class SharedInformerFactory:
             NotRunning: an informer ended before, and is still in use.
             UsageError: the factory was not entered.
         """
-        await self._check_entered()
+        if not await self._supervisor.is_entered_soon():
+            raise UsageError(
+                "the factory was not entered, so that its informers don't run: wait inside of "
+                "'async with factory:', or while a task awaits factory.run()"
+            )
         async with sync_timeout(timeout, self._unsynced_health):
             while waiting := [informer for informer in self if not informer.synced]:
                 try:
@@ -421,17 +424,6 @@ class SharedInformerFactory:
                 except NotRunning:
                     if waiting[0] in list(self):  # else its last user has left: nobody waits for it
                         raise
-
-    async def _check_entered(self) -> None:
-        """Raise unless the factory was entered, or is being entered by a task that has started."""
-        for _ in range(ENTER_TURNS):
-            if self._supervisor.state != "new":
-                return
-            await asyncio.sleep(0)
-        raise UsageError(
-            "the factory was not entered, so that its informers don't run: wait inside of "
-            "'async with factory:', or while a task awaits factory.run()"
-        )
 
     def _unsynced_health(self) -> dict[str, str]:
         return {each.name: str(each.health) for each in self if not each.synced}
@@ -491,3 +483,8 @@ class SharedInformerFactory:
             f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
             f"synced={synced}>"
         )
+
+
+def _writer_source(source: Any) -> WriterSource | None:
+    """Return the source if it makes writers too, as a ``Client`` does."""
+    return source if callable(getattr(source, "api", None)) else None

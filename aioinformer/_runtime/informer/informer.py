@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
@@ -24,17 +23,10 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
-from aioinformer._runtime.delivery.handlers import (
-    Handler,
-    OnAdd,
-    OnDelete,
-    OnUpdate,
-    compile_handler,
-    compile_method,
-)
+from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
@@ -45,6 +37,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
+from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["SharedInformer"]
 
@@ -59,6 +52,9 @@ class SharedInformer(Generic[T]):
     object that is re-created under the same name is deleted and added, never updated. When a
     listener gets an event, the cache shows that state or a later one. The order between listeners
     is not promised, nor is it that a listener gets every state in between after a relist.
+
+    All waits raise ``NotRunning`` if the informer has ended or ends meanwhile, and ``UsageError``
+    in a handler of this informer that has ``overflow="block"``.
     """
 
     def __init__(
@@ -72,6 +68,7 @@ class SharedInformer(Generic[T]):
         managed_fields: bool = False,
         profile: ServerProfile | None = None,
         label: str = "",
+        client: WriterSource | None = None,
         options: InformerOptions | None = None,
         **keywords: Unpack[InformerKeywords],
     ) -> None:
@@ -87,6 +84,7 @@ class SharedInformer(Generic[T]):
             managed_fields: True to keep ``metadata.managedFields`` of objects.
             profile: the server's learned behaviour for the resource, which informers can share.
             label: the informer's name in metrics; ``name`` by default.
+            client: makes writers for the controllers of this informer; see ``client``.
             options: the other options.
             **keywords: single options, in the place of those in ``options``.
 
@@ -97,6 +95,9 @@ class SharedInformer(Generic[T]):
         options = (options or InformerOptions()).merge(keywords)
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
+        self.client = client
+        """The client through which the informer's factory lists and watches, if that can write too;
+        controllers write through it by default."""
         reporter = options.make_reporter(self.name, label=label, resource=str(self.resource))
         self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
@@ -177,7 +178,7 @@ class SharedInformer(Generic[T]):
             drain=drain,
             fail_fast=fail_fast,
         )
-        return self._listeners.add_handler(compile_handler(handler), options)
+        return self._listeners.add_handler(handler, options)
 
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
         """Register ``function(obj, *, initial)`` for each new object; a decorator.
@@ -185,17 +186,17 @@ class SharedInformer(Generic[T]):
         Each decorated function is a handler of its own: two of them don't wait for each other.
         Raises a TypeError if ``function`` is no function of these arguments.
         """
-        self._listeners.add_handler(compile_method("on_add", function), HandlerOptions())
+        self._listeners.add_method("on_add", function)
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Register ``function(old, new, *, resync)`` for each change; a decorator."""
-        self._listeners.add_handler(compile_method("on_update", function), HandlerOptions())
+        self._listeners.add_method("on_update", function)
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Register ``function(obj, *, reason)`` for each deleted object; a decorator."""
-        self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
+        self._listeners.add_method("on_delete", function)
         return function
 
     @suggest_keywords
@@ -217,9 +218,7 @@ class SharedInformer(Generic[T]):
             filter: as for ``add_handler``.
 
         Raises:
-            TypeError: ``filter`` can't be one.
-            ValueError: a number is out of range.
-            UsageError: as for ``add_handler``.
+            TypeError: as for ``add_handler``, and so a ``ValueError`` and a ``UsageError``.
         """
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync, filter=filter)
         return self._listeners.make_stream(self, options)
@@ -245,14 +244,12 @@ class SharedInformer(Generic[T]):
 
         Raises:
             SyncTimeout: the initial list was not complete within that time.
-            NotRunning: the informer has ended.
         """
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
         async with self._listeners.make_stream(self, options, replay=False) as events:
             # Entering a stream doesn't wait: so no event is missing between copy and stream.
-            objects: Any = MappingProxyType(self._indexer.state.copy_objects())
-            yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
+            yield self._reader.snapshot(), events
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -277,8 +274,6 @@ class SharedInformer(Generic[T]):
 
         Raises:
             SyncTimeout: not synced within that time; the error says why.
-            NotRunning: the informer ended before.
-            UsageError: called by a handler of this informer that has ``overflow="block"``.
         """
         await self._reader.wait_synced(timeout)
 
@@ -290,6 +285,12 @@ class SharedInformer(Generic[T]):
         """
         if self._view is not None:
             self._view.require_json(what)
+
+    def stored(self, key: ObjectKey) -> KubeObject | None:
+        """Return the cached object as stored, whatever ``convert=`` makes of it for the program;
+        ``None`` if there is none. The initial list may be incomplete.
+        """
+        return self._indexer.state.objects.get(key)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
         """Add indexes before anything is cached. Adding an index function again is no error.
@@ -335,9 +336,7 @@ class SharedInformer(Generic[T]):
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             NotComparable: the resourceVersion is no number, and isn't the cached one.
             ModelMismatch: ``convert=`` raised at the cached object.
-            NotRunning: the informer ended before.
-            UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer; or
-                the caller is a handler of this informer that has ``overflow="block"``.
+            UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer.
         """
         return await self._reader.wait_for(obj, timeout)
 
@@ -369,9 +368,8 @@ class SharedInformer(Generic[T]):
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
-            NotRunning: the informer ended before.
             TypeError: the predicate is async, or no function.
-            UsageError: as for ``lister.get`` and ``wait_for``; or the predicate reads JSON, which
+            UsageError: as for ``lister.get``; or the predicate reads JSON, which
                 ``model=`` doesn't keep.
         """
         return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
@@ -405,10 +403,7 @@ class SharedInformer(Generic[T]):
         Raises:
             CacheWaitTimeout: not within that time; the error names objects that did not pass.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
-            ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
-            NotRunning: the informer ended before.
-            TypeError: the predicate is async, or no function.
-            UsageError: as for ``wait_until``.
+            UsageError: as for ``wait_until``, and so a ``ModelMismatch`` and ``TypeError``.
         """
         query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._view)
         return await self._reader.wait_until_all(predicate, query, at_least, timeout)
@@ -436,8 +431,6 @@ class SharedInformer(Generic[T]):
             NotSynced: the initial list isn't complete yet.
             CacheWaitTimeout: not within that time.
             FetchError: the request failed; ``Expired`` if the server had discarded every version.
-            NotRunning: the informer ended while this waited for a version to compare.
-            UsageError: as for ``wait_for`` in a handler.
         """
         return await self._pipeline.verify(contents=contents, repair=repair, timeout=timeout)
 
