@@ -18,7 +18,7 @@ from typing import Any, Literal
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["Supervisor"]
+__all__ = ["ENTER_TURNS", "Supervisor"]
 
 log = logging.getLogger("aioinformer.supervisor")
 
