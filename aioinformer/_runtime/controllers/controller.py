@@ -161,8 +161,8 @@ class Controller:
         """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
-        self._reconcile_runs = ReconcileRuns(reconcile, options)
         self._errors = ReconcileErrors(informer.name, options)
+        self._reconcile_runs = ReconcileRuns(reconcile, options, self._errors)
         warnings = WarningEvents(informer, events)
         self._own_writes = OwnWrites(options.name)
         target = WriteTarget(options.name, informer, self._own_writes, options.client)
@@ -292,6 +292,7 @@ class Controller:
             failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),
             failing_keys=len(workers.failures),
             queue=workers.queue.statistics(),
+            blocking_runs=self._errors.blocking_runs,
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:

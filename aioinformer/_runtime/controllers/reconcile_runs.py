@@ -24,6 +24,7 @@ from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
+from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER, BlockingReporter
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
 __all__ = ["Reconcile", "ReconcileRuns"]
@@ -61,8 +62,18 @@ class _Run:
 class ReconcileRuns:
     """The runs of one controller that are under way."""
 
-    def __init__(self, reconcile: Reconcile, options: ControllerOptions) -> None:
+    def __init__(
+        self,
+        reconcile: Reconcile,
+        options: ControllerOptions,
+        blocking_reporter: BlockingReporter | None = None,
+    ) -> None:
         """Hold no run yet.
+
+        Args:
+            reconcile: the reconciler.
+            options: those of the controller.
+            blocking_reporter: receives reports about runs that hold the event loop.
 
         Raises:
             TypeError: ``reconcile`` is not a function of a key and a context.
@@ -72,13 +83,18 @@ class ReconcileRuns:
                 f"reconcile must be an async function of a key and a context, not {reconcile!r}"
             )
         check_signature(reconcile, handler_name(reconcile), "key", "ctx")
-        self.context = Context()
-        """The context of which each run has a copy."""
+        self._context = Context()
+        self._blocking_reporter = blocking_reporter
         self._name = options.name
         self._reconcile, self._reconcile_name = reconcile, handler_name(reconcile)
         self._timeout = options.timeout
         self._begin_span = reconcile_span_factory(options.tracing, options.name)
         self._runs: dict[ObjectKey, _Run] = {}
+
+    def use_context(self, context: Context) -> None:
+        """Give each run from now on a copy of ``context``."""
+        self._context = context
+        context.run(BLOCKING_REPORTER.set, self._blocking_reporter)
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler and return its result.
@@ -92,7 +108,7 @@ class ReconcileRuns:
         """
         loop = asyncio.get_running_loop()
         task = loop.create_task(
-            self._call(key, ctx), name=f"{self._name}: {key}", context=self.context.copy()
+            self._call(key, ctx), name=f"{self._name}: {key}", context=self._context.copy()
         )
         run = self._runs[key] = _Run(task, loop.time())
         try:
