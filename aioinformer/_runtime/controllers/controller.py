@@ -35,12 +35,14 @@ from aioinformer._runtime.controllers.options import (
     ControllerOptions,
     resolve_alias,
 )
+from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.controllers.reconcile_runs import (
     BlockingReconcile,
     Reconcile,
     ReconcileRuns,
     compile_functions,
 )
+from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
     ObjectTrigger,
     ToKeys,
@@ -197,7 +199,9 @@ class Controller:
             self._functions.append(cleanup_function)
             program = finalized(function, cleanup_function, informer, warnings, options)
         self._reconcile_runs = ReconcileRuns(program, options)
-        self._workers = Workers(self._reconcile_runs, self._errors, warnings, options)
+        self._own_writes = OwnWrites(options.name)
+        target = WriteTarget(options.name, informer, self._own_writes, options.client)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
@@ -289,6 +293,7 @@ class Controller:
         if source.event_filter is not None:
             EventFilter(source.event_filter, _ignore)  # raises TypeError if it isn't a filter
         self._sources.append(source)
+        self._own_writes.add_informer(source.informer)
 
     def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
         """Request a run of ``key`` for a reason that no informer reports.

@@ -23,10 +23,11 @@ from aioinformer._core.controllers.finalizers import (
     removing_patch,
 )
 from aioinformer._core.controllers.queue_items import Priority
-from aioinformer._core.controllers.reconcile import Reason, ReconcileContext, Result, cause_of
+from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.controllers.health import WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
 from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer

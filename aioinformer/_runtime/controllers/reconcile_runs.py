@@ -17,9 +17,10 @@ from inspect import iscoroutinefunction, unwrap
 from typing import Any, Protocol, cast
 
 from aioinformer._core.callables import check_signature
-from aioinformer._core.controllers.reconcile import ReconcileContext, Result
+from aioinformer._core.controllers.reconcile import Result
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.reporting.health import describe_error

@@ -38,6 +38,7 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
 __all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory", "Source"]
@@ -371,6 +372,7 @@ class SharedInformerFactory:
             indexers=indexers,
             profile=self._server_profiles.setdefault(key.resource, ServerProfile()),
             managed_fields=key.managed_fields,
+            client=_writer_source(self._source),
             options=options,
         )
 
@@ -515,3 +517,8 @@ class SharedInformerFactory:
             f"<SharedInformerFactory {self._supervisor.state} informers={len(self._entries)} "
             f"synced={synced}>"
         )
+
+
+def _writer_source(source: Any) -> WriterSource | None:
+    """Return the source if it makes writers too, as a ``Client`` does."""
+    return source if callable(getattr(source, "api", None)) else None

@@ -46,6 +46,7 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
+from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["SharedInformer"]
 
@@ -73,6 +74,7 @@ class SharedInformer(Generic[T]):
         managed_fields: bool = False,
         profile: ServerProfile | None = None,
         label: str = "",
+        client: WriterSource | None = None,
         options: InformerOptions | None = None,
         **keywords: Unpack[InformerKeywords],
     ) -> None:
@@ -89,6 +91,7 @@ class SharedInformer(Generic[T]):
             profile: the server's learned behaviour for the resource; informers of one
                 resource can share it.
             label: the informer's name in metrics; ``name`` by default.
+            client: makes writers for the controllers of this informer; see ``client``.
             options: the other options; see ``InformerOptions``.
             **keywords: single options, in the place of those in ``options``.
 
@@ -100,6 +103,9 @@ class SharedInformer(Generic[T]):
         shape = shape or Shape()
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
+        self.client = client
+        """The client through which the informer's factory lists and watches, if that can write too;
+        controllers write through it by default."""
         reporter = InformerReporter(
             self.name,
             label=label,

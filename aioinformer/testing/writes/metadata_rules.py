@@ -8,7 +8,7 @@ a server names all of them in one answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -204,12 +204,22 @@ def _annotations_causes(annotations: Mapping[str, str]) -> Iterator[dict[str, st
         yield _cause("FieldValueTooLong", "metadata.annotations", text)
 
 
-def _owner_references_causes(references: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+def _owner_references_causes(references: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     for place, reference in enumerate(references):
         for name in _OWNER_FIELDS:
             if not reference.get(name):
                 field = f"metadata.ownerReferences[{place}].{name}"
                 yield _required_cause(field, "must not be empty")
+    controllers = [
+        f"{each.get('kind')}/{each.get('name')}" for each in references if each.get("controller")
+    ]
+    for name in controllers[1:]:
+        text = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0]} and {name}"
+        )
+        # A real server prints the references as Go values with addresses of memory.
+        yield _invalid_cause("metadata.ownerReferences", "...", text)
 
 
 def _finalizers_causes(finalizers: Iterable[str]) -> Iterator[dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, ObjectKey, Priority, Reason, Result, Updated
-from aioinformer._core.controllers.reconcile import PendingReconciles, ReconcileContext, cause_of
+from aioinformer._core.controllers.reconcile import PendingReconciles, RunReasons, cause_of
 from tests.runtime.scripted_source import pod
 
 A, B = ObjectKey("web", "a"), ObjectKey("web", "b")
@@ -115,7 +115,7 @@ def test_a_result_asks_for_one_kind_of_requeue() -> None:
 
 
 def test_a_context_says_why() -> None:
-    context = ReconcileContext(
+    context = RunReasons(
         controller="foos", reasons=(UPDATED, RETRY), retries=2, priority=Priority.NORMAL
     )
 
