@@ -350,9 +350,12 @@ def test_objects_with_convert_are_finalized() -> None:
         cluster.get(FOOS, "a", namespace="default")
 
 
+def plain(key: ObjectKey, ctx: ReconcileContext) -> None:
+    """Clean up in a thread."""
+
+
 async def test_wrong_arguments_are_rejected_at_once() -> None:
     source, runs = ClusterSource(make_cluster()), RecordingReconciler()
-    plain: Any = lambda key, ctx: None  # noqa: E731 - a plain function
     async with SharedInformerFactory(source) as informers:
         foos = informers.informer(FOOS)
         with pytest.raises(TypeError, match="belong together"):
