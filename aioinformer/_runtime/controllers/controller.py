@@ -198,7 +198,7 @@ class Controller:
         if cleanup_function is not None:
             self._functions.append(cleanup_function)
             program = finalized(function, cleanup_function, informer, warnings, options)
-        self._reconcile_runs = ReconcileRuns(program, options)
+        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
         self._own_writes = OwnWrites(options.name)
         target = WriteTarget(options.name, informer, self._own_writes, options.client)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
@@ -330,6 +330,7 @@ class Controller:
             failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),
             failing_keys=len(workers.failures),
             queue=workers.queue.statistics(),
+            blocking_runs=self._errors.blocking_runs,
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:

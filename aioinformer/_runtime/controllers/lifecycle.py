@@ -134,7 +134,7 @@ class ControllerRun:
         self.check_new()
         self.loop = asyncio.get_running_loop()
         # A controller that is started inside a handler must not count as a part of that call.
-        self._reconcile_runs.context = detached_context()
+        self._reconcile_runs.use_context(detached_context())
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer

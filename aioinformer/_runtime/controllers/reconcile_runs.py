@@ -25,6 +25,7 @@ from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
+from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER, BlockingReporter
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
 __all__ = [
@@ -163,20 +164,31 @@ class _Run:
 class ReconcileRuns:
     """The runs of one controller that are under way."""
 
-    def __init__(self, reconcile: Reconcile, options: ControllerOptions) -> None:
+    def __init__(
+        self,
+        reconcile: Reconcile,
+        options: ControllerOptions,
+        blocking_reporter: BlockingReporter | None = None,
+    ) -> None:
         """Hold no run yet.
 
         Args:
             reconcile: the checked function of the program, or what adds finalizers before it.
             options: those of the controller.
+            blocking_reporter: receives reports about runs that hold the event loop.
         """
-        self.context = Context()
-        """The context of which each run has a copy."""
+        self._context = Context()
+        self._blocking_reporter = blocking_reporter
         self._name = options.name
         self._reconcile = reconcile
         self._timeout = options.timeout
         self._begin_span = reconcile_span_factory(options.tracing, options.name)
         self._runs: dict[ObjectKey, _Run] = {}
+
+    def use_context(self, context: Context) -> None:
+        """Give each run from now on a copy of ``context``."""
+        self._context = context
+        context.run(BLOCKING_REPORTER.set, self._blocking_reporter)
 
     async def run(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler and return its result.
@@ -190,7 +202,7 @@ class ReconcileRuns:
         """
         loop = asyncio.get_running_loop()
         task = loop.create_task(
-            self._call(key, ctx), name=f"{self._name}: {key}", context=self.context.copy()
+            self._call(key, ctx), name=f"{self._name}: {key}", context=self._context.copy()
         )
         run = self._runs[key] = _Run(task, loop.time())
         try:

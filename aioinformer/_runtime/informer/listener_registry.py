@@ -50,6 +50,7 @@ class ListenerRegistry(Generic[T]):
         task_group: StrictTaskGroup,
         *,
         resync: float,
+        report_blocking: bool,
         describe: Callable[[], str],
     ) -> None:
         """Make a registry without listeners.
@@ -62,6 +63,7 @@ class ListenerRegistry(Generic[T]):
             task_group: owns the tasks of handlers. Handlers that are added before the group is
                 entered start with ``start_all``.
             resync: seconds between two resyncs of listeners without a period of their own.
+            report_blocking: True to report handlers that hold the event loop.
             describe: returns what the informer does now, for errors.
         """
         self._name = name
@@ -69,6 +71,7 @@ class ListenerRegistry(Generic[T]):
         self._indexer = indexer
         self._reporter = reporter
         self._task_group = task_group
+        self._report_blocking = report_blocking
         self._describe = describe
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
@@ -85,6 +88,9 @@ class ListenerRegistry(Generic[T]):
         listener.call_times.on_calls = self._reporter.handler_timer(name)
         seen = with_view(self._with_spans(handler, name), self._view)
         registration = Registration(seen, options, listener, errors, self._dispatcher)
+        if self._report_blocking:
+            errors.on_blocked = self._reporter.blocking_timer(name)
+            registration.detect_blocking()
         self._join(listener)
         self._registrations[registration] = None
         if self._task_group.entered:

@@ -36,6 +36,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
     resync: float
     verify_every: float
     fail_fast: tuple[type[FetchError], ...]
+    report_blocking: bool
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
@@ -74,6 +75,12 @@ class InformerOptions(ReflectorOptions):
     """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
     retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
     the error is raised there."""
+    report_blocking: bool = True
+    """True to report handlers that hold the event loop for more than 250 ms, async or not: with the
+    name and the stack in the log, in ``Registration.statistics()``, in health and in metrics. A
+    thread looks at the loop twenty times a second, one thread for all informers of the loop.
+    Reconcilers are reported while an informer of the loop has this option. Nothing is reported in a
+    loop with virtual time."""
     on_error: OnError | None = None
     """A function that is called with every ``Problem``, in the event loop. It must be quick."""
     metrics: Metrics | None = None
