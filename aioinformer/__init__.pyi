@@ -10,7 +10,7 @@ from aioinformer._core.controllers.owner_references import (
     owner_reference,
     set_owner,
 )
-from aioinformer._core.controllers.reconcile import ReconcileContext, Result
+from aioinformer._core.controllers.reconcile import Result
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.rate_limit import Limits
@@ -38,6 +38,7 @@ from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer._operator.operator import Operator
 from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.delivery.handlers import Handler
 from aioinformer._runtime.delivery.listener import Statistics

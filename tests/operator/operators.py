@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from aioinformer import Operator
-from aioinformer._core.controllers.reconcile import ReconcileContext
-from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer import ObjectKey, Operator, ReconcileContext
 
 
 @asynccontextmanager

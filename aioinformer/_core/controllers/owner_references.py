@@ -134,17 +134,20 @@ def _merge_references(
     reference = owner_reference(owner, controller=controller)
     identity = _identity(reference)
     references: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
-    kept: list[dict[str, Any]] = []
+    merged: list[dict[str, Any]] = []
     for each in references:
         if _identity(each) == identity:
+            # In its place: two owners that move their entries would change the child in turn.
+            if reference not in merged:
+                merged.append(reference)
             continue
         if controller and each.get("controller") is True:
             raise AlreadyOwned(
                 f"{metadata.get('name', 'an object')} is controlled by {each.get('kind')} "
                 f"{each.get('name')}, so {_describe(owner)} can't be its controller"
             )
-        kept.append(dict(each))
-    return [*kept, reference]
+        merged.append(dict(each))
+    return merged if reference in merged else [*merged, reference]
 
 
 def _identity(reference: Mapping[str, Any]) -> tuple[str, object, object]:

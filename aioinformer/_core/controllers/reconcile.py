@@ -1,4 +1,4 @@
-"""Reconciles of one key: the reasons, the context and the result, and the keys that fail.
+"""Reconciles of one key: the reasons and the result, and the keys that fail.
 
 A work queue holds keys without reasons. ``PendingReconciles`` holds the reasons beside it, from the
 event to the run, in a few bits for each key, so that the reconciler can read them.
@@ -27,8 +27,8 @@ __all__ = [
     "FailureTracker",
     "PendingReconciles",
     "Reason",
-    "ReconcileContext",
     "Result",
+    "RunReasons",
     "cause_of",
 ]
 
@@ -117,12 +117,8 @@ def _is_bool(given: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileContext:
-    """The reasons for a run, for logs and metrics.
-
-    A reconciler must decide by the state of the cluster alone, since reasons are merged, and
-    reasons from before a restart are lost.
-    """
+class RunReasons:
+    """The reasons for a run. ``ReconcileContext`` shows them to a reconciler."""
 
     controller: str
     """The name of the controller."""

@@ -17,16 +17,17 @@ from aioinformer._core.controllers.reconcile import (
     FailureTracker,
     PendingReconciles,
     Reason,
-    ReconcileContext,
     Result,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.health import ReconcileErrors, WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
+from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
-from aioinformer.errors import PermanentError, QueueShutDown, ReconcileTimeout
+from aioinformer.errors import CacheWaitTimeout, PermanentError, QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]
 
@@ -71,6 +72,7 @@ class Workers:
         reconcile_runs: ReconcileRuns,
         errors: ReconcileErrors,
         warnings: WarningEvents,
+        write_target: WriteTarget,
         options: ControllerOptions,
     ) -> None:
         """Make the queue. Each worker is one task that awaits ``work``.
@@ -79,6 +81,7 @@ class Workers:
             reconcile_runs: calls the reconciler.
             errors: counts and reports the runs that fail.
             warnings: records Events on objects that are not retried.
+            write_target: the client, informer and records of the writes of runs.
             options: those of the controller.
         """
         self._limiter = _RecordingLimiter(options.backoff)
@@ -93,6 +96,8 @@ class Workers:
         self._reconcile_runs = reconcile_runs
         self._errors = errors
         self._warnings = warnings
+        self._write_target = write_target
+        self._own_writes = write_target.own_writes
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -104,6 +109,7 @@ class Workers:
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
+        self._own_writes.halt()
 
     @property
     def halted(self) -> bool:
@@ -127,6 +133,13 @@ class Workers:
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
+        try:
+            await self._own_writes.wait(key)
+        except CacheWaitTimeout as error:
+            if not self.halted:
+                self._retry(key, error, Priority.NORMAL)
+                self._errors.record_run("cache_timeout", clock() - began)
+            return
         # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
         if self.failures.is_permanent(key) and _is_repetition(reasons):
@@ -136,6 +149,7 @@ class Workers:
             reasons=reasons,
             retries=self.failures.failures(key),
             priority=priority,
+            writes=RunWrites(self._write_target, key),
         )
         try:
             result = await self._reconcile_runs.run(key, context)

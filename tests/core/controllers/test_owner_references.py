@@ -124,6 +124,12 @@ def test_an_entry_of_the_same_owner_is_replaced() -> None:
     assert entry == owner_reference(owner(uid="new"))
 
 
+def test_an_owner_that_is_set_again_keeps_its_place() -> None:
+    references = [owner_reference(owner(), controller=False), ref("b", controller=False)]
+    body = set_owner(child(*references), owner(), controller=False)
+    assert body["metadata"]["ownerReferences"] == references
+
+
 def test_entries_of_other_owners_stay() -> None:
     other = ref("b", controller=False)
     references = set_owner(child(other), owner())["metadata"]["ownerReferences"]
