@@ -16,6 +16,18 @@ modules in every test run of an environment, also of projects that have fixtures
 ``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
 don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
 ``pip install '.[testing]'``, in a checkout.
+
+Example::
+
+    async def test_the_pods_of_the_shop(api_server, client, informers):
+        api_server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        pods = informers.informer("pods")
+        await pods.wait_synced(timeout=30)
+        assert [pod.name for pod in pods.lister] == ["web-0"]
+        assert len(await client.api("pods").list()) == 1
+
+    def test_a_synchronous_program(api_server_thread, kubeconfig):
+        assert api_server_thread.url in kubeconfig.read_text()
 """
 
 from __future__ import annotations
