@@ -61,9 +61,8 @@ async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client
             assert not second.is_leader
             first.stop()
             await working  # it finishes what it does, and gives the lease back
-            await wait_until(
-                lambda: second.is_leader, timeout=1.5
-            )  # before the lease would be over
+            # Before the lease would be over.
+            await wait_until(lambda: second.is_leader, timeout=1.5)
             await foos.workloads.delete("web")
             await eventually(lambda: foos.workload("web"))
 
