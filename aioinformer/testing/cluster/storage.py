@@ -395,6 +395,11 @@ class Storage:
         if watch in watches:
             watches.remove(watch)
 
+    def request_bookmarks(self) -> None:
+        """Have each open watch send a bookmark soon."""
+        for watch in [watch for watches in self._watches.values() for watch in watches]:
+            watch.request_bookmark()
+
     # -- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
