@@ -46,6 +46,8 @@ from aioinformer._core.instrumentation import (
 )
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
+    BLOCKING_CALLS,
+    BLOCKING_RUNS,
     HANDLER_SECONDS,
     INFORMER_GAUGES,
     QUEUE_COUNTERS,
@@ -154,6 +156,9 @@ class PrometheusMetrics(Metrics):
             "Handlers that raised, ran out of time or were ended.",
             ["informer", "listener", "error"],
         )
+        self._blocking_calls = _counter(
+            registry, "handler_blocking_calls", BLOCKING_CALLS, ["informer", "listener"]
+        )
 
     def _create_queue_metrics(self, registry: CollectorRegistry) -> None:
         self._queue_duration = _histogram(
@@ -179,6 +184,9 @@ class PrometheusMetrics(Metrics):
             "How long reconciles took.",
             ["controller"],
             WORK_SECONDS,
+        )
+        self._blocking_runs = _counter(
+            registry, "reconcile_blocking_runs", BLOCKING_RUNS, ["controller"]
         )
         self._leader = Gauge(
             f"{PREFIX}leader",
@@ -222,6 +230,10 @@ class PrometheusMetrics(Metrics):
         """Count a call that raised, ran out of time or was ended."""
         self._handler_errors.labels(informer, listener, error).inc()
 
+    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
+        """Count a call that has held the event loop."""
+        self._blocking_calls.labels(informer, listener).inc()
+
     # -- queues and controllers ----------------------------------------------------------------
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
@@ -241,6 +253,10 @@ class PrometheusMetrics(Metrics):
         """Count and time a reconcile."""
         self._reconcile_results.labels(controller, result).inc()
         self._reconcile_seconds.labels(controller).observe(seconds)
+
+    def reconcile_blocked(self, controller: str, seconds: float) -> None:
+        """Count a reconcile that has held the event loop."""
+        self._blocking_runs.labels(controller).inc()
 
     def leadership(self, lease: str, leads: bool) -> None:
         """Show if this process leads."""
