@@ -70,18 +70,22 @@ async def wait_settled(
 def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator[tuple[str, str]]:
     """Yield the name and the work of each part that isn't idle, all at one moment."""
     for program in programs:
-        match program:
-            case Operator():
-                yield from _operator_work(program)
-                informers, controllers = program.informers, program.controllers
-            case Controller():
-                informers, controllers = program.informers, (program,)
-            case SharedInformerFactory():
-                informers, controllers = program, ()
-        for informer in informers:
+        if isinstance(program, Operator):
+            yield from _operator_work(program)
+        for informer in _informers_of(program):
             yield from _informer_work(informer, cluster.resource_version)
-        for controller in controllers:
+        for controller in _controllers_of(program):
             yield from _controller_work(controller)
+
+
+def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:
+    return program if isinstance(program, SharedInformerFactory) else program.informers
+
+
+def _controllers_of(program: Program) -> tuple[Controller, ...]:
+    if isinstance(program, Operator):
+        return program.controllers
+    return (program,) if isinstance(program, Controller) else ()
 
 
 def _operator_work(operator: Operator) -> Iterator[tuple[str, str]]:

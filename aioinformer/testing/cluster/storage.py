@@ -410,7 +410,7 @@ class Storage:
 
     def request_bookmarks(self) -> None:
         """Have each open watch send a bookmark soon."""
-        for watch in [watch for watches in self._watches.values() for watch in watches]:
+        for watch in list(self._watches):
             watch.request_bookmark()
 
     # -- snapshots -----------------------------------------------------------------------------
