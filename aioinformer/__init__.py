@@ -14,6 +14,7 @@ The packages, from the top down; an import points downward only:
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
     api, conditions, controllers, leaderelection, lowlevel, metrics, selectors, tracing
                        public names that few programs need, one page for each topic
+    _operator          controllers as a whole program: signals, probes, exit codes
     _client            HTTP: credentials, discovery, requests
     _runtime           asyncio: reflector, pump, handlers, streams, factory, controllers
     _core              pure state: decoding, list/watch state machine, cache, mailboxes, work queues
@@ -57,10 +58,12 @@ _MODULES = {
     "_core.selectors.scopes": "Scope",
     "_core.selectors.selectors": "FieldSelector LabelSelector",
     # controllers
+    "_operator.operator": "Operator",
     "_runtime.controllers.controller": "Controller",
     "_runtime.controllers.work_queue": "WorkQueue",
-    "_core.controllers.reconcile": "ReconcileContext Result",
-    "_core.controllers.owner_references": "is_controlled_by owner_reference",
+    "_runtime.controllers.reconcile_context": "ReconcileContext",
+    "_core.controllers.reconcile": "Result",
+    "_core.controllers.owner_references": "is_controlled_by owner_reference set_owner",
     "_runtime.leaderelection.elector": "LeaderElector",
     "_runtime.writing.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
@@ -75,12 +78,13 @@ _PAGES = {
         " ResourceList WatchEvent WatchKeywords"
     ),
     "conditions": (
-        "Condition ConditionLike all_of any_of condition_true crd_established deleted exists"
-        " job_complete negate rollout_complete"
+        "Condition ConditionLike ConditionStatus all_of any_of condition_true crd_established"
+        " deleted exists job_complete negate rollout_complete set_condition"
     ),
     "controllers": (
-        "ControllerHealth EventStatistics FailingKey FastSlow ItemExponential MaxOf Patch Priority"
-        " Propagation QueueStatistics RateLimiter Reason Reconcile TokenBucket controller_reference"
+        "ControllerBuilder ControllerHealth EventStatistics FailingKey FastSlow"
+        " ItemExponential MaxOf OperatorHealth Patch Priority Propagation QueueStatistics"
+        " RateLimiter Reason Reconcile TokenBucket WriterSource controller_reference"
         " default_limiter"
     ),
     "leaderelection": "ElectionHealth Fencing",

@@ -8,8 +8,9 @@ from aioinformer._core.cache.lister import Lister, LiveLister
 from aioinformer._core.controllers.owner_references import (
     is_controlled_by,
     owner_reference,
+    set_owner,
 )
-from aioinformer._core.controllers.reconcile import ReconcileContext, Result
+from aioinformer._core.controllers.reconcile import Result
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.rate_limit import Limits
@@ -35,7 +36,9 @@ from aioinformer._core.selectors.predicates import (
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._operator.operator import Operator
 from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.delivery.handlers import Handler
 from aioinformer._runtime.delivery.listener import Statistics
@@ -81,6 +84,7 @@ __all__ = [
     "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
+    "Operator",
     "Problem",
     "ReconcileContext",
     "Registration",
@@ -107,5 +111,6 @@ __all__ = [
     "merge",
     "owner_reference",
     "retry_on_conflict",
+    "set_owner",
     "where",
 ]

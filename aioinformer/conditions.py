@@ -1,4 +1,6 @@
-"""Conditions of objects, for waits: ``await deployments.wait_until("web", rollout_complete)``.
+"""Conditions of objects: to wait for, and to set in a status.
+
+A wait takes a condition: ``await deployments.wait_until("web", rollout_complete)``.
 
 ``informer.wait_until`` waits for one object, ``informer.wait_until_all`` for all objects, and
 ``lister.list(where=...)`` returns the objects that fulfil a condition now::
@@ -11,6 +13,9 @@
 
 A predicate, such as ``where("status.phase", "Running")``, can be passed in the same places, and can
 be combined with conditions.
+
+A controller sets conditions: ``set_condition`` returns ``status.conditions`` with one entry set,
+whose ``lastTransitionTime`` changes with its status only.
 """
 
 from aioinformer._core.selectors.conditions import (
@@ -26,10 +31,13 @@ from aioinformer._core.selectors.conditions import (
     negate,
     rollout_complete,
 )
+from aioinformer._core.writing.status_conditions import ConditionStatus
+from aioinformer._runtime.writing.status_conditions import set_condition
 
 __all__ = [
     "Condition",
     "ConditionLike",
+    "ConditionStatus",
     "all_of",
     "any_of",
     "condition_true",
@@ -39,4 +47,5 @@ __all__ = [
     "job_complete",
     "negate",
     "rollout_complete",
+    "set_condition",
 ]

@@ -21,6 +21,7 @@ MIRRORED = {
     "core": "_core",
     "runtime": "_runtime",
     "client": "_client",
+    "operator": "_operator",
     "testing": "testing",
     "cli": "_cli",
     "adapters": "adapters",
@@ -44,6 +45,12 @@ CROSS_CUTTING = {
 
 MAX_MODULES = 12
 """Modules in a package: as many as a reader sees at one glance."""
+
+MAX_LINES = 500
+"""Lines in a module, which is about one idea."""
+
+LONG_MODULES = {"testing/cluster/cluster.py", "testing/wire/statuses.py"}
+"""Modules that are longer."""
 
 
 QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
@@ -98,6 +105,13 @@ def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
         assert ast.get_docstring(ast.parse((package / "__init__.py").read_text())), package
         found = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
         assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
+
+
+def test_a_module_has_at_most_five_hundred_lines() -> None:
+    lengths = {
+        str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in modules()
+    }
+    assert {name for name, lines in lengths.items() if lines > MAX_LINES} == LONG_MODULES
 
 
 def docstrings(module: Path) -> list[tuple[int, str]]:

@@ -226,10 +226,12 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     metrics.failed("pods", "watch", "Expired")
     metrics.handled("pods", "audit", 0.1, 1)
     metrics.handler_failed("pods", "audit", "ValueError")
+    metrics.handler_blocked("pods", "audit", 0.4)
     metrics.informer_started("pods", levels)
     metrics.queue_started("pods", WorkQueue[str]().statistics)
     metrics.worked("pods", 0.1, 0.1)
     metrics.reconciled("pods", "success", 0.1)
+    metrics.reconcile_blocked("pods", 0.4)
     metrics.leadership("web/operator", True)
     shown = {
         re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Self
+from typing import Literal, Self, TypeAlias
 
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
 from aioinformer._client.api.request_scheduler import RequestScheduler
@@ -39,6 +39,8 @@ from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, U
 __all__ = ["Client", "ClientListerWatcher"]
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+
+ClientState: TypeAlias = Literal["new", "opening", "open", "closed"]
 
 MAX_LOG_SECONDS = 30 * 24 * 3600
 """Seconds for which a log may be followed."""
@@ -185,7 +187,7 @@ class Client:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._discovery = Discovery(self._fetch_document, lambda: self._server_description)
         self._server_description = ""
-        self._state = "new"
+        self._state: ClientState = "new"
 
     # -- entering and leaving ------------------------------------------------------------------
 
@@ -220,6 +222,11 @@ class Client:
         self._state = "closed"
         if transport is not None:
             await transport.close()
+
+    @property
+    def state(self) -> ClientState:
+        """The state: ``new`` before the client is entered, ``open`` inside of ``async with``."""
+        return self._state
 
     @property
     def server(self) -> str:

@@ -156,6 +156,13 @@ class Metrics:
     def handler_failed(self, informer: str, listener: str, error: str) -> None:
         """Count a handler that raised, timed out or was ended; ``error`` as for ``failed``."""
 
+    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
+        """Count a call of a handler that has held the event loop for more than 250 ms.
+
+        Called after the call. ``seconds`` is the time that was observed, up to 0.1 s less than the
+        whole time.
+        """
+
     def informer_started(self, informer: str, levels: ReadLevels) -> None:
         """Add an informer, whose gauges ``levels`` returns from now on."""
 
@@ -178,8 +185,12 @@ class Metrics:
         """Count a run of a reconciler.
 
         ``result`` is one of a handful of words, such as ``success``, ``requeue``,
-        ``requeue_after``, ``error`` or ``timeout``; ``controller`` is the controller's name.
+        ``requeue_after``, ``error``, ``permanent_error`` or ``timeout``; ``controller`` is the
+        controller's name.
         """
+
+    def reconcile_blocked(self, controller: str, seconds: float) -> None:
+        """Count a run of a reconciler that has held the event loop, as for ``handler_blocked``."""
 
     def leadership(self, lease: str, leads: bool) -> None:
         """Record that a candidate leads from now on, or no longer leads.

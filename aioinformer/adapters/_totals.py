@@ -19,6 +19,8 @@ from typing import Generic, TypeAlias, TypeVar
 from aioinformer._core.instrumentation import Levels, QueueStatistics, ReadLevels, ReadQueue
 
 __all__ = [
+    "BLOCKING_CALLS",
+    "BLOCKING_RUNS",
     "HANDLER_SECONDS",
     "INFORMER_GAUGES",
     "QUEUE_COUNTERS",
@@ -43,6 +45,11 @@ REQUEST_SECONDS = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 330.0, 660.0)
 
 HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """Bucket edges, from a handler that only sets a variable to one that calls other servers."""
+
+
+BLOCKING_CALLS = "Calls of handlers that have held the event loop for more than 250 ms."
+BLOCKING_RUNS = "Runs of reconcilers that have held the event loop for more than 250 ms."
+"""Help texts of counters."""
 
 
 S = TypeVar("S", Levels, QueueStatistics)

@@ -35,6 +35,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 
 from aioinformer._core.instrumentation import (
     Levels,
@@ -45,6 +46,8 @@ from aioinformer._core.instrumentation import (
 )
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
+    BLOCKING_CALLS,
+    BLOCKING_RUNS,
     HANDLER_SECONDS,
     INFORMER_GAUGES,
     QUEUE_COUNTERS,
@@ -102,6 +105,7 @@ class PrometheusMetrics(Metrics):
                 "one worker in each pod, or let each process serve its own metrics with "
                 "prometheus_client.start_http_server(port)"
             )
+        self._registry = chosen
         self._informers = ActiveInformers()
         self._queues = ActiveQueues()
         self._all_counts: list[ThreadCounts] = []
@@ -109,6 +113,21 @@ class PrometheusMetrics(Metrics):
         chosen.register(_Collector(self._informers, self._queues, self._all_counts))
         self._create_request_metrics(chosen)
         self._create_queue_metrics(chosen)
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """Return all metrics of the registry, for a server of the program's own.
+
+        An ``Operator`` with a ``port`` serves them as ``/metrics``.
+
+        Args:
+            accept: the ``Accept`` header of the scrape, which chooses between Prometheus' text
+                format and OpenMetrics.
+
+        Returns:
+            The body and its content type.
+        """
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
 
     def _create_request_metrics(self, registry: CollectorRegistry) -> None:
         by_verb = ["informer", "verb"]
@@ -137,6 +156,9 @@ class PrometheusMetrics(Metrics):
             "Handlers that raised, ran out of time or were ended.",
             ["informer", "listener", "error"],
         )
+        self._blocking_calls = _counter(
+            registry, "handler_blocking_calls", BLOCKING_CALLS, ["informer", "listener"]
+        )
 
     def _create_queue_metrics(self, registry: CollectorRegistry) -> None:
         self._queue_duration = _histogram(
@@ -162,6 +184,9 @@ class PrometheusMetrics(Metrics):
             "How long reconciles took.",
             ["controller"],
             WORK_SECONDS,
+        )
+        self._blocking_runs = _counter(
+            registry, "reconcile_blocking_runs", BLOCKING_RUNS, ["controller"]
         )
         self._leader = Gauge(
             f"{PREFIX}leader",
@@ -205,6 +230,10 @@ class PrometheusMetrics(Metrics):
         """Count a call that raised, ran out of time or was ended."""
         self._handler_errors.labels(informer, listener, error).inc()
 
+    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
+        """Count a call that has held the event loop."""
+        self._blocking_calls.labels(informer, listener).inc()
+
     # -- queues and controllers ----------------------------------------------------------------
 
     def queue_started(self, queue: str, read: ReadQueue) -> None:
@@ -224,6 +253,10 @@ class PrometheusMetrics(Metrics):
         """Count and time a reconcile."""
         self._reconcile_results.labels(controller, result).inc()
         self._reconcile_seconds.labels(controller).observe(seconds)
+
+    def reconcile_blocked(self, controller: str, seconds: float) -> None:
+        """Count a reconcile that has held the event loop."""
+        self._blocking_runs.labels(controller).inc()
 
     def leadership(self, lease: str, leads: bool) -> None:
         """Show if this process leads."""

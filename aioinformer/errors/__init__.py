@@ -41,12 +41,15 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ModelMismatch              an object doesn't fit ``model=``, or ``convert=`` raised
     ├── TransformFailed            ``transform=`` raised at an object
     ├── NotCached                  ``lister[...]`` of an object that the cache doesn't hold
+    ├── AlreadyOwned               an object has another controller already
     ├── SyncTimeout                ``wait_synced`` timed out; names the informers and reasons
     ├── CacheWaitTimeout           the cache did not reach an awaited state in time
     ├── CacheDiffers               a verification found differences from the server
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
+    ├── CleanupFailed              a controller's cleanup raised a PermanentError; it is retried
+    ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
 """
@@ -75,8 +78,10 @@ from aioinformer.errors.requests import TransportError as TransportError
 from aioinformer.errors.requests import Unauthorized as Unauthorized
 from aioinformer.errors.requests import UnexpectedObject as UnexpectedObject
 from aioinformer.errors.requests import server_error as server_error
+from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
+from aioinformer.errors.runtime import CleanupFailed as CleanupFailed
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.runtime import HandlerTimeout as HandlerTimeout
 from aioinformer.errors.runtime import LeadershipLost as LeadershipLost
@@ -84,6 +89,7 @@ from aioinformer.errors.runtime import ListenerOverflow as ListenerOverflow
 from aioinformer.errors.runtime import ModelMismatch as ModelMismatch
 from aioinformer.errors.runtime import NotCached as NotCached
 from aioinformer.errors.runtime import ObjectDecodeError as ObjectDecodeError
+from aioinformer.errors.runtime import PermanentError as PermanentError
 from aioinformer.errors.runtime import QueueShutDown as QueueShutDown
 from aioinformer.errors.runtime import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
@@ -106,10 +112,12 @@ from aioinformer.errors.usage import UsageError as UsageError
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyOwned",
     "AmbiguousResource",
     "BadRequest",
     "CacheDiffers",
     "CacheWaitTimeout",
+    "CleanupFailed",
     "ConfigurationError",
     "Conflict",
     "ConnectionFailed",
@@ -135,6 +143,7 @@ __all__ = [
     "NotSynced",
     "ObjectDecodeError",
     "PathMismatch",
+    "PermanentError",
     "Phase",
     "ProtocolError",
     "QueueShutDown",

@@ -8,8 +8,10 @@ from itertools import islice
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
+    "AlreadyOwned",
     "CacheDiffers",
     "CacheWaitTimeout",
+    "CleanupFailed",
     "HandlerCancelled",
     "HandlerTimeout",
     "LeadershipLost",
@@ -17,6 +19,7 @@ __all__ = [
     "ModelMismatch",
     "NotCached",
     "ObjectDecodeError",
+    "PermanentError",
     "QueueShutDown",
     "ReconcileTimeout",
     "ShutdownIncomplete",
@@ -77,6 +80,10 @@ class TransformFailed(_ConversionFailure):
 
     The cached version of the object stays, and the object is listed in ``health.rejected``.
     """
+
+
+class AlreadyOwned(InformerError):
+    """An object can't be owned, since another object is its controller already."""
 
 
 class NotCached(InformerError, KeyError):
@@ -173,6 +180,27 @@ class QueueShutDown(InformerError):
 
 class ReconcileTimeout(InformerError, TimeoutError):
     """A run of a controller's reconciler exceeded its ``timeout=``. The key is reconciled again."""
+
+
+class PermanentError(InformerError):
+    """Raised by a program's reconciler: the object can't be reconciled before it changes.
+
+        raise PermanentError(f"spec.schedule {text!r} is not a schedule")
+
+    The controller doesn't retry the key: it runs again at the next event other than a resync, such
+    as a change of the object or of an object that it owns, or at ``trigger``. Meanwhile the key is
+    listed in ``health.failing`` with ``permanent=True``, and a Warning Event with the reason
+    ``PermanentError`` is recorded on the object, if the controller has an ``EventRecorder``. The
+    counterpart of controller-runtime's ``TerminalError``. A cleanup that raises it is retried
+    nevertheless, since nothing else would ever start the cleanup again.
+    """
+
+
+class CleanupFailed(InformerError):
+    """The ``cleanup=`` of a controller raised a ``PermanentError``, which is the ``__cause__``.
+
+    The cleanup is retried with backoff, and the finalizer stays until the cleanup succeeds.
+    """
 
 
 class LeadershipLost(InformerError):

@@ -30,10 +30,12 @@ def record_every_metric(metrics: Metrics, informer: str) -> None:
     metrics.failed(informer, "list", "Forbidden")
     metrics.handled(informer, "print", 0.1, 1)
     metrics.handler_failed(informer, "print", "ValueError")
+    metrics.handler_blocked(informer, "print", 0.4)
     metrics.informer_started(informer, lambda: SAMPLE_GAUGES)
     metrics.queue_started("pods", WorkQueue[str]().statistics)
     metrics.worked("pods", 0.1, 0.1)
     metrics.reconciled("pods", "success", 0.1)
+    metrics.reconcile_blocked("pods", 0.4)
     metrics.leadership("web/operator", True)
 
 

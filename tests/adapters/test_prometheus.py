@@ -124,6 +124,17 @@ def test_handlers_that_fail_are_counted_by_what_they_raised(
     assert sample(registry, "handler_errors_total", **labels) == 1
 
 
+def test_calls_and_runs_that_block_the_event_loop_are_counted(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    metrics.handler_blocked(PODS, "print", 0.4)
+    metrics.reconcile_blocked("shop", 0.4)
+    metrics.reconcile_blocked("shop", 0.4)
+    labels = {"informer": PODS, "listener": "print"}
+    assert sample(registry, "handler_blocking_calls_total", **labels) == 1
+    assert sample(registry, "reconcile_blocking_runs_total", controller="shop") == 2
+
+
 async def test_no_label_names_an_object_or_a_selector(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
@@ -219,7 +230,7 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     families = list(registry.collect())
     assert (
         len(families)
-        == 5 + 2 + 1 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 6
+        == 6 + 2 + 1 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 7
     )
     for family in families:
         assert family.name.startswith("aioinformer_")

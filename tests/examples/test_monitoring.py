@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,9 @@ def targets() -> Iterator[tuple[str, dict[str, Any]]]:
             yield panel["title"], target
 
 
+BLOCKING_COUNTERS = ("handler_blocking_calls", "reconcile_blocking_runs")
+"""Metrics that a program has once a call has blocked the event loop."""
+
 QUERIES = [
     *((f"{title}: {target['refId']}", target["expr"]) for title, target in targets()),
     *((rule["alert"], rule["expr"]) for rule in RULES),
@@ -79,24 +83,37 @@ async def exposed() -> dict[str, set[str]]:
         ]
     )
 
+    def hold_loop() -> None:
+        time.sleep(0.4)
+
     async def clumsy(event: Event) -> None:
+        while not registration.blocking_calls:
+            hold_loop()
+            await asyncio.sleep(0)
         raise ValueError
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result:
+        if not controller.health.blocking_runs:
+            hold_loop()
         return Result(requeue=True)
 
     async with SharedInformerFactory(source, metrics=metrics, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
         registration = pods.add_handler(clumsy, name="clumsy")
         async with Controller(pods, reconcile, name="shop", metrics=metrics) as controller:
-            await registration.wait_synced(timeout=5)
+            await registration.wait_synced(timeout=30)
             await wait_until(lambda: controller.health.runs > 2)
-            await asyncio.sleep(0)
-            return {
-                sample.name: set(sample.labels)
-                for family in registry.collect()
-                for sample in family.samples
-            }
+            blocking = {f"aioinformer_{name}_total" for name in BLOCKING_COUNTERS}
+            await wait_until(lambda: blocking <= labels_by_name(registry).keys())
+            return labels_by_name(registry)
+
+
+def labels_by_name(registry: CollectorRegistry) -> dict[str, set[str]]:
+    return {
+        sample.name: set(sample.labels)
+        for family in registry.collect()
+        for sample in family.samples
+    }
 
 
 async def test_the_dashboard_and_the_alerts_ask_for_metrics_and_labels_that_exist() -> None:

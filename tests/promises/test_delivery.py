@@ -118,6 +118,7 @@ async def for_ever(event: Event) -> None:
 # -- 5 ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(53)
 @pytest.mark.parametrize("seed", range(4))
 def test_5_whoever_joins_late_is_told_each_object_once_with_no_gap(seed: int) -> None:
     """Under churn, relists and removal, by handlers and streams of different speed."""
@@ -342,6 +343,7 @@ def test_8_a_listener_that_may_not_be_slow_is_ended_and_nobody_else(
     in_virtual_time(main())
 
 
+@pytest.mark.client_go(62)
 @pytest.mark.parametrize(
     "cycles",
     [

@@ -540,6 +540,7 @@ ROWS: dict[str, Row] = {
 }
 
 
+@pytest.mark.client_go(55)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_10_every_abnormal_end_is_told_everywhere_and_what_follows_is_the_table_s(
     row: Row, caplog: pytest.LogCaptureFixture

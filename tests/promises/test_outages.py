@@ -82,6 +82,7 @@ async def waits(scene: InformerHarness, count: int) -> list[float]:
 # -- waits -------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(13)
 @pytest.mark.parametrize("watch_lists", [True, False], ids=["WatchList", "LIST"])
 def test_waits_double_up_to_half_a_minute_and_their_jitter(watch_lists: bool) -> None:
     async def story() -> list[float]:

@@ -130,6 +130,7 @@ async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client:
     assert len(delivered) >= 400
 
 
+@pytest.mark.client_go(116)
 async def test_3_the_cache_is_always_a_true_past_state_and_leads(
     server: ApiServer, client: Client
 ) -> None:
@@ -302,6 +303,7 @@ async def test_6_synced_is_a_latch_of_the_first_full_state(
         assert len(pods.lister) == 700
 
 
+@pytest.mark.client_go(120)
 async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
     server: ApiServer, client: Client
 ) -> None:
@@ -335,6 +337,7 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
             assert (found, stream.synced) == (False, True)
 
 
+@pytest.mark.client_go(68)
 async def test_9_leaving_leaves_no_task_socket_or_warning(server: ApiServer) -> None:
     before = asyncio.all_tasks()
     with warnings.catch_warnings(record=True) as caught:

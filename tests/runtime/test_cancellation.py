@@ -188,6 +188,7 @@ async def test_a_reflector_in_the_middle_of_a_list(ending: Ending) -> None:
     assert not queue.fifo
 
 
+@pytest.mark.client_go(2, 5)
 async def test_a_reflector_in_a_watch(ending: Ending) -> None:
     source, queue = (
         scripted_lister_watcher(list_response(), watch_response(added("a", 11), never_ends=True)),
@@ -212,6 +213,7 @@ async def test_a_reflector_that_sits_out_a_failure(ending: Ending) -> None:
     assert len(source.requests) == 1
 
 
+@pytest.mark.client_go(9)
 async def test_a_reflector_that_waits_for_room(ending: Ending) -> None:
     flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
     source, queue = (

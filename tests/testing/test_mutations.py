@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from copy import deepcopy
 from dataclasses import dataclass
 
 import pytest
@@ -56,6 +58,40 @@ async def test_a_handler_that_changes_a_cached_model_is_detected() -> None:
             detector.__exit__(None, None, None)
     assert [key.name for key in caught.value.keys] == ["b"]
     assert "shop" not in str(caught.value), "objects may be secret"
+
+
+@dataclass
+class SlowPod:
+    """A model whose copy takes longer than the slice of time that the handlers share."""
+
+    metadata: Metadata
+
+    def __deepcopy__(self, memo: dict[int, object]) -> SlowPod:
+        """Hold the loop for a moment."""
+        due = time.monotonic() + 0.01
+        while time.monotonic() < due:
+            pass
+        return SlowPod(deepcopy(self.metadata, memo))
+
+
+async def test_changes_are_detected_although_copies_take_long() -> None:
+    cluster, changed = cluster_with_pods(), list[str]()
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", model=SlowPod)
+        detector = MutationDetector(pods).__enter__()
+
+        @pods.on_add
+        def change(obj: SlowPod, *, initial: bool) -> None:
+            obj.metadata.labels["seen"] = str(initial)
+            changed.append(obj.metadata.name)
+
+        await informers.wait_synced(timeout=10)
+        for name in "cdef":
+            cluster.create("pods", {"metadata": {"name": name, "labels": {"app": "shop"}}})
+        await wait_until(lambda: sorted(changed) == [*"abcdef"])
+        with pytest.raises(CacheMutated) as caught:
+            detector.__exit__(None, None, None)
+    assert sorted(key.name for key in caught.value.keys) == [*"abcdef"]
 
 
 @pytest.mark.parametrize("model", [Pod, FrozenPod])

@@ -25,6 +25,7 @@ __all__ = [
     "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
+    "Operator",
     "Problem",
     "ReconcileContext",
     "Registration",
@@ -51,5 +52,6 @@ __all__ = [
     "merge",
     "owner_reference",
     "retry_on_conflict",
+    "set_owner",
     "where",
 ]

@@ -6,6 +6,6 @@ key ──▶ work_queue ──▶ reconcile ──▶ Result ──▶ rate_lim
     queue_items        one queued key, and its priority
     delay_queue        keys that wait for their time
     rate_limiters      the delay before a failed key is retried
-    reconcile          reasons, context and result of a reconcile, and the keys that fail
+    reconcile          reasons and result of a reconcile, and the keys that fail
     owner_references   owner references of objects
 """

@@ -1,4 +1,4 @@
-"""Owner references of objects: the controller of an object, and entries for new objects.
+"""Owner references of objects: the controller of an object, and entries for its children.
 
 The controller of an object is the one owner reference with ``controller: true``, as in client-go's
 ``metav1.GetControllerOf``. A reference is resolved as the garbage collector does it: by group and
@@ -10,13 +10,20 @@ same name. ``is_controlled_by`` compares the uid.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.projections import field
+from aioinformer.errors import AlreadyOwned, UsageError
 
-__all__ = ["ControllerOf", "controller_reference", "is_controlled_by", "owner_reference"]
+__all__ = [
+    "ControllerOf",
+    "controller_reference",
+    "is_controlled_by",
+    "owner_reference",
+    "set_owner",
+]
 
 _owner_references = field("metadata.ownerReferences")
 """Reads the references without decoding the rest of the object."""
@@ -75,6 +82,82 @@ def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, 
 def controller_reference(owner: KubeObject) -> dict[str, Any]:
     """Return ``owner_reference(owner, controller=True)``."""
     return owner_reference(owner)
+
+
+def set_owner(
+    child: Mapping[str, Any], owner: KubeObject, *, controller: bool = True
+) -> dict[str, Any]:
+    """Return a copy of ``child`` with ``owner`` among its owners: ``SetControllerReference``.
+
+    An entry of the same owner is replaced, also of an owner that was created again under the same
+    name. Other entries stay. A child without a namespace gets the owner's.
+
+    Args:
+        child: the object to own, as a dict or a cached object. It is not changed.
+        owner: the object that owns.
+        controller: True for the one owner that manages the child; see ``owner_reference``.
+
+    Raises:
+        AlreadyOwned: ``controller`` is True, and the child has another controller.
+        UsageError: the child is in another namespace than its owner, which no server accepts: the
+            garbage collector would take the owner for deleted, and delete the child. Or the child
+            has no metadata.
+
+    Example:
+        ``await api.create(set_owner({"metadata": {"name": "web"}}, shop))``
+    """
+    body = child.to_dict() if isinstance(child, KubeObject) else dict(child)
+    given = body.get("metadata")
+    if not isinstance(given, Mapping):
+        raise UsageError(f"the child of {_describe(owner)} needs metadata, and it has none")
+    metadata = dict(cast("Mapping[str, Any]", given))
+    metadata["ownerReferences"] = _merge_references(metadata, owner, controller=controller)
+    if owner.namespace:
+        _set_namespace(metadata, owner)
+    return body | {"metadata": metadata}
+
+
+def _set_namespace(metadata: dict[str, Any], owner: KubeObject) -> None:
+    namespace = metadata.get("namespace") or owner.namespace
+    if namespace != owner.namespace:
+        raise UsageError(
+            f"{metadata.get('name', 'an object')} in the namespace {namespace} can't be owned by "
+            f"{_describe(owner)}: an owner is in the namespace of its children, or cluster-scoped"
+        )
+    metadata["namespace"] = namespace
+
+
+def _merge_references(
+    metadata: Mapping[str, Any], owner: KubeObject, *, controller: bool
+) -> list[dict[str, Any]]:
+    """Return the references of a child with that of ``owner``, each object once."""
+    reference = owner_reference(owner, controller=controller)
+    identity = _identity(reference)
+    references: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
+    merged: list[dict[str, Any]] = []
+    for each in references:
+        if _identity(each) == identity:
+            # In its place: two owners that move their entries would change the child in turn.
+            if reference not in merged:
+                merged.append(reference)
+            continue
+        if controller and each.get("controller") is True:
+            raise AlreadyOwned(
+                f"{metadata.get('name', 'an object')} is controlled by {each.get('kind')} "
+                f"{each.get('name')}, so {_describe(owner)} can't be its controller"
+            )
+        merged.append(dict(each))
+    return merged if reference in merged else [*merged, reference]
+
+
+def _identity(reference: Mapping[str, Any]) -> tuple[str, object, object]:
+    """Return group, kind and name: the version of an API is no part of an object's identity."""
+    group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+    return group, reference.get("kind"), reference.get("name")
+
+
+def _describe(owner: KubeObject) -> str:
+    return f"{owner.kind} {owner.key}"
 
 
 def is_controlled_by(child: KubeObject, owner: KubeObject) -> bool:

@@ -1,4 +1,4 @@
-"""Reconciles of one key: the reasons, the context and the result, and the keys that fail.
+"""Reconciles of one key: the reasons and the result, and the keys that fail.
 
 A work queue holds keys without reasons. ``PendingReconciles`` holds the reasons beside it, from the
 event to the run, in a few bits for each key, so that the reconciler can read them.
@@ -11,8 +11,9 @@ alive, with every object in them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal, TypeAlias
 
 from aioinformer._core.codec.status_decoder import one_line
@@ -26,8 +27,8 @@ __all__ = [
     "FailureTracker",
     "PendingReconciles",
     "Reason",
-    "ReconcileContext",
     "Result",
+    "RunReasons",
     "cause_of",
 ]
 
@@ -62,33 +63,62 @@ class Reason:
         return f"{self.cause} in {self.informer}" if self.informer else self.cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Result:
-    """The result of a run that wants another run. ``None`` means: no run before the next event."""
+    """The result of a run that wants another run. ``None`` means: no run before the next event.
 
-    requeue_after: float | None = None
+        return Result(requeue_after=30)
+        return Result(requeue_after=timedelta(minutes=5))
+
+    Args:
+        requeue_after: seconds, or a ``timedelta``, from 0 on; ``None`` for no other run.
+        requeue: True to run the key again after the backoff.
+
+    Raises:
+        TypeError: an argument has another type, such as the text ``"30s"``.
+        ValueError: the time is negative or not finite, or both arguments are given.
+    """
+
+    requeue_after: float | None
     """Seconds after which the key runs again, if no event comes before. Of several pending delays
     the earliest counts. Earlier failures of the key are forgotten."""
-    requeue: bool = False
+    requeue: bool
     """Run the key again with the backoff of a failure, without counting as one."""
 
-    def __post_init__(self) -> None:
-        after = self.requeue_after
-        if after is not None and not (isfinite(after) and after >= 0):
-            raise ValueError(f"requeue_after must be seconds from 0 on, or None, not {after!r}")
-        if after is not None and self.requeue:
+    def __init__(
+        self, *, requeue_after: float | timedelta | None = None, requeue: bool = False
+    ) -> None:
+        after = None if requeue_after is None else _to_seconds(requeue_after)
+        if not _is_bool(requeue):
+            raise TypeError(f"requeue must be True or False, not {requeue!r}")
+        if after is not None and requeue:
             raise ValueError(
                 "requeue=True waits by the backoff; give either requeue or requeue_after"
             )
+        object.__setattr__(self, "requeue_after", after)
+        object.__setattr__(self, "requeue", requeue)
+
+
+def _to_seconds(after: object) -> float:
+    """Return ``requeue_after`` in seconds."""
+    if isinstance(after, timedelta):
+        after = after.total_seconds()
+    # True is an int, and would be a second.
+    if isinstance(after, bool) or not isinstance(after, int | float):
+        raise TypeError(f"requeue_after must be seconds or a timedelta, not {after!r}")
+    if not (isfinite(after) and after >= 0):
+        raise ValueError(f"requeue_after must be seconds from 0 on, or None, not {after!r}")
+    return after
+
+
+def _is_bool(given: object) -> bool:
+    """Return True for a bool; the program may not be type-checked."""
+    return isinstance(given, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileContext:
-    """The reasons for a run, for logs and metrics.
-
-    A reconciler must decide by the state of the cluster alone, since reasons are merged, and
-    reasons from before a restart are lost.
-    """
+class RunReasons:
+    """The reasons for a run. ``ReconcileContext`` shows them to a reconciler."""
 
     controller: str
     """The name of the controller."""
@@ -190,17 +220,28 @@ class FailingKey:
     since: float
     """Seconds since the first of these failures."""
     retry_in: float
-    """Seconds until the next run; 0 if it is under way or waits for a worker."""
+    """Seconds until the next run; 0 if it is under way or waits for a worker; ``inf`` after a
+    ``PermanentError``."""
 
     @property
     def retries(self) -> int:
         """Another name for ``failures``."""
         return self.failures
 
+    @property
+    def permanent(self) -> bool:
+        """True if the key is not retried before the object changes."""
+        return self.retry_in == inf
+
     def __str__(self) -> str:
+        following = (
+            "no attempt before the object changes"
+            if self.permanent
+            else f"next attempt in {self.retry_in:.1f} s"
+        )
         return (
             f"{self.key} failed {quantity(self.failures, 'time')} in {self.since:.1f} s, "
-            f"next attempt in {self.retry_in:.1f} s: {self.error}"
+            f"{following}: {self.error}"
         )
 
 
@@ -220,7 +261,11 @@ class FailureTracker:
         self._failures: dict[ObjectKey, _Failure] = {}
 
     def record_failure(self, key: ObjectKey, error: str, *, now: float, due: float) -> int:
-        """Count a failed run that is retried at ``due``. Return the number of failures in a row."""
+        """Count a failed run that is retried at ``due``; ``inf`` for a permanent failure.
+
+        Returns:
+            The number of failures in a row.
+        """
         error = one_line(error, MAX_ERROR_LENGTH - len("..."))
         # A dict keeps the order of insertion: the first entry has failed for the longest.
         entry = self._failures.setdefault(key, _Failure(error, 0, now, due))
@@ -236,6 +281,11 @@ class FailureTracker:
         """Return how many runs of ``key`` have failed in a row."""
         entry = self._failures.get(key)
         return 0 if entry is None else entry.failures
+
+    def is_permanent(self, key: ObjectKey) -> bool:
+        """Return True if the last run of ``key`` failed and is not retried."""
+        entry = self._failures.get(key)
+        return entry is not None and entry.due == inf
 
     def get(self, key: ObjectKey, now: float) -> FailingKey | None:
         """Return the failures of ``key``, or ``None`` if its last run didn't fail."""

@@ -185,9 +185,12 @@ class Conversion(Generic[T]):
             self.failures += 1
             what = f"convert= {name_of(self._convert)} failed"
             failure = conversion_error(ModelMismatch, obj, what, error)
-            raise failure from failure.__cause__
-        self._remember(obj, converted)
-        return converted
+        else:
+            self._remember(obj, converted)
+            return converted
+        # An error that is raised inside of the except block would keep the function's error, which
+        # may quote a Secret, as its ``__context__``.
+        raise failure
 
     def _remember(self, obj: KubeObject, converted: T) -> None:
         self._results[id(obj)] = (obj, converted)

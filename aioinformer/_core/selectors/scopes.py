@@ -70,9 +70,12 @@ class Scope:
         )
 
 
-Namespaces: TypeAlias = Iterable[str] | Mapping[str, Scope] | ObjectPredicate
+Namespaces: TypeAlias = (
+    Iterable[str] | Mapping[str, Scope] | ObjectPredicate | Mapping[ObjectPredicate, Scope]
+)
 """The namespaces of an informer: their names, a ``Scope`` for each, or a predicate of Namespace
-objects such as ``labelled("team=shop")``, which the informer follows."""
+objects such as ``labelled("team=shop")``, which the informer follows. A mapping with a predicate as
+its only key has the ``Scope`` of each namespace that matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,8 @@ class NamespaceSelection:
     predicate: ObjectPredicate | None = None
     """The condition on namespaces to follow; ``None`` if the program names the namespaces."""
     default: Scope = Scope()
-    """The selectors of namespaces that have none of their own."""
+    """The selectors of namespaces that have none of their own; with a predicate, the scope of each
+    namespace that matches."""
 
     @classmethod
     def parse(
@@ -100,11 +104,14 @@ class NamespaceSelection:
         Raises:
             InvalidSelector: a selector doesn't parse.
             TypeError: ``namespaces`` is a single name, or holds something else than names.
-            UsageError: a name is empty.
+            UsageError: a name is empty, or a predicate is not the only key of a mapping.
         """
         default = Scope(labels=labels, fields=fields)
         if isinstance(namespaces, ObjectPredicate):
             return cls((), namespaces, default)
+        if followed := _find_predicate(namespaces):
+            predicate, scope = followed
+            return cls((), predicate, check_scope(scope).with_defaults(default))
         names: object = namespaces  # programs without a type checker may pass anything
         if isinstance(names, str) or not hasattr(names, "__iter__"):
             raise TypeError(
@@ -127,6 +134,28 @@ class NamespaceSelection:
             return f"namespaces {self.predicate!r}"
         names = [name for name, _ in self.scopes]
         return ", ".join(names) if 0 < len(names) <= MAX_NAMED else f"{len(names)} namespaces"
+
+
+def _find_predicate(namespaces: object) -> tuple[ObjectPredicate, object] | None:
+    """Return the predicate that is the key of a mapping, and its scope; ``None`` for names.
+
+    Raises:
+        UsageError: the mapping has further keys.
+    """
+    if not isinstance(namespaces, Mapping):
+        return None
+    scopes = cast("Mapping[object, object]", namespaces)
+    for predicate, scope in scopes.items():
+        if not isinstance(predicate, ObjectPredicate):
+            continue
+        if len(scopes) > 1:
+            raise UsageError(
+                f"namespaces= has {predicate!r} and other keys; an informer follows the namespaces "
+                "of one predicate (combine two with |) or reads namespaces by name: make an "
+                "informer for each"
+            )
+        return predicate, scope
+    return None
 
 
 def check_namespace(name: object) -> str:

@@ -21,10 +21,12 @@ from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
 from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
     ReconcileErrors,
+    WarningEvents,
 )
 from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
 from aioinformer._runtime.controllers.options import (
@@ -33,7 +35,14 @@ from aioinformer._runtime.controllers.options import (
     ControllerOptions,
     resolve_alias,
 )
-from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
+from aioinformer._runtime.controllers.own_writes import OwnWrites
+from aioinformer._runtime.controllers.reconcile_runs import (
+    BlockingReconcile,
+    Reconcile,
+    ReconcileRuns,
+    compile_functions,
+)
+from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
     ObjectTrigger,
     ToKeys,
@@ -47,6 +56,8 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["Controller"]
@@ -86,7 +97,7 @@ class Controller:
     def __init__(
         self,
         informer: SharedInformer[T],
-        reconcile: Reconcile,
+        reconcile: Reconcile | BlockingReconcile,
         *,
         concurrency: int | None = None,
         name: str = "",
@@ -98,6 +109,11 @@ class Controller:
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+        client: WriterSource | None = None,
+        events: EventRecorder | None = None,
+        finalizer: str | None = None,
+        cleanup: Reconcile | BlockingReconcile | None = None,
+        run_in_thread: bool = False,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -123,13 +139,33 @@ class Controller:
             on_error: called in the event loop with a ``Problem`` for each run that failed and each
                 ``to_keys`` that raised. Must be quick.
             shutdown_timeout: seconds that leaving waits for runs to finish.
+            client: makes the writers of this controller: the ``Client``, or, under a
+                ``LeaderElector``, ``elector.guarded_client(client)``.
+            events: records Warning Events on objects that can't be reconciled.
+            finalizer: a name such as ``example.com/cleanup``. The controller adds it to
+                ``metadata.finalizers`` before the first reconcile of an object, through ``client``,
+                and removes it after the cleanup. Objects that are being deleted are not passed to
+                ``reconcile``. A ``filter`` doesn't exclude deletions of objects that have it.
+            cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
+                has the finalizer. If it returns ``None``, the finalizer is removed, and the server
+                deletes the object. If it returns a ``Result``, it is called again later. If it
+                raises, it is retried with backoff, and a Warning Event ``CleanupFailed`` is
+                recorded; it is never skipped. It may be called again after it has succeeded, if
+                the process ends before the finalizer is removed.
+            run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
+                then, in ``concurrency`` threads of the controller's own. They may block, and read
+                caches; a thread can't be cancelled, so ``run`` waits until they return.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            TypeError: an argument has the wrong type, ``reconcile`` is not a function of a key and
-                a context, or an argument is given by both of its names.
-            ValueError: a number is out of range.
+            TypeError: an argument has the wrong type, ``reconcile`` or ``cleanup`` is not a
+                function of a key and a context, one is a plain function without
+                ``run_in_thread=True`` or async with it, or an argument is given by both of its
+                names.
+            ValueError: a number is out of range, or ``finalizer`` is no qualified name.
+            UsageError: ``finalizer`` is given without ``client``, or ``informer`` has a ``model=``
+                and so no metadata to read it in.
         """
         options = ControllerOptions(
             name=name or handler_name(reconcile),
@@ -140,6 +176,11 @@ class Controller:
             tracing=tracing,
             on_error=on_error,
             shutdown_timeout=shutdown_timeout,
+            client=client,
+            events=events,
+            finalizer=finalizer,
+            cleanup=cleanup,
+            run_in_thread=run_in_thread,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -149,9 +190,18 @@ class Controller:
         """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
-        self._reconcile_runs = ReconcileRuns(reconcile, options)
         self._errors = ReconcileErrors(informer.name, options)
-        self._workers = Workers(self._reconcile_runs, self._errors, options)
+        warnings = WarningEvents(informer, events)
+        function, cleanup_function = compile_functions(reconcile, options)
+        self._functions = [function]
+        program: Reconcile = function
+        if cleanup_function is not None:
+            self._functions.append(cleanup_function)
+            program = finalized(function, cleanup_function, informer, warnings, options)
+        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
+        self._own_writes = OwnWrites(options.name)
+        target = WriteTarget(options.name, informer, self._own_writes, options.client)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
@@ -159,6 +209,9 @@ class Controller:
         self._add_source(
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
+        if options.finalizer is not None and options.filter is not None:
+            deletions = InternalHandler(DeletionTrigger(informer.name, self._workers.enqueue))
+            self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -240,6 +293,7 @@ class Controller:
         if source.event_filter is not None:
             EventFilter(source.event_filter, _ignore)  # raises TypeError if it isn't a filter
         self._sources.append(source)
+        self._own_writes.add_informer(source.informer)
 
     def trigger(self, key: ObjectKey | str, *, priority: Priority = Priority.NORMAL) -> None:
         """Request a run of ``key`` for a reason that no informer reports.
@@ -276,6 +330,7 @@ class Controller:
             failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),
             failing_keys=len(workers.failures),
             queue=workers.queue.statistics(),
+            blocking_runs=self._errors.blocking_runs,
         )
 
     def failing(self, key: ObjectKey | str) -> FailingKey | None:
@@ -331,10 +386,16 @@ class Controller:
         """
         self._controller_run.check_new()
         try:
-            async with self:
+            await self._controller_run.enter(self._sources)
+            try:
                 await self._stop.wait()
+            except BaseException as error:
+                await self._controller_run.leave(error)
+                raise
+            await self._controller_run.leave(None)
         finally:
             await self._controller_run.wait_ended()
+            self._close_functions()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
@@ -354,7 +415,16 @@ class Controller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._controller_run.leave(error)
+        try:
+            await self._controller_run.leave(error)
+        finally:
+            for function in self._functions:
+                function.give_up()  # the block may end before a thread does; see run()
+            self._close_functions()
+
+    def _close_functions(self) -> None:
+        for function in self._functions:
+            function.close()
 
     def __repr__(self) -> str:
         return (

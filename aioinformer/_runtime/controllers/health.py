@@ -12,21 +12,26 @@ reconciler with a bug fails for each of 10,000 keys.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from math import inf
+from typing import Any, Literal, TypeAlias
 
 from aioinformer._core.controllers.reconcile import FailingKey
 from aioinformer._core.instrumentation import QueueStatistics
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer.errors import FetchError, ReconcileTimeout
+from aioinformer._runtime.tasks.blocking_detector import describe_blocking
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout
 
-__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors"]
+__all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors", "WarningEvents"]
 
 
 ControllerState: TypeAlias = Literal["new", "syncing", "running", "stopping", "stopped", "failed"]
@@ -57,6 +62,9 @@ class ControllerHealth:
     """The number of all keys whose last run failed."""
     queue: QueueStatistics
     """The statistics of the work queue."""
+    blocking_runs: int = 0
+    """Times that a run has held the event loop for more than 250 ms
+    (``InformerOptions.report_blocking``)."""
 
     def __str__(self) -> str:
         waiting = quantity(self.waiting, "key")
@@ -68,10 +76,16 @@ class ControllerHealth:
         if self.failing_keys:
             failing = quantity(self.failing_keys, "key")
             parts.append(f"{failing} failing, such as {self.failing[0]}")
+        if self.blocking_runs:
+            parts.append(f"runs held the event loop {quantity(self.blocking_runs, 'time')}")
         return "; ".join(parts)
 
 
 log = logging.getLogger("aioinformer.controller")
+
+BLOCKING_WARNING_INTERVAL = 10.0
+"""Seconds between two warnings that runs of one controller hold the event loop: every run may do
+so, for the same reason."""
 
 
 class ReconcileErrors:
@@ -81,11 +95,14 @@ class ReconcileErrors:
         """Start with no failure; ``informer`` is the name of the controller's informer."""
         self.count = 0
         """The number of runs that have failed."""
+        self.blocking_runs = 0
+        """The number of times that a run has held the event loop."""
         self._name = options.name
         self._informer = informer
         self._metrics = wrap_metrics(options.metrics)
         self._on_error = options.on_error
         self._traceback_throttle = LogThrottle()
+        self._blocking_throttle = LogThrottle(BLOCKING_WARNING_INTERVAL)
 
     def record_run(self, result: str, seconds: float) -> None:
         """Report the result and the duration of a run to the metrics."""
@@ -94,16 +111,18 @@ class ReconcileErrors:
     def report_failure(
         self, key: ObjectKey, error: Exception, *, failures: int, delay: float
     ) -> None:
-        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds."""
+        """Report a failed run, the ``failures``-th in a row; it is retried in ``delay`` seconds, or
+        not before the object changes if these are infinite.
+        """
         self.count += 1
-        plain = isinstance(error, FetchError | ReconcileTimeout)
+        plain = isinstance(error, FetchError | ReconcileTimeout | PermanentError)
         log.log(
             logging.WARNING if plain else logging.ERROR,
-            "controller %s: %s failed (%d in a row), retried in %.3g s: %s",
+            "controller %s: %s failed (%d in a row), %s: %s",
             self._name,
             key,
             failures,
-            delay,
+            "not retried before it changes" if delay == inf else f"retried in {delay:.3g} s",
             describe_error(error),
             exc_info=None if plain or not self._traceback_throttle.allows() else error,
         )
@@ -113,10 +132,20 @@ class ReconcileErrors:
                 phase="reconcile",
                 cause=self._name,
                 error=error,
-                retry_in=delay,
+                retry_in=None if delay == inf else delay,
                 key=key,
             )
         )
+
+    def report_blocking(self, stack: str) -> None:
+        """Count and log a run that holds the event loop. Called in the detector's thread."""
+        self.blocking_runs += 1
+        if self._blocking_throttle.allows(time.monotonic()):
+            log.warning("controller %s: a run %s", self._name, describe_blocking(stack))
+
+    def record_blocking(self, seconds: float) -> None:
+        """Report a run that has held the event loop to the metrics."""
+        self._metrics.reconcile_blocked(self._name, seconds)
 
     def report_trigger_failure(self, informer: str, error: Exception) -> None:
         """Report an error of ``to_keys`` to the hook; the handler reports it to the log."""
@@ -127,3 +156,17 @@ class ReconcileErrors:
 
     def __repr__(self) -> str:
         return f"<ReconcileErrors of {self._name}: {self.count}>"
+
+
+@dataclass(frozen=True, slots=True)
+class WarningEvents:
+    """Records Kubernetes Events on the objects of a controller that can't be reconciled."""
+
+    informer: SharedInformer[Any]
+    recorder: EventRecorder | None
+
+    def record(self, key: ObjectKey, reason: str, error: Exception, *, action: str) -> None:
+        """Record a Warning, if the object is cached and there is a recorder."""
+        obj = self.informer.stored(key)
+        if self.recorder is not None and obj is not None:
+            self.recorder.record(obj, "Warning", reason, describe_error(error), action=action)

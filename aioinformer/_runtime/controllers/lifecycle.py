@@ -25,9 +25,8 @@ from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.call import detached_context
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.factory import ENTER_TURNS
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.tasks.supervisor import Supervisor
+from aioinformer._runtime.tasks.supervisor import ENTER_TURNS, Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
 __all__ = ["ControllerRun", "TriggerSource"]
@@ -134,7 +133,7 @@ class ControllerRun:
         self.check_new()
         self.loop = asyncio.get_running_loop()
         # A controller that is started inside a handler must not count as a part of that call.
-        self._reconcile_runs.context = detached_context()
+        self._reconcile_runs.use_context(detached_context())
         try:
             for source in sources:
                 self._registrations[source.register(f"controller {self._name}")] = source.informer

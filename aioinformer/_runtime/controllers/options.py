@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
+from aioinformer._core.controllers.finalizers import check_finalizer_name
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = ["DEFAULT_CONCURRENCY", "SHUTDOWN_TIMEOUT", "ControllerOptions", "resolve_alias"]
+__all__ = [
+    "DEFAULT_CONCURRENCY",
+    "SHUTDOWN_TIMEOUT",
+    "ControllerKeywords",
+    "ControllerOptions",
+    "resolve_alias",
+]
 
 T = TypeVar("T")
 
@@ -23,13 +33,27 @@ SHUTDOWN_TIMEOUT = 10.0
 """Seconds that leaving a controller waits for runs to finish."""
 
 
+class ControllerKeywords(TypedDict, total=False):
+    """The keywords of ``Operator.controller``. ``Controller`` documents each of them."""
+
+    name: str
+    concurrency: int
+    backoff: RateLimiter[ObjectKey]
+    filter: Filter[Any]
+    timeout: float
+    resync: float
+    finalizer: str
+    cleanup: Callable[[ObjectKey, Any], Any]
+    run_in_thread: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
     """The keyword arguments of ``Controller``, checked. ``Controller`` documents each of them.
 
     Raises:
-        TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, or
-            ``on_error`` not a plain function.
+        TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, ``on_error``
+            not a plain function, ``client`` not a client, or ``events`` not a recorder.
         ValueError: ``concurrency`` is below 1, or ``timeout`` not positive.
     """
 
@@ -43,8 +67,17 @@ class ControllerOptions:
     tracing: Tracing | None = None
     on_error: OnError | None = None
     shutdown_timeout: float = SHUTDOWN_TIMEOUT
+    client: WriterSource | None = None
+    """The writes of reconcilers and of finalizers."""
+    events: EventRecorder | None = None
+    finalizer: str | None = None
+    cleanup: Callable[[ObjectKey, Any], Any] | None = None
+    run_in_thread: bool = False
 
     def __post_init__(self) -> None:
+        self._check_finalizer()
+        _check_has("client", self.client, "api", "a Client")
+        _check_has("events", self.events, "record", "an EventRecorder")
         check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
@@ -56,6 +89,18 @@ class ControllerOptions:
                 "backoff must be a RateLimiter such as ItemExponential(base=1, cap=60), "
                 f"not {self.backoff!r}"
             )
+
+    def _check_finalizer(self) -> None:
+        if (self.finalizer is None) != (self.cleanup is None):
+            raise TypeError("finalizer= and cleanup= belong together: pass both, or none of them")
+        if self.finalizer is not None:
+            check_finalizer_name(self.finalizer)
+
+
+def _check_has(name: str, given: object, method: str, expected: str) -> None:
+    """Raise a TypeError if an argument is given and lacks the method that is called."""
+    if given is not None and not callable(getattr(given, method, None)):
+        raise TypeError(f"{name} must be {expected}, or None, not {given!r}")
 
 
 def resolve_alias(default: T, **given: T | None) -> T:

@@ -1,13 +1,15 @@
 """The workers of a controller: each takes a key, runs the reconciler and handles the result.
 
 From ``get`` to ``done`` a key belongs to one worker. The reconciler's result or exception decides
-when the key runs again: after a time, after the backoff, or at the next event. A worker ends when
+when the key runs again: after a time, after the backoff, or at the next event. A ``PermanentError``
+ends the retries until an event shows a change. A worker ends when
 the queue is shut down. Any other end is a bug.
 """
 
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter
@@ -15,21 +17,25 @@ from aioinformer._core.controllers.reconcile import (
     FailureTracker,
     PendingReconciles,
     Reason,
-    ReconcileContext,
     Result,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.controllers.health import ReconcileErrors
+from aioinformer._runtime.controllers.health import ReconcileErrors, WarningEvents
 from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
+from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
-from aioinformer.errors import QueueShutDown, ReconcileTimeout
+from aioinformer.errors import CacheWaitTimeout, PermanentError, QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]
 
 REQUEUE = Reason("requeue")
 RETRY = Reason("retry")
+
+REPEATING_CAUSES = ("resync", "requeue", "retry")
+"""The causes that are no change. After a ``PermanentError`` they start no run."""
 
 
 class _RecordingLimiter:
@@ -65,6 +71,8 @@ class Workers:
         self,
         reconcile_runs: ReconcileRuns,
         errors: ReconcileErrors,
+        warnings: WarningEvents,
+        write_target: WriteTarget,
         options: ControllerOptions,
     ) -> None:
         """Make the queue. Each worker is one task that awaits ``work``.
@@ -72,6 +80,8 @@ class Workers:
         Args:
             reconcile_runs: calls the reconciler.
             errors: counts and reports the runs that fail.
+            warnings: records Events on objects that are not retried.
+            write_target: the client, informer and records of the writes of runs.
             options: those of the controller.
         """
         self._limiter = _RecordingLimiter(options.backoff)
@@ -85,6 +95,9 @@ class Workers:
         self._name = options.name
         self._reconcile_runs = reconcile_runs
         self._errors = errors
+        self._warnings = warnings
+        self._write_target = write_target
+        self._own_writes = write_target.own_writes
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -96,6 +109,7 @@ class Workers:
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
+        self._own_writes.halt()
 
     @property
     def halted(self) -> bool:
@@ -119,16 +133,29 @@ class Workers:
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
+        try:
+            await self._own_writes.wait(key)
+        except CacheWaitTimeout as error:
+            if not self.halted:
+                self._retry(key, error, Priority.NORMAL)
+                self._errors.record_run("cache_timeout", clock() - began)
+            return
         # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
+        if self.failures.is_permanent(key) and _is_repetition(reasons):
+            return
         context = ReconcileContext(
             controller=self._name,
             reasons=reasons,
             retries=self.failures.failures(key),
             priority=priority,
+            writes=RunWrites(self._write_target, key),
         )
         try:
             result = await self._reconcile_runs.run(key, context)
+        except PermanentError as error:
+            outcome = "permanent_error"
+            self._on_permanent_error(key, error)
         except Exception as error:  # noqa: BLE001 - a program's code; reported and retried
             outcome = "timeout" if isinstance(error, ReconcileTimeout) else "error"
             self._retry(key, error, priority)
@@ -160,6 +187,14 @@ class Workers:
         )
         self._errors.report_failure(key, error, failures=failures, delay=delay)
 
+    def _on_permanent_error(self, key: ObjectKey, error: PermanentError) -> None:
+        """Record a failure that only a change of the object can end."""
+        self.queue.forget(key)
+        now = asyncio.get_running_loop().time()
+        failures = self.failures.record_failure(key, describe_error(error), now=now, due=inf)
+        self._errors.report_failure(key, error, failures=failures, delay=inf)
+        self._warnings.record(key, "PermanentError", error, action="Reconcile")
+
     def _requeue_rate_limited(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
         """Request a run after the backoff. Return the seconds until then."""
         now = asyncio.get_running_loop().time()
@@ -169,3 +204,8 @@ class Workers:
 
     def __repr__(self) -> str:
         return f"<Workers of {self._name} runs={self.runs} {self.queue!r}>"
+
+
+def _is_repetition(reasons: tuple[Reason, ...]) -> bool:
+    """Return True if no reason is a change or a request of the program."""
+    return all(reason.cause in REPEATING_CAUSES for reason in reasons)

@@ -30,6 +30,7 @@ from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
+from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer.errors import ListenerOverflow
 
@@ -76,6 +77,7 @@ def detached_context() -> Context:
     """Return a copy of the current context that belongs to no call, and keeps no call alive."""
     context = copy_context()
     context.run(CURRENT_CALL.set, None)
+    context.run(BLOCKING_REPORTER.set, None)
     return context
 
 

@@ -8,12 +8,14 @@ of the handler decides that.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
 from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.tasks.blocking_detector import describe_blocking
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 
 __all__ = ["HandlerErrors", "OnHandlerError"]
@@ -40,6 +42,10 @@ class HandlerErrors:
         """
         self.count = 0
         """The number of failures of the handler or its filter."""
+        self.blocking_calls = 0
+        """The number of calls that have held the event loop for longer than ``BLOCKING_LIMIT``."""
+        self.on_blocked: Callable[[float], None] | None = None
+        """Called in the event loop after such a call, with the seconds that the call took."""
         self._name = name
         self._on_error = on_error
         self._traceback_throttle = LogThrottle()
@@ -107,6 +113,17 @@ class HandlerErrors:
         if self._slow_throttle.allows():
             of = f"{type(event).__name__} of {event.obj!r}"
             log.warning("handler %s %s, at %s", self._name, what, of)
+
+    def report_blocking(self, stack: str) -> None:
+        """Count and log a call that holds the event loop. Called in the detector's thread."""
+        self.blocking_calls += 1
+        if self._slow_throttle.allows(time.monotonic()):
+            log.warning("handler %s %s", self._name, describe_blocking(stack))
+
+    def record_blocking(self, seconds: float) -> None:
+        """Report a call that has held the event loop to the metrics."""
+        if self.on_blocked is not None:
+            self.on_blocked(seconds)
 
     def _call_hook(self, error: BaseException) -> Exception:
         if not isinstance(error, Exception):

@@ -84,6 +84,9 @@ class Statistics:
     """Seconds that a call took on average."""
     spent_max: float
     """Seconds that the longest call took."""
+    blocking_calls: int = 0
+    """Calls of the handler that have held the event loop for more than 250 ms at a stretch, async
+    or not; see ``InformerOptions.report_blocking``."""
 
 
 class CallTimes:

@@ -26,6 +26,7 @@ from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher, Inli
 from aioinformer._runtime.delivery.listener import Listener, Statistics
 from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.runner import HandlerRunner
+from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import ListenerOverflow, ShutdownIncomplete, UsageError
 
@@ -70,6 +71,10 @@ class Registration:
             listener.on_ready = inline_handler.schedule
         self._runner = HandlerRunner(self._caller, inline_handler)
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def detect_blocking(self) -> None:
+        """Have the blocking detector of the event loop report calls that hold the loop."""
+        self._context.run(BLOCKING_REPORTER.set, self._errors)
 
     def start(
         self,
@@ -179,7 +184,16 @@ class Registration:
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""
-        return replace(self.listener.statistics(), errors=self._errors.count)
+        return replace(
+            self.listener.statistics(),
+            errors=self._errors.count,
+            blocking_calls=self._errors.blocking_calls,
+        )
+
+    @property
+    def blocking_calls(self) -> int:
+        """The number of calls that have held the event loop for more than 250 ms."""
+        return self._errors.blocking_calls
 
     # -- the informer's side -------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ timer, and starts the tasks of handlers in the informer's task group.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic
 
 from typing_extensions import TypeVar
@@ -19,7 +19,15 @@ from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer._runtime.delivery.handlers import CompiledHandler, with_span, with_view
+from aioinformer._runtime.delivery.handlers import (
+    CompiledHandler,
+    Handler,
+    Method,
+    compile_handler,
+    compile_method,
+    with_span,
+    with_view,
+)
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
@@ -50,6 +58,7 @@ class ListenerRegistry(Generic[T]):
         task_group: StrictTaskGroup,
         *,
         resync: float,
+        report_blocking: bool,
         describe: Callable[[], str],
     ) -> None:
         """Make a registry without listeners.
@@ -62,6 +71,7 @@ class ListenerRegistry(Generic[T]):
             task_group: owns the tasks of handlers. Handlers that are added before the group is
                 entered start with ``start_all``.
             resync: seconds between two resyncs of listeners without a period of their own.
+            report_blocking: True to report handlers that hold the event loop.
             describe: returns what the informer does now, for errors.
         """
         self._name = name
@@ -69,6 +79,7 @@ class ListenerRegistry(Generic[T]):
         self._indexer = indexer
         self._reporter = reporter
         self._task_group = task_group
+        self._report_blocking = report_blocking
         self._describe = describe
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
@@ -77,14 +88,24 @@ class ListenerRegistry(Generic[T]):
 
     # -- handlers --------------------------------------------------------------------------------
 
-    def add_handler(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
+    def add_handler(self, handler: Handler[T], options: HandlerOptions) -> Registration:
         """Register ``handler``; see ``SharedInformer.add_handler``."""
+        return self._register(compile_handler(handler), options)
+
+    def add_method(self, method: Method, function: Callable[..., Awaitable[None] | None]) -> None:
+        """Register a function as a handler's only method; see ``SharedInformer.on_add``."""
+        self._register(compile_method(method, function), HandlerOptions())
+
+    def _register(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
         name = f"{options.name or handler.name} of {self._name}"
         errors = HandlerErrors(name, self._reporter.handler_failed)
         listener = self._make_listener(name, options, errors, concurrency=options.concurrency)
         listener.call_times.on_calls = self._reporter.handler_timer(name)
         seen = with_view(self._with_spans(handler, name), self._view)
         registration = Registration(seen, options, listener, errors, self._dispatcher)
+        if self._report_blocking:
+            errors.on_blocked = self._reporter.blocking_timer(name)
+            registration.detect_blocking()
         self._join(listener)
         self._registrations[registration] = None
         if self._task_group.entered:

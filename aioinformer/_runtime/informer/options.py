@@ -19,6 +19,7 @@ from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError
 
 __all__ = [
@@ -36,6 +37,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
     resync: float
     verify_every: float
     fail_fast: tuple[type[FetchError], ...]
+    report_blocking: bool
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
@@ -74,6 +76,12 @@ class InformerOptions(ReflectorOptions):
     """Errors of requests, ``Forbidden`` for example, that end the informer instead of being
     retried: ``SharedInformer.run`` raises them. A factory ends, too: its body is cancelled, and
     the error is raised there."""
+    report_blocking: bool = True
+    """True to report handlers that hold the event loop for more than 250 ms, async or not: with the
+    name and the stack in the log, in ``Registration.statistics()``, in health and in metrics. A
+    thread looks at the loop twenty times a second, one thread for all informers of the loop.
+    Reconcilers are reported while an informer of the loop has this option. Nothing is reported in a
+    loop with virtual time."""
     on_error: OnError | None = None
     """A function that is called with every ``Problem``, in the event loop. It must be quick."""
     metrics: Metrics | None = None
@@ -91,6 +99,17 @@ class InformerOptions(ReflectorOptions):
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):
                 raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
+
+    def make_reporter(self, name: str, *, label: str, resource: str) -> InformerReporter:
+        """Return the reporter of an informer of that name, which calls the hooks in the options."""
+        return InformerReporter(
+            name,
+            label=label,
+            resource=resource,
+            metrics=self.metrics,
+            tracing=self.tracing,
+            on_error=self.on_error,
+        )
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:

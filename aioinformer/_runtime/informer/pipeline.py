@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Generic
 
@@ -39,6 +40,7 @@ from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
 from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from aioinformer._runtime.tasks.blocking_detector import detect_blocking
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
 
@@ -85,8 +87,14 @@ class InformerPipeline(Generic[T]):
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.status = InformerStatus(
-            reporter, self._queue, self.indexer, self.pump, lambda: self._reflectors
+            reporter,
+            self._queue,
+            self.indexer,
+            self.pump,
+            lambda: self._reflectors,
+            lambda: self.listeners.registrations,
         )
+        self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
         self.listeners: ListenerRegistry[T] = self._make_registry(options)
@@ -117,6 +125,7 @@ class InformerPipeline(Generic[T]):
             self.reporter,
             self._task_group,
             resync=options.resync,
+            report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
 
@@ -171,6 +180,14 @@ class InformerPipeline(Generic[T]):
         self.scopes.check_changeable()
         return self.scopes
 
+    async def verify(self, *, contents: bool, repair: bool, timeout: float | None) -> Verification:
+        """Compare the cache with the server; raise ``CacheWaitTimeout`` after ``timeout``."""
+        return await self.reader.run_with_timeout(
+            timeout,
+            lambda: "a state that the server has confirmed",
+            lambda: self.compare(contents=contents, repair=repair),
+        )
+
     async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
         if not self.indexer.state.synced:
@@ -201,7 +218,8 @@ class InformerPipeline(Generic[T]):
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)
         try:
-            await self._run_tasks()
+            with detect_blocking() if self._report_blocking else nullcontext():
+                await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
             if (error := self._task_group.failure) is not None:
                 raise error from error.__cause__

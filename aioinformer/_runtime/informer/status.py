@@ -8,6 +8,7 @@ from itertools import islice
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
+from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.health import Health
@@ -30,17 +31,20 @@ class InformerStatus:
         indexer: ObjectCache,
         pump: Pump,
         reflectors: Callable[[], Reflectors],
+        registrations: Callable[[], tuple[Registration, ...]],
     ) -> None:
-        """Read from these parts; ``reflectors`` returns the informer's reflectors."""
+        """Read from these parts; the last two return the informer's reflectors and its handlers."""
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
         self._pump = pump
         self._reflectors = reflectors
+        self._registrations = registrations
 
     def health(self) -> Health:
         """Return a snapshot for programs."""
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
+        blocking = [each for each in self._registrations() if each.blocking_calls]
         health = Health(
             state=status.state,
             since=status.since,
@@ -59,6 +63,8 @@ class InformerStatus:
             verified=status.verified,
             differences=status.differences,
             repaired=status.repaired,
+            blocking_calls=sum(each.blocking_calls for each in blocking),
+            blocking_handlers=tuple(each.name for each in blocking),
         )
         return self._reflectors().summarize(health)
 

@@ -28,12 +28,12 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.cancellation import GuardedAwaitable
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedClient, GuardedWriter
 from aioinformer._runtime.leaderelection.health import ElectionHealth, ElectionStatus
 from aioinformer._runtime.leaderelection.term import LeadershipTerm
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
 from aioinformer.errors import LeadershipLost, UsageError
 
 __all__ = ["ElectionHealth", "LeaderElector"]
@@ -178,6 +178,14 @@ class LeaderElector:
         A request that was sent in time may take effect later, and isn't undone.
         """
         return GuardedWriter(writer, self.check)
+
+    def guarded_client(self, client: WriterSource) -> GuardedClient:
+        """Return a source of writers that write only while this candidate leads.
+
+        ``Controller(foos, reconcile, client=elector.guarded_client(client))``: each writer of the
+        controller is then ``guarded``.
+        """
+        return GuardedClient(client, self.check)
 
     def _cancel_reason(self) -> str:
         """Return why the body must end, or an empty string; a reason is returned once."""

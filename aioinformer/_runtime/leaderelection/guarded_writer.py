@@ -13,9 +13,14 @@ from typing import Any
 
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.writing.resource_writer import Patch, Propagation, ResourceWriter
+from aioinformer._runtime.writing.resource_writer import (
+    Patch,
+    Propagation,
+    ResourceWriter,
+    WriterSource,
+)
 
-__all__ = ["GuardedWriter"]
+__all__ = ["GuardedClient", "GuardedWriter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +92,16 @@ class GuardedWriter:
             propagation=propagation,
             grace_period=grace_period,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedClient:
+    """A ``WriterSource`` whose writers call ``check`` before each write."""
+
+    client: WriterSource
+    check: Callable[[], object]
+    """Raises if no write is allowed."""
+
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> GuardedWriter:
+        """See ``WriterSource``."""
+        return GuardedWriter(self.client.api(resource, namespace=namespace), self.check)

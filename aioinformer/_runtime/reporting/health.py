@@ -124,6 +124,11 @@ class Health:
     """The number of differences that the last comparison found and did not repair."""
     repaired: int = 0
     """The number of differences that comparisons have repaired in all."""
+    blocking_calls: int = 0
+    """The number of calls of the present handlers that have held the event loop for more than
+    250 ms (``InformerOptions.report_blocking``)."""
+    blocking_handlers: tuple[str, ...] = ()
+    """Names of the handlers that made these calls."""
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
     fields above then tell the worst of all: the ``state`` and ``error`` of a namespace in trouble,
@@ -168,6 +173,9 @@ class Health:
             parts.append(f"convert= failed {quantity(self.unconverted, 'time')}")
         if self.blocked_by:
             parts.append(f"blocked by {', '.join(self.blocked_by)}")
+        if self.blocking_calls:
+            calls = quantity(self.blocking_calls, "call")
+            parts.append(f"{calls} of {', '.join(self.blocking_handlers)} held the event loop")
         return ", ".join(parts)
 
     def _scopes_text(self) -> str:

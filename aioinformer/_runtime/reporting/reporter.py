@@ -256,6 +256,10 @@ class InformerReporter:
             return None
         return partial(self.metrics.handled, self.label, self.listener_label(listener))
 
+    def blocking_timer(self, listener: str) -> Callable[[float], None]:
+        """Return a function that records the seconds for which a handler has held the loop."""
+        return partial(self.metrics.handler_blocked, self.label, self.listener_label(listener))
+
     def handler_spans(self, listener: str) -> Callable[[str], SafeSpan] | None:
         """Return a function that begins the span of a handler's call; ``None`` for no spans."""
         own = listener.removesuffix(f" of {self.informer}")  # without the selectors

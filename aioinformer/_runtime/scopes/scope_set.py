@@ -27,9 +27,8 @@ from aioinformer._runtime.reporting.health import (
     ReflectorStatus,
     ScopeHealth,
 )
-from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower
+from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
 
@@ -177,12 +176,12 @@ class ScopeSet:
             group.start(follower.run(), name=f"namespaces of {self._name}")
 
     async def _start_all(self, group: StrictTaskGroup) -> None:
-        """Start the reflectors one after the other, and yield to the loop meanwhile."""
-        time_slice = TimeSlice()
+        """Start the reflectors one after the other, a few in each turn of the loop."""
+        turn = StartTurn()
         for namespace, reader in tuple(self._readers.items()):
             if reader.task is None and not reader.queue.closed:
                 self._start(namespace, reader, group)
-            await time_slice.maybe_yield()
+                await turn.count_start()
 
     def _start(self, namespace: str, reader: _ScopeReader, group: StrictTaskGroup) -> None:
         reflector = self._make_reflector(namespace, reader.scope, reader.queue)
@@ -289,9 +288,10 @@ def _common_strategy(scopes: Sequence[ScopeHealth]) -> Literal["watchlist", "lis
 def _with_worst(health: Health, scopes: Sequence[ScopeHealth]) -> Health:
     """Return ``health`` with the state and the error of the namespace that needs attention most.
 
-    An optional namespace needs none.
+    An optional namespace needs none. If all are optional, those count that could be read once.
     """
-    needed = [each for each in scopes if not each.optional] or scopes
+    required = [each for each in scopes if not each.optional]
+    needed = required or [each for each in scopes if each.synced] or scopes
     worst = min(needed, key=lambda each: _WORST_FIRST.index(each.state), default=None)
     if worst is None:
         return replace(health, state="watching")

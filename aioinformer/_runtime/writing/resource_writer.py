@@ -14,7 +14,7 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.writing.write_requests import Patch, Propagation
 
-__all__ = ["Patch", "Propagation", "ResourceWriter"]
+__all__ = ["Patch", "Propagation", "ResourceWriter", "WriterSource"]
 
 
 class ResourceWriter(Protocol):
@@ -105,5 +105,17 @@ class ResourceWriter(Protocol):
         Returns:
             The object, if it still exists because of finalizers or its grace period, or if the
             server returns its last state; otherwise ``None``.
+        """
+        ...
+
+
+class WriterSource(Protocol):
+    """Makes the writers of resources: a ``Client``, or a cluster in memory."""
+
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
+        """Return the reads and writes of a resource. No network is used.
+
+        Raises:
+            UnknownResource: no built-in resource has that name.
         """
         ...

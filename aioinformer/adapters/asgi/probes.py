@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reporting.readiness import FRESH, alive, ready
 from aioinformer.adapters.asgi.responses import (
     JSON_HEADERS,
     Receive,
@@ -29,47 +30,6 @@ informers in a lifespan."""
 
 Check: TypeAlias = Callable[[Iterable[SharedInformer]], Mapping[str, str]]
 """Returns the problems by name of the informer; empty if there are none."""
-
-FRESH = 180.0
-"""Seconds without a proof of freshness after which a cache is not ``ready`` any more. A server
-sends a bookmark once a minute, and two bookmarks may be late."""
-
-_ENDED_STATES = ("failed", "stopped")
-
-
-def alive(informers: Iterable[SharedInformer]) -> dict[str, str]:
-    """Return the informers that have ended for good, with the reasons; empty if all are running.
-
-    For a liveness probe: restarting the program helps. An API server that can't be reached is no
-    reason to restart.
-    """
-    return {each.name: str(each.health) for each in informers if each.health.state in _ENDED_STATES}
-
-
-def ready(informers: Iterable[SharedInformer], *, within: float | None = FRESH) -> dict[str, str]:
-    """Return the informers that should not be read, with the reasons; empty if all may be read.
-
-    Args:
-        informers: the informers that the program reads.
-        within: the most seconds since the last proof of freshness; ``None`` if an old cache is
-            better than none. An API server that one replica can't reach is usually unreachable for
-            all replicas at once.
-    """
-    reasons = {each.name: _unready_reason(each, within) for each in informers}
-    return {name: why for name, why in reasons.items() if why}
-
-
-def _unready_reason(informer: SharedInformer, within: float | None) -> str:
-    health = informer.health
-    if health.state in _ENDED_STATES:
-        return str(health)
-    if not health.synced:
-        return f"not synced: {health}"
-    if health.rejects_all:
-        return f"nothing is cached: {health}"
-    if within is not None and (health.fresh is None or health.fresh > within):
-        return f"not known to be up to date: {health}"
-    return ""
 
 
 class Probe:

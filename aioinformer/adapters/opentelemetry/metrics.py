@@ -39,6 +39,8 @@ from aioinformer._core.instrumentation import (
 )
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.adapters._totals import (
+    BLOCKING_CALLS,
+    BLOCKING_RUNS,
     HANDLER_SECONDS,
     INFORMER_GAUGES,
     QUEUE_COUNTERS,
@@ -124,6 +126,9 @@ class OpenTelemetryMetrics(Metrics):
             "{error}",
             "Handlers that raised, ran out of time or were ended.",
         )
+        self._blocking_calls = meter.create_counter(
+            f"{SCOPE}.handler_blocking_calls", "{call}", BLOCKING_CALLS
+        )
         self._handler_seconds = _histogram(
             meter,
             "handler",
@@ -195,6 +200,10 @@ class OpenTelemetryMetrics(Metrics):
         attributes = {"informer": informer, "listener": listener, "error": error}
         self._handler_errors.add(1, attributes)
 
+    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
+        """Count a call that has held the event loop."""
+        self._blocking_calls.add(1, {"informer": informer, "listener": listener})
+
     # -- queues and controllers ----------------------------------------------------------------
 
     def _create_queue_instruments(self, meter: Meter) -> None:
@@ -209,6 +218,9 @@ class OpenTelemetryMetrics(Metrics):
         )
         self._reconcile_seconds = _histogram(
             meter, "reconcile_time", "How long reconciles took.", WORK_SECONDS
+        )
+        self._blocking_runs = meter.create_counter(
+            f"{SCOPE}.reconcile_blocking_runs", "{run}", BLOCKING_RUNS
         )
         meter.create_observable_up_down_counter(
             f"{SCOPE}.workqueue_depth",
@@ -254,6 +266,10 @@ class OpenTelemetryMetrics(Metrics):
         """Count and time a reconcile."""
         self._reconcile_results.add(1, {"controller": controller, "result": result})
         self._reconcile_seconds.record(seconds, {"controller": controller})
+
+    def reconcile_blocked(self, controller: str, seconds: float) -> None:
+        """Count a reconcile that has held the event loop."""
+        self._blocking_runs.add(1, {"controller": controller})
 
     def leadership(self, lease: str, leads: bool) -> None:
         """Show if this process leads."""

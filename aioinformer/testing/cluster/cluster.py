@@ -39,7 +39,7 @@ from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import ObjectEncoder
+from aioinformer.testing.wire.encoding import ObjectEncoder, plain_json
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
@@ -216,7 +216,7 @@ class Cluster:
         Raises:
             NotFound: no object has this name.
         """
-        return self.registry.get(resource, name, namespace)
+        return self.registry.get(resource, name, namespace).to_dict()
 
     def create(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -227,7 +227,7 @@ class Cluster:
             Conflict: an object with this name exists.
             BadRequest, Invalid, ServerFailure: the body can't be created.
         """
-        return self.registry.create(resource, body, namespace)
+        return self.registry.create(resource, plain_json(body), namespace).to_dict()
 
     def update(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -241,7 +241,7 @@ class Cluster:
             Conflict: the body has a resourceVersion that isn't the newest, or another uid.
             BadRequest, Invalid: the body is not valid.
         """
-        return self.registry.update(resource, body, namespace)
+        return self.registry.update(resource, plain_json(body), namespace).to_dict()
 
     def merge_patch(
         self,
@@ -257,7 +257,8 @@ class Cluster:
             NotFound: no object has this name.
             Conflict: the patch has a resourceVersion that isn't the newest, or another uid.
         """
-        return self.registry.patch(resource, name, MergePatch(patch), namespace)
+        change = MergePatch(plain_json(patch))
+        return self.registry.patch(resource, name, change, namespace).to_dict()
 
     def delete(
         self,
@@ -285,7 +286,8 @@ class Cluster:
             Conflict: the object has another uid, or another resourceVersion.
         """
         conditions = Preconditions(uid, resource_version, graceful=graceful)
-        return self.registry.delete(resource, name, namespace, preconditions=conditions)
+        deleted = self.registry.delete(resource, name, namespace, preconditions=conditions)
+        return deleted.to_dict()
 
     # -- stored bodies -------------------------------------------------------------------------
 
@@ -293,7 +295,8 @@ class Cluster:
         self, resource: str | Resource, name: str, *, namespace: str | None = None
     ) -> Mapping[str, Any] | None:
         """Return the stored body of an object, which must not be changed, or ``None``."""
-        return self.registry.find(resource, name, namespace)
+        found = self.registry.find(resource, name, namespace)
+        return found.body if found is not None else None
 
     def objects(
         self, resource: str | Resource, *, namespace: str | None = None

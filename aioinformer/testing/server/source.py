@@ -26,7 +26,7 @@ from aioinformer._core.listwatch.requests import (
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut
+from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut, UnknownResource
 from aioinformer.testing.access.rights import forbidden_error, is_allowed
 from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
@@ -92,6 +92,22 @@ class ClusterSource:
         """
         lane = self.traffic.create_lane()
         return ClusterListerWatcher(self, resource, namespace, labels, fields, lane)
+
+    async def resource(self, name: str) -> Resource:
+        """Return the resource that the cluster serves under a name, as ``Client.resource`` does.
+
+        Faults don't concern this request, and of several groups with such a resource the first
+        counts.
+
+        Raises:
+            UnknownResource: the cluster serves no resource of that name.
+        """
+        found = next(
+            (each for each in self.cluster.resources if name.lower() in each.names()), None
+        )
+        if found is None:
+            raise UnknownResource(f"the cluster serves no resource called {name!r}")
+        return found
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceApi:
         """Return the reads and writes of a resource, as ``Client.api`` does.

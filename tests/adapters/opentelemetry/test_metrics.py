@@ -114,6 +114,13 @@ def test_failures_are_counted_by_phase_and_class(collected: Collected) -> None:
     assert collected.points("handler_errors") == {("ValueError", PODS, "print"): 1}
 
 
+def test_calls_and_runs_that_block_the_event_loop_are_counted(collected: Collected) -> None:
+    collected.metrics.handler_blocked(PODS, "print", 0.4)
+    collected.metrics.reconcile_blocked("shop", 0.4)
+    assert collected.points("handler_blocking_calls") == {(PODS, "print"): 1}
+    assert collected.points("reconcile_blocking_runs") == {("shop",): 1}
+
+
 def test_bytes_and_events_add_up(collected: Collected) -> None:
     for size, events in ((4096, 3), (100, 0)):
         collected.metrics.received(PODS, "watch", size, events)

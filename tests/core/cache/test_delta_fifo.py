@@ -33,6 +33,7 @@ def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
 # -- order ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(73, 86, 90)
 def test_changes_are_popped_in_order_of_arrival_across_keys() -> None:
     """As in client-go since 1.36; popped by key, the cache would be no past state of the server."""
     fifo = DeltaFIFO()
@@ -45,6 +46,7 @@ def test_changes_are_popped_in_order_of_arrival_across_keys() -> None:
     assert drained(fifo) == [added(a1), added(b1), updated(a2), deleted(b2)]
 
 
+@pytest.mark.client_go(79, 83, 99)
 def test_nothing_overtakes_a_state_a_resync_or_a_bookmark() -> None:
     fifo = DeltaFIFO()
     a, b = pod("a"), pod("b")
@@ -81,6 +83,7 @@ def test_push_takes_what_the_wire_made() -> None:
     assert fifo.pop() is change
 
 
+@pytest.mark.client_go(76)
 def test_updates_of_one_object_are_not_merged() -> None:
     """Mailboxes merge; the queue doesn't, so that the cache passes through every state."""
     fifo = DeltaFIFO()
@@ -103,6 +106,7 @@ def test_of_two_deletions_in_a_row_the_first_is_kept() -> None:
     assert drained(fifo) == [deleted(first)]
 
 
+@pytest.mark.client_go(90)
 def test_deletions_with_another_change_in_between_are_both_kept() -> None:
     fifo = DeltaFIFO()
     fifo.delete(pod("a", rv="2"))
@@ -121,6 +125,7 @@ def test_deletions_of_different_objects_are_both_kept() -> None:
     assert len(drained(fifo)) == 3
 
 
+@pytest.mark.client_go(78)
 def test_the_deletion_of_something_unknown_is_dropped() -> None:
     fifo = DeltaFIFO(known={key("b")})
     fifo.delete(pod("a"))
@@ -129,6 +134,7 @@ def test_the_deletion_of_something_unknown_is_dropped() -> None:
     assert drained(fifo) == [deleted(pod("b"))]
 
 
+@pytest.mark.client_go(78)
 def test_without_knowledge_every_deletion_is_kept() -> None:
     fifo = DeltaFIFO()
     fifo.delete(pod("a"))
@@ -136,6 +142,7 @@ def test_without_knowledge_every_deletion_is_kept() -> None:
     assert len(fifo) == 1
 
 
+@pytest.mark.client_go(81)
 def test_the_deletion_of_something_queued_is_kept() -> None:
     """client-go: queued but not known."""
     fifo = DeltaFIFO(known=())
@@ -169,6 +176,7 @@ def test_a_deletion_is_kept_while_a_state_that_was_popped_is_applied() -> None:
     assert fifo.pop() is None
 
 
+@pytest.mark.client_go(74)
 def test_a_deletion_queued_before_a_state_does_not_count_behind_it() -> None:
     """The state may hold the object again."""
     fifo = DeltaFIFO(known={key("a")})
@@ -204,6 +212,7 @@ def test_what_is_known_is_asked_when_the_deletion_arrives() -> None:
 # -- bookmarks, resyncs --------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(93)
 def test_of_bookmarks_in_a_row_the_last_one_counts() -> None:
     fifo = DeltaFIFO()
     for rv in ("5", "6", "7"):
@@ -221,6 +230,7 @@ def test_bookmarks_with_a_change_in_between_are_both_kept() -> None:
     assert drained(fifo) == [Bookmark("5"), added(pod("a", rv="6")), Bookmark("7")]
 
 
+@pytest.mark.client_go(100)
 def test_a_resync_that_is_queued_already_is_enough() -> None:
     fifo = DeltaFIFO()
     fifo.resync()
@@ -293,6 +303,7 @@ def test_the_deltas_in_front_of_a_state_are_found_too() -> None:
     assert fifo.deltas(key("a")) == (added(pod("a")),)
 
 
+@pytest.mark.client_go(85)
 def test_the_queue_has_synced_when_a_whole_state_was_popped() -> None:
     fifo = DeltaFIFO()
     assert not fifo.synced
@@ -305,6 +316,7 @@ def test_the_queue_has_synced_when_a_whole_state_was_popped() -> None:
     assert fifo.synced
 
 
+@pytest.mark.client_go(88)
 def test_the_queue_is_not_synced_while_another_state_is_queued() -> None:
     fifo = DeltaFIFO()
     fifo.replace([], "5")

@@ -102,6 +102,7 @@ def test_what_is_absent_is_added_whatever_the_server_called_it(kind: DeltaKind) 
     assert held(indexer) == {"a": "11"}
 
 
+@pytest.mark.client_go(110)
 @pytest.mark.parametrize("kind", ["Added", "Updated"])
 def test_what_is_present_is_updated_whatever_the_server_called_it(kind: DeltaKind) -> None:
     old, new = pod("a", rv="1"), pod("a", rv="11")
@@ -209,6 +210,7 @@ def test_live_additions_are_not_initial() -> None:
 # -- the applied version -------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(104, 118)
 def test_every_change_moves_the_applied_version() -> None:
     indexer = holding()
     for number, each in enumerate([added, updated, deleted], start=11):
@@ -216,6 +218,7 @@ def test_every_change_moves_the_applied_version() -> None:
         assert indexer.state.resource_version == str(number)
 
 
+@pytest.mark.client_go(93)
 def test_a_bookmark_moves_the_applied_version() -> None:
     indexer = holding(pod("a"))
     indexer.bookmark(Bookmark("50"))
@@ -232,6 +235,7 @@ def test_an_older_bookmark_moves_nothing() -> None:
     assert indexer.state.resource_version == "19"
 
 
+@pytest.mark.client_go(104)
 def test_a_change_or_bookmark_without_a_version_moves_nothing() -> None:
     indexer = holding()
     applied(indexer, added(pod("a", rv="")))
@@ -240,6 +244,7 @@ def test_a_change_or_bookmark_without_a_version_moves_nothing() -> None:
     assert indexer.state.resource_version == "10"
 
 
+@pytest.mark.client_go(104)
 def test_a_list_moves_the_applied_version_to_its_own() -> None:
     indexer = holding(pod("a", rv="3"))
 
@@ -249,6 +254,7 @@ def test_a_list_moves_the_applied_version_to_its_own() -> None:
 # -- index functions that raise ------------------------------------------------------------------
 
 
+@pytest.mark.client_go(107)
 def test_an_object_that_an_index_function_refuses_leaves_the_one_before() -> None:
     old = pod("a", rv="1", node="n1")
     indexer, events = holding(old), list[Event]()
@@ -301,6 +307,7 @@ def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> 
     assert fifo.pop() == deleted(pod("a", rv="12"))
 
 
+@pytest.mark.client_go(107)
 def test_a_list_with_an_object_that_is_refused_keeps_the_one_before() -> None:
     old = pod("a", rv="1", node="n1")
     indexer = holding(old)
@@ -347,6 +354,7 @@ def test_the_first_state_is_initial_additions_in_the_order_of_the_list() -> None
     assert indexer.state.synced
 
 
+@pytest.mark.client_go(75, 82, 91, 116)
 def test_a_relist_tells_deletions_first_then_the_rest_in_its_own_order() -> None:
     """client-go's processReplacedAllInfo."""
     a1, b1, c1, d1 = (pod(name, rv="1") for name in "abcd")
@@ -363,6 +371,7 @@ def test_a_relist_tells_deletions_first_then_the_rest_in_its_own_order() -> None
     assert held(indexer) == {"b": "11", "e": "12", "a": "13"}
 
 
+@pytest.mark.client_go(54)
 def test_an_unchanged_object_yields_nothing_and_stays_the_same_object() -> None:
     old = pod("a", rv="7")
     indexer = holding(old)
@@ -408,6 +417,7 @@ def test_equal_duplicates_are_told_once() -> None:
     assert relisted(holding(), [obj, pod("a", rv="11")]) == [Added(obj)]
 
 
+@pytest.mark.client_go(92)
 def test_an_empty_list_empties_the_cache_and_syncs_it() -> None:
     indexer = holding(pod("a"))
 
@@ -475,6 +485,7 @@ def test_one_step_may_do_it_all() -> None:
     assert replacement.step(1000)
 
 
+@pytest.mark.client_go(117)
 def test_only_the_first_full_state_is_initial() -> None:
     indexer = Indexer()
     first = indexer.replace(replaced([]))
@@ -624,6 +635,7 @@ def receive(reported: dict[ObjectKey, KubeObject], event: Event) -> None:
             assert reported.pop(obj.key).uid == obj.uid
 
 
+@pytest.mark.client_go(94)
 def test_of_duplicates_in_the_first_list_one_is_told() -> None:
     first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
 

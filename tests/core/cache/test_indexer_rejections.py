@@ -304,6 +304,7 @@ def test_every_drop_moves_the_version_on() -> None:
     assert len(fifo) == 2
 
 
+@pytest.mark.client_go(31, 77, 95)
 def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
     asked: list[str] = []
 

@@ -62,6 +62,7 @@ def change(indexer: Indexer, delta: Delta) -> None:
 # -- one object ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(106)
 def test_an_object_is_found_by_key_by_text_and_by_name_and_namespace() -> None:
     lister = pods()
 
@@ -103,6 +104,7 @@ def test_a_key_of_three_parts_is_none() -> None:
 # -- many ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(106)
 def test_all_objects_are_listed() -> None:
     assert pods().list() == [A, B, OTHER]
 
@@ -150,6 +152,7 @@ def test_an_index_finds_objects_by_value() -> None:
     assert lister.by_index("node", "n3") == []
 
 
+@pytest.mark.client_go(105)
 def test_the_values_and_names_of_indexes_are_told() -> None:
     lister = pods()
 
@@ -167,6 +170,7 @@ def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
 # -- one or an error -----------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(108)
 def test_brackets_give_the_object_or_an_error_with_resource_and_name() -> None:
     lister = pods(namespace="web")
     assert lister["a"] is A

@@ -60,6 +60,7 @@ def keys(state: CacheState, index: str) -> dict[str, set[ObjectKey]]:
 # -- an index ------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(103)
 @pytest.mark.parametrize(
     ("found", "values"),
     [
@@ -84,6 +85,7 @@ def test_an_index_passes_on_what_its_function_raises() -> None:
         Index("x", lambda obj: str(obj["nodeNam"])).values(pod("a"))
 
 
+@pytest.mark.client_go(102)
 def test_an_object_moves_between_values() -> None:
     index, a, b, newer = Index("x", by_node), pod("a"), pod("b"), pod("a", rv="2")
     index.move(a, (), ("1", "2"))
@@ -102,6 +104,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one_where_nothing_moves() 
     assert found is new
 
 
+@pytest.mark.client_go(101)
 def test_a_value_that_nothing_has_any_more_does_not_stay() -> None:
     """As in client-go; values such as uids would pile up."""
     index = Index("x", by_node)

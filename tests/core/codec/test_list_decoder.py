@@ -195,6 +195,7 @@ def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_lik
     assert frame.resource_version == body["metadata"]["resourceVersion"]
 
 
+@pytest.mark.client_go(29)
 @given(strategies.lists(), strategies.json_styles)
 def test_each_object_has_exactly_its_own_bytes(body: dict[str, Any], spelling: JsonStyle) -> None:
     """Nothing refers to the buffer: one object kept would keep the whole response alive."""
@@ -402,6 +403,7 @@ def test_what_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
     assert caught.value.phase == "list"
 
 
+@pytest.mark.client_go(32)
 def test_a_table_is_a_protocol_error_that_says_so() -> None:
     """A client that requests tables by mistake, as kubectl does, would cache nothing."""
     with pytest.raises(ProtocolError, match="the response is a Table without items"):
@@ -532,6 +534,7 @@ def test_the_buffer_does_not_grow_when_no_item_begins_like_the_first() -> None:
     assert most < 400_000
 
 
+@pytest.mark.client_go(29)
 def test_what_was_decoded_is_let_go_of() -> None:
     body = encode(pod_list([pod_body(f"web-{number}") for number in range(5000)]))
     decoder = ListDecoder(PODS)
@@ -566,6 +569,7 @@ def test_a_list_of_something_else_is_a_protocol_error_and_no_empty_state(kind: s
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.client_go(32)
 def test_a_custom_resource_may_call_its_list_what_it_likes() -> None:
     body = b'{"kind":"Gadgetry","metadata":{"resourceVersion":"7"},"items":[]}'
     decoder = ListDecoder(WIDGETS)

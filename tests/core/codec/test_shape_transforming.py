@@ -65,6 +65,7 @@ def test_none_drops_the_object() -> None:
     assert stored.error is None
 
 
+@pytest.mark.client_go(119)
 @pytest.mark.parametrize(
     "other",
     [

@@ -108,6 +108,7 @@ def test_a_plain_watch_has_no_initial_list() -> None:
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(41)
 def test_the_initial_list_has_the_objects_that_exist_at_the_mark() -> None:
     decoder = watch_list()
     assert state(decoder.feed(added("a", 7) + added("b", 3) + added("c", 5))) is None
@@ -134,6 +135,7 @@ def test_an_empty_collection_is_a_state_too() -> None:
     assert state(watch_list().feed(mark(4))) == ([], "4")
 
 
+@pytest.mark.client_go(46)
 @pytest.mark.parametrize("value", ["false", "True", "", "yes"])
 def test_a_bookmark_that_says_anything_but_true_is_no_end(value: str) -> None:
     decoder = watch_list()

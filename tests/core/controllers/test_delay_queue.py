@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def popped(delays: DelayQueue[str], now: float) -> list[str]:
     return found
 
 
+@pytest.mark.client_go(131)
 def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
     delays = DelayQueue[str]()
     for key, ready in (("c", 3.0), ("a", 1.0), ("b", 2.0)):

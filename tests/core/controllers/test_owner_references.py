@@ -13,7 +13,9 @@ from aioinformer._core.controllers.owner_references import (
     controller_reference,
     is_controlled_by,
     owner_reference,
+    set_owner,
 )
+from aioinformer.errors import AlreadyOwned, UsageError
 
 FOOS = Resource("samples.example.com", "v1", "foos", "Foo")
 REALMS = Resource("samples.example.com", "v1", "realms", "Realm", namespaced=False)
@@ -95,3 +97,66 @@ def test_an_owner_of_the_same_name_that_was_created_again_does_not_control() -> 
     again = KubeObject(ObjectKey("web", "a"), "uid-b", "9", b'{"metadata": {"name": "a"}}', FOOS)
     assert not is_controlled_by(child(ref("a")), again)
     assert not is_controlled_by(child(), again)
+
+
+# -- set_owner ---------------------------------------------------------------------------------
+
+
+def owner(name: str = "a", *, uid: str = "1", namespace: str = "web") -> KubeObject:
+    resource = FOOS if namespace else REALMS
+    return KubeObject(ObjectKey(namespace, name), uid, "1", b"{}", resource)
+
+
+def test_a_child_gets_the_owner_and_the_owners_namespace() -> None:
+    given: dict[str, Any] = {"metadata": {"name": "c"}}
+    body = set_owner(given, owner())
+    assert body["metadata"] == {
+        "name": "c",
+        "namespace": "web",
+        "ownerReferences": [owner_reference(owner())],
+    }
+    assert given == {"metadata": {"name": "c"}}
+
+
+def test_an_entry_of_the_same_owner_is_replaced() -> None:
+    once = set_owner({"metadata": {"name": "c"}}, owner(uid="old"), controller=False)
+    (entry,) = set_owner(once, owner(uid="new"))["metadata"]["ownerReferences"]
+    assert entry == owner_reference(owner(uid="new"))
+
+
+def test_an_owner_that_is_set_again_keeps_its_place() -> None:
+    references = [owner_reference(owner(), controller=False), ref("b", controller=False)]
+    body = set_owner(child(*references), owner(), controller=False)
+    assert body["metadata"]["ownerReferences"] == references
+
+
+def test_entries_of_other_owners_stay() -> None:
+    other = ref("b", controller=False)
+    references = set_owner(child(other), owner())["metadata"]["ownerReferences"]
+    assert references == [other, owner_reference(owner())]
+    references = set_owner(child(ref("b")), owner(), controller=False)["metadata"][
+        "ownerReferences"
+    ]
+    assert references == [ref("b"), owner_reference(owner(), controller=False)]
+
+
+def test_a_child_with_another_controller_is_an_error() -> None:
+    with pytest.raises(AlreadyOwned, match=r"c is controlled by Foo b, so Foo web/a can't be"):
+        set_owner(child(ref("b")), owner())
+
+
+def test_an_owner_in_another_namespace_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"c in the namespace other can't be owned by Foo web/a"):
+        set_owner({"metadata": {"name": "c", "namespace": "other"}}, owner())
+
+
+def test_a_cluster_scoped_owner_owns_objects_of_any_namespace() -> None:
+    realm = owner("r", namespace="")
+    body = set_owner({"metadata": {"name": "c", "namespace": "other"}}, realm)
+    assert body["metadata"]["namespace"] == "other"
+    assert "namespace" not in set_owner({"metadata": {"name": "c"}}, realm)["metadata"]
+
+
+def test_a_child_without_metadata_is_an_error() -> None:
+    with pytest.raises(UsageError, match="the child of Foo web/a needs metadata"):
+        set_owner({"kind": "Bar"}, owner())

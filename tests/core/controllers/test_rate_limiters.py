@@ -54,6 +54,7 @@ def test_the_defaults_are_client_gos_5_ms_to_1000_s() -> None:
     assert delays[18:] == [1000.0, 1000.0]
 
 
+@pytest.mark.client_go(132)
 @pytest.mark.parametrize("base", [0.005, 1e-300, 999.0])
 def test_ten_thousand_failures_wait_the_cap_and_overflow_nothing(base: float) -> None:
     limiter = limits(ItemExponential(base=base))
@@ -124,6 +125,7 @@ def test_a_bucket_rejects_numbers_that_let_no_key_through(rate: float, burst: in
 # -- several -------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(132)
 def test_of_several_limiters_the_longest_delay_counts_and_each_counts_the_failure() -> None:
     slow, fast = ItemExponential(base=1.0), FastSlow(3.0, 0.0, 1)
     limiter = limits(MaxOf(slow, fast))

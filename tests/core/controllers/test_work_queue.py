@@ -47,6 +47,7 @@ def test_many_adds_while_a_key_waits_are_one_run() -> None:
     assert (queue.adds, queue.merged) == (1, 99)
 
 
+@pytest.mark.client_go(130)
 def test_many_adds_while_a_key_is_worked_on_are_exactly_one_run_more() -> None:
     queue = filled("a")
     queue.take(0.0)

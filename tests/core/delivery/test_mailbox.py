@@ -235,6 +235,7 @@ def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
     assert drained(box) == [Added(B1, True), Updated(B1, B1)]
 
 
+@pytest.mark.client_go(80)
 def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
@@ -324,6 +325,7 @@ def test_a_first_state_behind_a_resync_is_replayed_lazily() -> None:
     )
 
 
+@pytest.mark.client_go(84, 96)
 def test_objects_changed_since_a_resync_began_are_skipped() -> None:
     """Merging a resync with a real update gives a real update."""
     box = mailbox()
@@ -404,6 +406,7 @@ def test_below_the_limit_every_event_is_delivered() -> None:
     assert box.merged == 0
 
 
+@pytest.mark.client_go(76)
 def test_beyond_the_limit_the_oldest_are_merged() -> None:
     box = coalescing(2)
     box.put([Added(A1), Updated(A1, A2)])

@@ -119,6 +119,7 @@ def test_a_lease_without_a_holder_is_taken_at_once() -> None:
     assert server.election.fencing == Fencing(5, "a")
 
 
+@pytest.mark.client_go(135)
 def test_a_lease_of_another_is_over_when_it_has_not_changed_for_as_long_as_it_says() -> None:
     server = candidate()
     server.lease = lease_of("b", leaseDurationSeconds=30)
@@ -348,6 +349,7 @@ def test_a_webhook_that_changes_what_we_write_does_not_make_it_another_s() -> No
 # -- giving it up -------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(135)
 def test_a_release_reads_the_lease_first_and_writes_only_if_it_is_ours() -> None:
     server = leader()
     server.election.release(5.0)

@@ -12,6 +12,7 @@ from tests.core import strategies
 EXACT = BackoffPolicy(jitter=0.0)
 
 
+@pytest.mark.client_go(14)
 def test_waits_double_from_the_first_to_the_maximum() -> None:
     """client-go's reflector: 0.8 s to 30 s."""
     backoff = Backoff(EXACT)

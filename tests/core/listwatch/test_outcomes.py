@@ -63,6 +63,7 @@ def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
     assert classify(make_server_error(code, reason)) is outcome
 
 
+@pytest.mark.client_go(15, 30)
 @pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
 def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
     """After an error that isn't about versions, load or rights, it is unknown what was missed."""
@@ -92,6 +93,7 @@ def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
     assert classify(error, opened=True) is Outcome.CONNECTION_LOST
 
 
+@pytest.mark.client_go(25)
 @pytest.mark.parametrize("opened", [False, True], ids=["answer", "event"])
 @pytest.mark.parametrize(
     ("code", "reason", "details", "message"),

@@ -14,6 +14,7 @@ from aioinformer._core.listwatch.requests import (
 )
 
 
+@pytest.mark.client_go(11)
 @pytest.mark.parametrize(
     ("request_", "query"),
     [

@@ -52,6 +52,7 @@ from tests.core.list_watch_states import (
 # -- lists ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(11)
 def test_the_first_list_is_asked_for_at_any_version() -> None:
     """client-go: "0", from the server's cache."""
     state = ListWatchState()
@@ -60,6 +61,7 @@ def test_the_first_list_is_asked_for_at_any_version() -> None:
     assert state.resource_version == ""
 
 
+@pytest.mark.client_go(20, 22)
 def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
     """A limit would bypass the server's cache; an older state would go back in time."""
     state = watching_state("10")
@@ -68,6 +70,7 @@ def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> 
     assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
 
 
+@pytest.mark.client_go(23)
 def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
     """client-go's isLastSyncResourceVersionUnavailable."""
     state = watching_state("10")
@@ -120,6 +123,7 @@ def test_a_page_that_failed_is_asked_for_again() -> None:
         assert advance(state, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
 
 
+@pytest.mark.client_go(24)
 def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_asked_for() -> None:
     """client-go's FullListIfExpired: pages that outlive their token would never end."""
     state = watching_state("10", page_size=50)
@@ -137,6 +141,7 @@ def test_a_whole_list_that_expires_too_is_read_consistently() -> None:
     assert advance(state, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
 
 
+@pytest.mark.client_go(21)
 def test_a_list_from_zero_in_pages_means_that_the_server_has_no_cache() -> None:
     """client-go's paginatedResult: then a list without a limit would be one huge read."""
     state = paging_state()
@@ -158,6 +163,7 @@ def test_a_consistent_list_in_pages_says_nothing_of_the_cache() -> None:
     assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("12", 0)
 
 
+@pytest.mark.client_go(19)
 def test_a_page_size_of_ones_own_is_used_for_every_list() -> None:
     state = listing_state(page_size=50)
     assert state.request == ListRequest("0", 50)
@@ -178,6 +184,7 @@ def test_a_watch_starts_where_the_list_was_taken() -> None:
     assert state.resource_version == "10"
 
 
+@pytest.mark.client_go(28)
 def test_a_watch_goes_on_behind_the_last_event() -> None:
     state = watching_state("10")
     observe(state, "11")
@@ -187,6 +194,7 @@ def test_a_watch_goes_on_behind_the_last_event() -> None:
     assert summarize(advance(state, Outcome.CONNECTION_LOST).request) == "12"
 
 
+@pytest.mark.client_go(28)
 def test_an_event_without_a_version_moves_nothing() -> None:
     """client-go has no such guard, and would list at "0" next: back in time."""
     state = watching_state("10")
@@ -211,6 +219,7 @@ def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
     assert summarize(advance(state, Outcome.ENDED).request) == "a-1"
 
 
+@pytest.mark.client_go(27)
 @given(strategies.unit_floats)
 @settings(deadline=None)
 def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:
@@ -222,6 +231,7 @@ def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) ->
     assert 300 <= step.request.timeout <= 600
 
 
+@pytest.mark.client_go(27)
 def test_watches_do_not_all_last_as_long() -> None:
     state = watching_state()
     requests = [
@@ -231,6 +241,7 @@ def test_watches_do_not_all_last_as_long() -> None:
     assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
 
 
+@pytest.mark.client_go(7)
 @pytest.mark.parametrize("outcome", [Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR])
 def test_a_watch_that_is_never_served_gives_way_to_a_list(outcome: Outcome) -> None:
     """Some servers close a watch from a stale version without saying 410 (fabric8#7896)."""
@@ -261,6 +272,7 @@ def test_an_event_ends_the_count_of_watches_not_served() -> None:
     assert state.phase is Phase.WATCH
 
 
+@pytest.mark.client_go(13, 16)
 @pytest.mark.parametrize("outcome", [Outcome.THROTTLED, Outcome.UNAUTHORIZED])
 def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
@@ -273,6 +285,7 @@ def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) 
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(10)
 def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> None:
     """client-go: "0" would allow any old state, and the stream could go back in time."""
     assert watchlist_state().request == WatchRequest("", 450, initial=True)
@@ -286,6 +299,7 @@ def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() 
     assert advance(state, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
 
 
+@pytest.mark.client_go(44)
 def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
     state = watchlist_state()
     phases = [state.phase]
@@ -362,6 +376,7 @@ def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
     assert state.profile.supports_watchlist(5.0 + WATCHLIST_FAILED_PAUSE)
 
 
+@pytest.mark.client_go(42)
 @pytest.mark.parametrize(
     "outcome",
     [Outcome.UNAUTHORIZED, Outcome.THROTTLED, Outcome.UNREACHABLE],
@@ -628,6 +643,7 @@ def finish(state: ListWatchState, code: int, reason: str) -> ScheduledRequest:
     return advance(state, end)
 
 
+@pytest.mark.client_go(38)
 @pytest.mark.parametrize(("code", "reason"), REFUSED)
 def test_a_watch_list_that_is_refused_is_followed_by_a_list_at_once(code: int, reason: str) -> None:
     state = watchlist_state()
@@ -810,6 +826,7 @@ def test_what_follows_anything_else_is_one() -> None:
 # -- waits ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(17)
 def test_failures_of_all_kinds_share_one_backoff() -> None:
     state = listing_state()
     waits = [

@@ -64,6 +64,7 @@ def opened(obj: KubeObject) -> bool:
 # -- keys ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(87)
 @pytest.mark.parametrize(
     ("key", "text"),
     [(ObjectKey("web", "web-0"), "web/web-0"), (ObjectKey("", "node-1"), "node-1")],
@@ -223,6 +224,7 @@ def test_a_timestamp_is_aware_so_that_it_compares_with_now() -> None:
 # -- not writing ---------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(113)
 def test_writing_to_an_object_is_a_type_error_that_names_the_way_out() -> None:
     """client-go's "never mutate what a lister returns", enforced."""
     obj: Any = pod("web-0")
@@ -446,6 +448,7 @@ def test_absurd_nesting_is_an_error_where_it_is_opened() -> None:
 # -- events --------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(87, 114)
 def test_every_event_has_an_object() -> None:
     old, new = pod("web-0", rv="1"), pod("web-0", rv="2")
 

@@ -6,13 +6,16 @@ import copy
 import gc
 import pickle
 import threading
+import traceback
 import weakref
 from typing import Any
 
 import pytest
 
 from aioinformer._core.cache.indexes import label_index
+from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.objects.view import (
     MAX_CONVERTED,
@@ -24,8 +27,10 @@ from aioinformer._core.objects.view import (
 )
 from aioinformer._core.selectors.projections import field
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, UsageError
-from tests.core.builders import PODS, key, pod, undecodable_pod
+from tests.core.builders import PODS, key, make_object, pod, pod_body, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
+
+CANARY = "sEcReTc4nary7q"
 
 
 class Converter:
@@ -168,6 +173,20 @@ def test_what_convert_raises_names_the_object() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
     assert (caught.value.key, caught.value.resource_version) == ("web/a", "7")
     assert view.failures == 1
+
+
+def test_what_convert_raises_at_a_secret_is_reachable_from_no_error() -> None:
+    body = pod_body("a") | {"data": {"password": CANARY}}
+    secret = make_object(body, resource=find_built_in("secrets"))
+
+    def convert(obj: KubeObject) -> None:
+        raise ValueError(f"no password: {obj['data']}")
+
+    with pytest.raises(ModelMismatch, match="ValueError: its text may quote the Secret") as caught:
+        Conversion(convert)(secret)
+    related = list(iter_related(caught.value))
+    assert related == [caught.value]
+    assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_object_that_is_no_json_is_no_fault_of_converts() -> None:

@@ -42,6 +42,7 @@ def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls
     return EventFilter(filter, failed)
 
 
+@pytest.mark.client_go(128)
 @pytest.mark.parametrize(
     ("event", "delivered"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aioinformer import Scope, labelled
@@ -57,3 +59,29 @@ def test_mistakes_are_named() -> None:
         parse(["a", ""])
     with pytest.raises(InvalidSelector):
         Scope(labels="a in (")
+
+
+def test_followed_namespaces_have_one_scope() -> None:
+    shop = labelled("team=shop")
+    scope = Scope(labels="app=shop", optional=True)
+    selection = parse({shop: scope})
+    assert (selection.predicate, selection.default) == (shop, scope)
+    assert selection == parse({labelled({"team": "shop"}): scope})
+    assert selection != parse(shop)
+    assert parse({shop: Scope()}) == parse(shop)
+    with_defaults = NamespaceSelection.parse(
+        {shop: Scope(optional=True)}, labels="app=shop", fields=""
+    )
+    assert with_defaults == selection
+
+
+def test_a_predicate_beside_other_keys_is_rejected() -> None:
+    shop = labelled("team=shop")
+    mixed: dict[Any, Any] = {"a": Scope(), shop: Scope()}
+    selector: dict[Any, Any] = {shop: "app=shop"}
+    with pytest.raises(UsageError, match=r"has labelled\('team=shop'\) and other keys"):
+        parse(mixed)
+    with pytest.raises(UsageError, match=r"combine two with \|"):
+        parse({shop: Scope(), labelled("team=cart"): Scope()})
+    with pytest.raises(TypeError, match="needs a Scope, such as"):
+        parse(selector)

@@ -89,6 +89,7 @@ async def test_a_woken_worker_takes_what_is_the_most_urgent_by_then() -> None:
     assert len(queue) == 1
 
 
+@pytest.mark.client_go(130)
 async def test_a_key_that_is_processed_is_handed_to_no_other_worker() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
@@ -235,6 +236,7 @@ def test_with_any_cancellations_no_key_is_lost_or_processed_twice_at_once(
 # -- delays --------------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(131)
 def test_a_delayed_key_comes_when_its_time_has_come() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
@@ -249,6 +251,7 @@ def test_a_delayed_key_comes_when_its_time_has_come() -> None:
     simulated(main())
 
 
+@pytest.mark.client_go(131)
 def test_the_earliest_of_several_delays_wins() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
@@ -501,6 +504,7 @@ class Key:
         Key.alive -= 1
 
 
+@pytest.mark.client_go(130)
 def test_a_drain_waits_for_what_is_queued_and_for_what_is_worked_on() -> None:
     """client-go's would return after the key that is worked on at the time."""
 
@@ -597,6 +601,7 @@ class RecordingMetrics(NoMetrics):
         self.calls.append((queue, waited, seconds))
 
 
+@pytest.mark.client_go(132)
 def test_metrics_receive_a_queue_from_its_first_use_to_its_last_key() -> None:
     async def main() -> None:
         metrics = RecordingMetrics()

@@ -61,6 +61,7 @@ async def test_an_object_s_methods_are_called_with_exactly_their_arguments() -> 
     assert diary.calls == [("add", A1, True), ("update", A1, A1, True), ("delete", A1, "vanished")]
 
 
+@pytest.mark.client_go(128)
 @pytest.mark.parametrize(
     ("handler", "lines"),
     [(OnlyAdds(), [A1]), (OnlyUpdates(), [A2]), (OnlyDeletions(), [A2])],
@@ -162,6 +163,7 @@ async def test_functions_for_one_kind_of_event_receive_no_other() -> None:
     assert diary.calls == [("add", A1, False), ("update", A1, A2, False), ("delete", A2, "deleted")]
 
 
+@pytest.mark.client_go(126)
 def test_a_handler_is_called_what_its_author_calls_it() -> None:
     def inner(event: Event) -> None: ...
 

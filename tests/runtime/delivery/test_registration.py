@@ -24,6 +24,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 # -- removal ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(61, 66)
 async def test_a_removed_handler_is_not_called_again() -> None:
     seen: list[Event] = []
     async with started_registration(seen.append) as it:
@@ -65,6 +66,7 @@ async def test_a_handler_may_close_itself_and_is_not_waited_for() -> None:
     assert seen == LIFECYCLE_EVENTS[:1]
 
 
+@pytest.mark.client_go(71)
 async def test_closing_waits_for_the_call_in_flight() -> None:
     log: list[str] = []
     finish = asyncio.Event()
@@ -86,6 +88,7 @@ async def test_closing_waits_for_the_call_in_flight() -> None:
         assert not it.running
 
 
+@pytest.mark.client_go(72)
 async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
     it = make_registration(RecordingHandler())
 
@@ -343,6 +346,7 @@ async def test_waiting_for_a_handler_to_be_synced_ends_with_its_removal() -> Non
         await waiting
 
 
+@pytest.mark.client_go(67, 120)
 async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() -> None:
     finish = asyncio.Event()
 
@@ -358,6 +362,7 @@ async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() 
         assert it.statistics().synced
 
 
+@pytest.mark.client_go(121)
 def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> None:
     async def slow(event: Event) -> None:
         await asyncio.sleep(float(event.obj.name))

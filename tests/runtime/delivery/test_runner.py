@@ -36,6 +36,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 # -- what it raises ---------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(69)
 async def test_what_a_handler_raises_is_logged_under_its_name_and_the_next_event_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -83,6 +84,7 @@ async def test_a_cancellation_that_a_handler_makes_itself_is_a_failure(
     assert len(caplog.records) == 6
 
 
+@pytest.mark.client_go(69)
 async def test_a_handler_that_raises_at_everything_shows_one_traceback_a_second(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -242,6 +244,7 @@ async def test_a_hook_that_raises_is_logged_and_has_no_effect(
     assert "broken hook" in caplog.text
 
 
+@pytest.mark.client_go(111)
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_with_fail_fast_that_very_exception_is_fatal(concurrency: int) -> None:
     mine = ValueError("mine")

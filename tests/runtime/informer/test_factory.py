@@ -338,6 +338,7 @@ async def test_it_is_not_used_from_a_thread_or_another_loop() -> None:
 # -- waiting ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(124)
 async def test_a_time_out_names_every_informer_that_is_not_synced_and_why() -> None:
     source = scripted_source(
         pods=[error_response(403, "Forbidden", "pods is forbidden")], nodes=[list_response()]
@@ -715,6 +716,7 @@ async def test_other_errors_are_tried_again_then_too() -> None:
         await informers.wait_synced(timeout=5)
 
 
+@pytest.mark.client_go(55)
 async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
     problems: list[Problem] = []
     source = scripted_source(
@@ -770,6 +772,7 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
     assert second.health.error is None
 
 
+@pytest.mark.client_go(33, 37)
 async def test_without_watch_lists_the_state_is_listed() -> None:
     async with SharedInformerFactory(ClusterSource(Cluster()), watch_list=False) as informers:
         pods = informers.informer("pods")

@@ -87,6 +87,7 @@ async def test_what_fails_later_never_empties_the_cache() -> None:
         assert informer.health.error.status.message == "pods is forbidden"
 
 
+@pytest.mark.client_go(12, 30, 54)
 async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), body("b", 4), version="10"),
@@ -105,6 +106,7 @@ async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
     assert received[2].reason == "vanished"
 
 
+@pytest.mark.client_go(49)
 async def test_indexes_find_objects() -> None:
     informer = pod_informer(cluster_with_pods("a", "b"))
     informer.add_indexers({"name": lambda obj: obj.name})
@@ -175,6 +177,7 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
 # -- handlers ---------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(51)
 async def test_a_handler_from_before_the_start_hears_everything() -> None:
     cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
@@ -189,6 +192,7 @@ async def test_a_handler_from_before_the_start_hears_everything() -> None:
     assert in_short(received) == ["Added a", "Added b"]
 
 
+@pytest.mark.client_go(67)
 async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
     cluster, received = cluster_with_pods("a", "b"), list[Event]()
     async with running_informer(pod_informer(cluster)) as informer:
@@ -361,6 +365,7 @@ async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() 
         assert len(informer.lister) == 5
 
 
+@pytest.mark.client_go(70)
 async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
     cluster = cluster_with_pods()
     informer = pod_informer(cluster)
@@ -411,6 +416,7 @@ def test_a_resync_period_is_not_negative() -> None:
 # -- waiting for the first state --------------------------------------------------------------
 
 
+@pytest.mark.client_go(125)
 async def test_a_sync_that_takes_too_long_names_the_informer_and_the_cause() -> None:
     source = scripted_lister_watcher(
         error_response(403, "Forbidden", "pods is forbidden: User x cannot list")
@@ -452,6 +458,7 @@ async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
 # -- running and ending -----------------------------------------------------------------------
 
 
+@pytest.mark.client_go(63)
 async def test_it_runs_once() -> None:
     informer = pod_informer(cluster_with_pods())
     async with running_informer(informer):
@@ -462,6 +469,7 @@ async def test_it_runs_once() -> None:
         await informer.run()
 
 
+@pytest.mark.client_go(64)
 async def test_an_informer_that_has_ended_takes_no_listeners() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     async with running_informer(informer):
@@ -521,6 +529,7 @@ async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
     assert [record.getMessage() for record in critical] == ["the informer of pods failed"]
 
 
+@pytest.mark.client_go(125)
 async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
     informer = SharedInformer(scripted_lister_watcher(ErrorResponse(RuntimeError("a bug"))))
     waiting = asyncio.create_task(informer.wait_synced())
@@ -532,6 +541,7 @@ async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
         await waiting
 
 
+@pytest.mark.client_go(63)
 async def test_its_health_and_repr_say_how_it_is() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     assert repr(informer) == "<SharedInformer pods new synced=False objects=0 listeners=0>"

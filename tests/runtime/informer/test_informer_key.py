@@ -29,6 +29,7 @@ def test_a_resource_is_the_same_under_all_of_its_names() -> None:
     assert of("pods") == of("po") == of("Pod") == of("pod")
 
 
+@pytest.mark.client_go(26, 134)
 def test_a_resource_is_the_same_however_it_was_found() -> None:
     by_hand = Resource("", "v1", "pods", "pod", namespaced=False)
     discovered = Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",))
@@ -50,6 +51,7 @@ def test_an_empty_namespace_is_all_of_them() -> None:
     assert of(namespace="") == of(namespace=None)
 
 
+@pytest.mark.client_go(127)
 @pytest.mark.parametrize(
     ("identity", "name", "label"),
     [

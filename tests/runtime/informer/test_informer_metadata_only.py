@@ -39,6 +39,7 @@ def is_version_6(obj: KubeObject | None) -> bool:
     return obj is not None and obj.resource_version == "6"
 
 
+@pytest.mark.client_go(134)
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
 async def test_the_server_sends_metadata_on_list_and_watch(watch_list: bool) -> None:
     async with ApiServer(Cluster(features=Features(watch_list=watch_list))) as server:

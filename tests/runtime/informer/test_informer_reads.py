@@ -75,6 +75,7 @@ def patched(cluster: Cluster, name: str, value: str) -> dict[str, Any]:
 # -- indexes that come late --------------------------------------------------------------------
 
 
+@pytest.mark.client_go(49)
 async def test_an_index_can_be_added_while_the_cache_is_in_use() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(300)))
     async with running_informer(pod_informer(cluster)) as informer:
@@ -104,6 +105,7 @@ async def test_no_step_is_long_when_an_index_is_added_and_when_the_cache_is_veri
         assert sum([1 async for _ in informer.lister.scan(labels="!app")]) == MANY
 
 
+@pytest.mark.client_go(49)
 async def test_an_index_can_be_added_before_anything_is_cached() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     await informer.add_index("labels", label_index())
@@ -152,6 +154,7 @@ async def test_the_sync_way_says_that_it_is_too_late() -> None:
 # -- one's own writes --------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(129)
 async def test_ones_own_write_is_waited_for() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer:
@@ -482,6 +485,7 @@ def meddled(cluster: Cluster, meddle: Callable[[], None]) -> tuple[SharedInforme
     return SharedInformer(source, backoff=FAST_BACKOFF), source
 
 
+@pytest.mark.client_go(48)
 async def test_a_cache_that_is_right_is_found_right_page_by_page() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(1100)))
     informer, source = meddled(cluster, lambda: None)

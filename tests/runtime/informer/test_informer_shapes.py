@@ -338,6 +338,7 @@ async def test_a_scan_gives_way_between_conversions() -> None:
 # -- transforms --------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(57, 112)
 async def test_a_transform_comes_before_everything_else() -> None:
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), indexers={"spec": field("spec")})
@@ -384,6 +385,7 @@ async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
     assert isinstance(problems[0].error.__cause__, ValueError)
 
 
+@pytest.mark.client_go(31)
 async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(40)))
     put(cluster, "dropped", "drop")

@@ -205,6 +205,7 @@ def reading(readers: Sequence[Reader], failures: list[BaseException]) -> Generat
             thread.join()
 
 
+@pytest.mark.client_go(113)
 @pytest.mark.usefixtures("_often")
 @pytest.mark.parametrize("seed", range(2))
 def test_four_threads_read_exactly_what_is_there_while_the_cache_churns(seed: int) -> None:

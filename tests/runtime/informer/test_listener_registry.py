@@ -645,6 +645,7 @@ async def test_handlers_that_register_their_successors_do_not_pile_up(concurrenc
     assert max(left) <= 10
 
 
+@pytest.mark.client_go(62)
 async def test_handlers_may_be_added_and_removed_from_inside_a_handler() -> None:
     cluster, received = cluster_with_pods("a"), list[Event]()
     pods, added = pod_informer(cluster), list[Registration]()
@@ -699,6 +700,7 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
     assert logged == ([warning] if seconds == 60 else [])
 
 
+@pytest.mark.client_go(68)
 async def test_a_handler_that_is_removed_before_the_start_is_not_kept() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     removed = WeakSet([informer.add_handler(lambda _: None)])

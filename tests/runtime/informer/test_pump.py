@@ -122,6 +122,7 @@ async def test_a_bookmark_moves_the_version_of_the_cache_when_its_turn_comes() -
         assert pipeline.version() == "9"
 
 
+@pytest.mark.client_go(116)
 async def test_a_change_is_cached_before_it_is_told() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener()
@@ -140,6 +141,7 @@ async def test_a_change_is_cached_before_it_is_told() -> None:
     assert seen == ["7"]
 
 
+@pytest.mark.client_go(97)
 async def test_more_changes_than_one_batch_are_all_told() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener(limit=BATCH_SIZE * 4)
@@ -180,6 +182,7 @@ async def test_the_first_state_is_told_as_initial_and_makes_the_cache_synced() -
     assert listener.synced
 
 
+@pytest.mark.client_go(99)
 async def test_a_later_state_is_told_as_its_difference() -> None:
     pipeline = Pipeline()
     listener = pipeline.listener()
@@ -801,6 +804,7 @@ class Churn:
             assert box.pending <= max(box.limit + 1, 2 * keys), ear.listener
 
 
+@pytest.mark.client_go(53)
 @pytest.mark.parametrize("seed", range(8))
 async def test_whoever_comes_and_goes_ends_up_with_what_is_cached(seed: int) -> None:
     """Late listeners, relists, re-creations and resyncs, at random."""
@@ -834,6 +838,7 @@ def picky_index(obj: KubeObject) -> str:
     return obj.name
 
 
+@pytest.mark.client_go(98)
 async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_one_follows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -853,6 +858,7 @@ async def test_a_change_that_an_index_function_refuses_is_logged_and_the_next_on
     assert record.exc_info is not None
 
 
+@pytest.mark.client_go(115)
 async def test_so_is_an_object_of_a_list(caplog: pytest.LogCaptureFixture) -> None:
     pipeline = Pipeline(picky_index)
 

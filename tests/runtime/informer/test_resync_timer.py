@@ -58,6 +58,7 @@ async def _for(seconds: float, informer: SharedInformer) -> None:
         await asyncio.sleep(seconds)
 
 
+@pytest.mark.client_go(3)
 def test_a_listener_is_told_again_at_the_informers_period() -> None:
     informer, received = informer_of("a", resync=30), Resynced()
     informer.add_handler(received)
@@ -67,6 +68,7 @@ def test_a_listener_is_told_again_at_the_informers_period() -> None:
     assert received.at == [30, 60, 90]
 
 
+@pytest.mark.client_go(50)
 def test_each_listener_has_a_period_of_its_own() -> None:
     """In client-go none is shorter than the informer's, and all are multiples of it."""
     informer = informer_of("a", resync=30)
@@ -80,6 +82,7 @@ def test_each_listener_has_a_period_of_its_own() -> None:
     assert (often.at, seldom.at, never.at) == ([20, 40, 60, 80], [45, 90], [])
 
 
+@pytest.mark.client_go(52)
 def test_a_listener_may_want_it_of_an_informer_that_does_not() -> None:
     informer, received = informer_of("a"), Resynced()
     informer.add_handler(received, resync=40)
@@ -147,6 +150,7 @@ def test_a_period_is_not_negative(period: float) -> None:
         informer_of().events(resync=period)
 
 
+@pytest.mark.client_go(18)
 def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
     """In client-go, failures that are shorter than the period prevent every resync."""
     refusals = [ErrorResponse(ConnectionFailed("refused"))] * 50

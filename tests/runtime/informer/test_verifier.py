@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aioinformer import Indexer, KubeObject, ListRequest
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.objects.deltas import Replaced
@@ -31,6 +33,7 @@ def holding(objects: list[KubeObject], version: int) -> Indexer:
     return indexer
 
 
+@pytest.mark.client_go(48)
 async def test_each_kind_of_difference_is_found() -> None:
     cluster = cluster_with_pods("a", "b", "c", "d")
     _, b, c, d = await listed(cluster)

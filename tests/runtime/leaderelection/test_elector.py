@@ -80,6 +80,7 @@ def test_a_single_candidate_leads_at_once_and_writes_the_lease() -> None:
     assert place.lease["spec"]["leaseDurationSeconds"] == 1
 
 
+@pytest.mark.client_go(135)
 def test_others_wait_until_the_leader_has_released_and_then_lead_soon() -> None:
     place = ElectionSetup()
     diary: list[tuple[str, float]] = []
@@ -605,6 +606,7 @@ def test_a_cancellation_from_outside_during_a_loss_stays_a_cancellation(seed: in
     run_simulated(main, seed=seed)
 
 
+@pytest.mark.client_go(135)
 @pytest.mark.parametrize("turns", range(0, 60, 3))
 def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: int) -> None:
     place = ElectionSetup()

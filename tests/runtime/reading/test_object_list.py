@@ -38,6 +38,7 @@ async def read_names(source: ScriptedListerWatcher) -> list[str]:
     return [obj.name for obj in listed]
 
 
+@pytest.mark.client_go(133)
 async def test_a_list_is_read_page_by_page_and_has_the_version_of_its_first_page() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 1), body("b", 2), version="10", token="t1"),
@@ -54,6 +55,7 @@ async def test_a_list_is_read_page_by_page_and_has_the_version_of_its_first_page
     assert (listed[-1].name, [obj.name for obj in listed[:2]]) == ("c", ["a", "b"])
 
 
+@pytest.mark.client_go(133)
 async def test_pages_are_returned_as_they_arrive() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 1), token="t1"), list_response(body("b", 2))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from aioinformer import Bookmark, Delta, DeltaQueue, KubeObject, ObjectKey, Replaced
 from aioinformer._core.cache.delta_fifo import HIGH_BYTES, HIGH_MARK
 from aioinformer._runtime.reflector.delta_queue import ScopeQueue
@@ -92,6 +94,7 @@ async def test_nobody_waits_for_room_that_is_there() -> None:
     await DeltaQueue().room()
 
 
+@pytest.mark.client_go(89)
 async def test_a_consumer_that_is_cancelled_as_the_entry_comes_leaves_it() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -100,12 +101,14 @@ async def failure(source: ScriptedListerWatcher, requests: int = 2) -> FetchErro
 # -- from the list to the watch ---------------------------------------------------------------
 
 
+@pytest.mark.client_go(11)
 async def test_it_lists_and_then_watches_from_the_version_of_the_list() -> None:
     source = scripted_lister_watcher(list_response(body("a", 3), version="10"))
 
     assert await asked(source, 2) == ["list 0", "watch 10"]
 
 
+@pytest.mark.client_go(8)
 async def test_what_it_listed_and_saw_is_queued_in_order() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), body("b", 4), version="10"),
@@ -136,6 +139,7 @@ async def test_events_may_be_cut_anywhere() -> None:
     ]
 
 
+@pytest.mark.client_go(19)
 async def test_pages_make_one_state() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), token="one"),
@@ -202,6 +206,7 @@ async def test_half_a_line_at_the_end_is_dropped() -> None:
     ]
 
 
+@pytest.mark.client_go(23)
 async def test_an_error_event_with_410_leads_to_a_list_at_the_last_version_known() -> None:
     source = scripted_lister_watcher(
         list_response(), watch_response(added("a", 11), error_event(410, "Expired"))
@@ -218,6 +223,7 @@ async def test_a_watch_answered_with_410_leads_to_a_list() -> None:
     assert await asked(source, 4) == ["list 0", "watch 10", "list 10", "watch 30"]
 
 
+@pytest.mark.client_go(23)
 async def test_the_first_410_is_not_waited_out() -> None:
     source = scripted_lister_watcher(list_response(), error_response(410, "Expired"))
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
@@ -227,6 +233,7 @@ async def test_the_first_410_is_not_waited_out() -> None:
         assert isinstance(reflector.condition.error, Expired)
 
 
+@pytest.mark.client_go(1)
 async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
     error = await failure(
         scripted_lister_watcher(
@@ -271,6 +278,18 @@ async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
     assert _in_short(source.requests[2]) == "list 11"
 
 
+async def test_an_item_of_a_list_that_is_longer_than_the_cap_is_an_error() -> None:
+    source = scripted_lister_watcher(list_response(body("a", 1, size=40_000)))
+    async with reflecting(source, line_cap=1024) as reflector:
+        await wait_until(lambda: reflector.condition.error is not None)
+
+    error = reflector.condition.error
+    assert isinstance(error, ProtocolError)
+    assert "item 1 is longer than 1024 bytes; if the cluster" in str(error)
+    assert "raise line_cap" in str(error)
+
+
+@pytest.mark.client_go(7)
 async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out() -> None:
     error = await failure(scripted_lister_watcher(list_response(), watch_response()))
 
@@ -320,6 +339,7 @@ FAILURES = [
 IDS = ["401", "403", "404", "429", "500", "refused"]
 
 
+@pytest.mark.client_go(12)
 @pytest.mark.parametrize(("answer", "kind"), FAILURES, ids=IDS)
 async def test_a_list_that_fails_is_shown_and_tried_again(
     answer: ErrorResponse, kind: type[FetchError]
@@ -333,6 +353,7 @@ async def test_a_list_that_fails_is_shown_and_tried_again(
 
 
 # A watch that is refused, by 403 or 404, is followed by a list.
+@pytest.mark.client_go(12)
 @pytest.mark.parametrize(("answer", "kind"), [FAILURES[0], *FAILURES[3:]], ids=[IDS[0], *IDS[3:]])
 async def test_a_watch_that_fails_is_shown_and_leaves_what_is_known_alone(
     answer: ErrorResponse, kind: type[FetchError]
@@ -389,6 +410,7 @@ async def test_a_watch_that_is_refused_after_one_that_worked_is_asked_for_again(
     assert await asked(source, 4) == ["list 0", "watch 10", "watch 11", "watch 11"]
 
 
+@pytest.mark.client_go(15)
 async def test_it_waits_at_least_as_long_as_the_server_asks() -> None:
     source = scripted_lister_watcher(error_response(429, "TooManyRequests", retry=50))
 
@@ -440,6 +462,7 @@ async def test_a_page_that_failed_is_asked_for_again_and_counts_once(
     ]
 
 
+@pytest.mark.client_go(24)
 async def test_an_expired_token_leads_to_the_whole_list_without_pages() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), token="one"),
@@ -546,6 +569,7 @@ async def test_a_bug_in_a_source_is_not_taken_for_a_failure() -> None:
         await reflector.run()
 
 
+@pytest.mark.client_go(6)
 async def test_every_answer_is_closed_when_it_ends() -> None:
     source = scripted_lister_watcher(
         list_response(),
@@ -558,6 +582,18 @@ async def test_every_answer_is_closed_when_it_ends() -> None:
         await source.wait_for_request(4)
         assert source.open_responses == 1
     assert source.open_responses == 0
+
+
+@pytest.mark.client_go(4)
+async def test_a_reflector_that_is_cancelled_before_its_start_sends_no_request() -> None:
+    source = scripted_lister_watcher(list_response())
+    task = asyncio.create_task(Reflector(source, DeltaQueue()).run())
+
+    task.cancel()
+    await asyncio.wait({task})
+
+    assert task.cancelled()
+    assert source.requests == []
 
 
 async def test_a_watch_that_repeats_what_is_known_and_ends_at_once_is_waited_out_too() -> None:

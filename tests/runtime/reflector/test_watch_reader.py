@@ -126,6 +126,7 @@ def quiet(*chunks: bytes) -> ScriptedResponse:
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
+@pytest.mark.client_go(10, 40)
 def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3), initial_events_end(5), modified("a", 6)))
@@ -139,6 +140,7 @@ def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
     in_virtual_time(main)
 
 
+@pytest.mark.client_go(35)
 def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3), added("b", 9)))
@@ -151,6 +153,7 @@ def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
     in_virtual_time(main)
 
 
+@pytest.mark.client_go(43)
 def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> None:
     async def main() -> None:
         watched = streaming(
@@ -182,6 +185,7 @@ def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> 
     in_virtual_time(main)
 
 
+@pytest.mark.client_go(38, 39)
 @pytest.mark.parametrize(
     "no",
     [
@@ -228,6 +232,7 @@ def test_after_that_while_it_is_tried_again() -> None:
     in_virtual_time(main)
 
 
+@pytest.mark.client_go(34, 36)
 def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
     """Aggregated servers that ignore sendInitialEvents; client-go never syncs with those."""
 
@@ -276,6 +281,7 @@ class Drip(ScriptedListerWatcher):
             yield added(f"pod-{number}", number)
 
 
+@pytest.mark.client_go(42)
 @pytest.mark.parametrize("code", [401, 429, 503])
 def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
     async def main() -> None:
@@ -288,6 +294,7 @@ def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> 
     in_virtual_time(main)
 
 
+@pytest.mark.client_go(45)
 def test_an_expired_version_leads_to_a_consistent_watch_list_at_once() -> None:
     async def main() -> None:
         watched = streaming(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aioinformer import Problem, SharedInformer
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer.errors import UnexpectedObject
@@ -20,6 +22,7 @@ SERVICE = '{"kind":"Service","apiVersion":"v1",' + body("b", 11)[1:]
 QUICK = BackoffPolicy(initial=0.01, maximum=0.02)
 
 
+@pytest.mark.client_go(8)
 async def test_a_watch_ignores_an_object_of_another_kind_and_reports_it_once() -> None:
     problems: list[Problem] = []
     source = scripted_lister_watcher(

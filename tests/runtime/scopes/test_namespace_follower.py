@@ -103,6 +103,22 @@ async def test_refused_namespaces_are_named_as_the_reason() -> None:
         assert pods.health.error is not None
 
 
+async def test_followed_namespaces_can_be_optional() -> None:
+    source = RefusingSource(cluster_of(a="shop", b="shop"), refused={"b"})
+    async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
+        pods = informers.informer("pods", namespaces={SHOP: Scope(optional=True)})
+        await informers.wait_synced(10)
+        assert pods.namespaces == ("a", "b")
+        assert cached(pods) == ["a/x"]
+        assert pods.health.state == "watching"
+        assert [each.optional for each in pods.health.scopes] == [True, True]
+        create_namespace(source.cluster, "c")
+        put(source.cluster, "c/x")
+        await pods.wait_until("c/x", lambda pod: pod is not None, timeout=10)
+        source.refused.clear()
+        await pods.wait_until("b/x", lambda pod: pod is not None, timeout=10)
+
+
 async def test_equal_predicates_share_an_informer_and_its_informer_of_namespaces() -> None:
     async with SharedInformerFactory(ClusterSource(Cluster())) as informers:
         pods = informers.informer("pods", namespaces=SHOP)

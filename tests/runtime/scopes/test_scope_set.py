@@ -24,8 +24,11 @@ from aioinformer import (
     Updated,
     labelled,
 )
+from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer.errors import Forbidden, NotRunning, SyncTimeout, UsageError
 from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation.loop import run
+from tests.cpu_time import short_turns
 from tests.runtime.informers import FAST_BACKOFF, SLOW_BACKOFF
 from tests.runtime.scopes.refusing_source import RefusingSource
 from tests.runtime.scripted_source import wait_until, yield_to_loop
@@ -538,3 +541,26 @@ async def test_hundreds_of_namespaces_take_turns_with_their_first_lists() -> Non
         assert len(pods.lister) == 300
         assert most == source.traffic.limits.lists
         assert source.traffic.initial_lists == source.traffic.waiting == 0
+
+
+@pytest.mark.parametrize(
+    "namespaces",
+    [[f"n{number}" for number in range(300)], labelled("team=shop")],
+    ids=["named", "followed"],
+)
+def test_a_turn_of_the_loop_starts_few_of_hundreds_of_reflectors(namespaces: Namespaces) -> None:
+    source = ClusterSource(Cluster())
+    for number in range(300):
+        metadata = {"name": f"n{number}", "labels": {"team": "shop"}}
+        source.cluster.create("namespaces", {"metadata": metadata})
+
+    async def start() -> None:
+        async with reading(source, namespaces=namespaces) as (_, pods):
+            # A few more tasks than reflectors: some start tasks of their own in their first step.
+            async with short_turns(40, lambda: len(asyncio.all_tasks())):
+                await pods.wait_synced(60)
+            assert pods.namespaces is not None
+            assert len(pods.namespaces) == 300
+
+    # In virtual time no time slice ends, so the limit doesn't depend on the speed of the machine.
+    run(start(), seed=0, order="fifo")

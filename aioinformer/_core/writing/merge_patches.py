@@ -1,0 +1,58 @@
+"""JSON merge patches (RFC 7386), reduced to the part that changes something.
+
+A controller computes the same status in most of its runs. Without the part that is there already,
+nothing is left to send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+__all__ = ["has_list", "reduce_merge_patch"]
+
+
+def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a merge patch that changes ``current``; empty if nothing changes.
+
+    Args:
+        current: the object, or a part of it, as decoded JSON or a read-only view.
+        patch: the merge patch, as JSON values: ``None`` removes a member, a list replaces a list.
+    """
+    reduced: dict[str, Any] = {}
+    for name, value in patch.items():
+        present, old = name in current, current.get(name)
+        if value is None:
+            if present:
+                reduced[name] = None
+        elif isinstance(value, Mapping) and isinstance(old, Mapping):
+            below = reduce_merge_patch(cast("Any", old), cast("Any", value))
+            if below:
+                reduced[name] = below
+        elif not present or not _is_same(old, cast("Any", value)):
+            reduced[name] = value
+    return reduced
+
+
+def has_list(patch: object) -> bool:
+    """Return True if a merge patch replaces a list."""
+    if isinstance(patch, Mapping):
+        return any(map(has_list, cast("Mapping[str, object]", patch).values()))
+    return isinstance(patch, Sequence) and not isinstance(patch, str)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Return True for equal JSON values. Python's ``True == 1`` is no equality of JSON."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        left, right = cast("Mapping[str, object]", old), cast("Mapping[str, object]", new)
+        return left.keys() == right.keys() and all(
+            _is_same(left[name], right[name]) for name in left
+        )
+    if _is_list(old) and _is_list(new):
+        first, second = cast("Sequence[object]", old), cast("Sequence[object]", new)
+        return len(first) == len(second) and all(map(_is_same, first, second))
+    return isinstance(old, bool) == isinstance(new, bool) and old == new
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -1,0 +1,223 @@
+"""``ControllerBuilder``: the declaration of one controller of an operator.
+
+A controller runs once, and a replica that leads again needs a new one. So an operator keeps the
+declaration and builds a ``Controller`` from it for each term of leadership. Names of resources that
+only the server knows are resolved when the operator starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeAlias, cast
+
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._operator.options import OperatorOptions
+from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.options import ControllerKeywords, ControllerOptions
+from aioinformer._runtime.controllers.reconcile_runs import (
+    BlockingReconcile,
+    Reconcile,
+    compile_functions,
+)
+from aioinformer._runtime.controllers.triggers import ToKeys, check_to_keys
+from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
+from aioinformer.errors import NotRunning, UnknownResource, UsageError
+
+__all__ = ["ControllerBuilder", "Discovers", "WatchedResource"]
+
+WatchedResource: TypeAlias = str | Resource | SharedInformer[Any]
+"""A resource by its name (``deployments``, ``foos.example.com``), a ``Resource``, or an informer of
+``Operator.informers``, with selectors for example."""
+
+
+class Discovers(Protocol):
+    """Finds resources by name: a ``Client``."""
+
+    async def resource(self, name: str) -> Resource:
+        """Return the resource that the server serves under a name."""
+        ...
+
+
+class _Reference:
+    """A resource as the program has written it, and its informer as soon as that is known."""
+
+    def __init__(self, given: WatchedResource, informers: SharedInformerFactory) -> None:
+        self.name = given.name if isinstance(given, SharedInformer) else str(given)
+        self._informers = informers
+        self._informer = self._find_informer(given)
+
+    def _find_informer(self, given: WatchedResource) -> SharedInformer[Any] | None:
+        """Return the informer, unless only the server knows the name."""
+        if isinstance(given, SharedInformer):
+            return given
+        if not _is_resource(given):
+            raise TypeError(
+                "a controller of an operator takes the name of a resource, a Resource, or an "
+                f"informer of operator.informers, not {given!r}"
+            )
+        try:
+            return self._informers.informer(given)
+        except UnknownResource:
+            return None
+
+    async def resolve(self, client: Discovers) -> None:
+        """Ask the server for a name that isn't built in."""
+        if self._informer is None:
+            self._informer = self._informers.informer(await client.resource(self.name))
+
+    @property
+    def informer(self) -> SharedInformer[Any]:
+        """The informer; raises ``NotRunning`` before a custom resource's name is resolved."""
+        if self._informer is None:
+            raise NotRunning(
+                f"the resource {self.name!r} is not built in, and the operator asks the server for "
+                "it when the operator starts; pass a Resource to use its informer before"
+            )
+        return self._informer
+
+
+@dataclass(frozen=True, slots=True)
+class _Trigger:
+    """A call of ``owns`` or ``watches``, to be repeated on each controller."""
+
+    reference: _Reference
+    add: Callable[[Controller, SharedInformer[Any]], object]
+
+
+class ControllerBuilder:
+    """A controller of an operator, declared before the operator runs.
+
+    operator.controller("foos.example.com", reconcile).owns("deployments")
+    """
+
+    def __init__(
+        self,
+        informers: SharedInformerFactory,
+        resource: WatchedResource,
+        reconcile: Reconcile | BlockingReconcile,
+        keywords: ControllerKeywords,
+    ) -> None:
+        """Declare a controller. ``Operator.controller`` documents the arguments."""
+        self._informers = informers
+        self._reference = _Reference(resource, informers)
+        self.name = keywords.get("name") or self._reference.name
+        """The name in logs, health and metrics."""
+        self._reconcile = reconcile
+        self._keywords = cast("ControllerKeywords", {**keywords, "name": self.name})
+        # The checks of a Controller, at the place of the mistake: a Controller is built later.
+        compile_functions(reconcile, ControllerOptions(**self._keywords))
+        _check_filter(keywords.get("filter"))
+        self._triggers: list[_Trigger] = []
+        self._started = False
+
+    @property
+    def informer(self) -> SharedInformer[Any]:
+        """The informer of the objects that are reconciled.
+
+        Raises:
+            NotRunning: the resource is known by a name that isn't built in, and the operator hasn't
+                started yet.
+        """
+        return self._reference.informer
+
+    def owns(
+        self,
+        resource: WatchedResource,
+        *,
+        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
+    ) -> Self:
+        """Reconcile an object when an object that it controls is added, updated or deleted.
+
+        Args:
+            resource: the resource of the children: a name, a ``Resource`` or an informer.
+            filter: the events of the children that are triggers.
+
+        Raises:
+            UsageError: the operator has started.
+            TypeError: ``resource`` or ``filter`` has the wrong type.
+        """
+        _check_filter(filter)
+        return self._add(resource, lambda it, informer: it.owns(informer, filter=filter))
+
+    def watches(
+        self,
+        resource: WatchedResource,
+        to_keys: ToKeys[Any],
+        *,
+        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
+    ) -> Self:
+        """Reconcile keys when objects of another resource change.
+
+        Args:
+            resource: the other resource: a name, a ``Resource`` or an informer.
+            to_keys: a plain function of such an object that returns the keys that it affects, as
+                for ``Controller.watches``.
+            filter: the events of the other objects that are triggers.
+
+        Raises:
+            UsageError: the operator has started.
+            TypeError: an argument has the wrong type.
+        """
+        check_to_keys(to_keys)
+        _check_filter(filter)
+        return self._add(resource, lambda it, other: it.watches(other, to_keys, filter=filter))
+
+    def _add(
+        self, resource: WatchedResource, add: Callable[[Controller, SharedInformer[Any]], object]
+    ) -> Self:
+        if self._started:
+            raise UsageError(f"the controller {self.name} has started; add triggers before")
+        self._triggers.append(_Trigger(_Reference(resource, self._informers), add))
+        return self
+
+    async def resolve(self, client: Discovers) -> None:
+        """Find the resources that only the server knows.
+
+        Raises:
+            UnknownResource: the server doesn't serve one of them.
+            FetchError: the server can't be asked.
+        """
+        self._started = True
+        for reference in (self._reference, *(each.reference for each in self._triggers)):
+            await reference.resolve(client)
+
+    def build(
+        self, client: WriterSource, events: EventRecorder, options: OperatorOptions
+    ) -> Controller:
+        """Return a controller for one term. ``resolve`` has returned before."""
+        controller = Controller(
+            self.informer,
+            self._reconcile,
+            **self._keywords,
+            client=client,
+            events=events,
+            metrics=options.metrics,
+            tracing=options.tracing,
+            on_error=options.on_error,
+            shutdown_timeout=options.grace_period,
+        )
+        for trigger in self._triggers:
+            trigger.add(controller, trigger.reference.informer)
+        return controller
+
+    def __repr__(self) -> str:
+        return f"<ControllerBuilder {self.name} triggers={len(self._triggers) + 1}>"
+
+
+def _is_resource(given: object) -> bool:
+    """Return True for a name and a ``Resource``; the program may not be type-checked."""
+    return isinstance(given, str | Resource)
+
+
+def _check_filter(given: Filter[Any] | None) -> None:
+    if given is not None:
+        EventFilter(given, _ignore)  # raises TypeError if it isn't a filter
+
+
+def _ignore(*_: object) -> None:
+    """Accept anything: the error callback of a filter that is made only to check its type."""

@@ -1,0 +1,85 @@
+"""The options of an operator, checked, in one object that its parts share."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+
+from aioinformer._core.arguments import check_seconds
+from aioinformer._core.instrumentation import Metrics, Tracing
+from aioinformer._core.leaderelection.election import ElectionTimes
+from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.delivery.options import check_int
+from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer.errors import UsageError
+
+__all__ = ["GRACE_PERIOD", "OperatorOptions", "default_identity"]
+
+GRACE_PERIOD = 25.0
+"""Seconds that runs may take to finish after a signal. The kubelet kills a pod 30 s after the
+signal by default, and Events and the lease are sent within the remaining five seconds."""
+
+MAX_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorOptions:
+    """The keyword arguments of ``Operator``, checked. ``Operator`` documents each of them.
+
+    Raises:
+        TypeError: ``port`` is not an integer, or ``on_error`` not a plain function.
+        ValueError: a number is out of range, or the times of the election don't fit together.
+        UsageError: ``name`` is empty, or ``leader_election`` is not ``namespace/name``.
+    """
+
+    name: str
+    leader_election: str | None
+    identity: str
+    lease_duration: float
+    renew_deadline: float
+    retry_period: float
+    port: int | None
+    host: str | None
+    grace_period: float
+    metrics: Metrics | None
+    tracing: Tracing | None
+    on_error: OnError | None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise UsageError("an Operator needs a name: Events and the lease show it")
+        if self.leader_election is not None:
+            _check_lease(self.leader_election)
+        ElectionTimes(
+            lease_duration=self.lease_duration,
+            renew_deadline=self.renew_deadline,
+            retry_period=self.retry_period,
+        )
+        if self.port is not None:
+            check_int("port", self.port)
+            if not 0 <= self.port <= MAX_PORT:
+                raise ValueError(f"port must be from 0 to {MAX_PORT}, not {self.port}")
+        check_seconds("grace_period", self.grace_period, zero="no wait")
+        check_hook(self.on_error)
+
+
+def _check_lease(lease: str) -> None:
+    namespace, _, name = lease.partition("/")
+    if not (namespace and name):
+        raise UsageError(
+            f"leader_election must be the namespace and the name of a Lease, such as "
+            f"'default/{name or namespace or 'my-operator'}', not {lease!r}"
+        )
+    ObjectKey.parse(lease)
+
+
+def default_identity() -> str:
+    """Return a name that no other replica has, nor this one before its restart.
+
+    In a pod, the host name is the pod's name. The random part is client-go's rule: a program that
+    returns under its old identity would have to wait for its own old lease.
+    """
+    host = os.environ.get("POD_NAME") or socket.gethostname() or "unknown"
+    return f"{host}_{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,120 @@
+"""The HTTP server of an operator: probes for the kubelet, and metrics for Prometheus.
+
+    /healthz, /livez   503 if an informer has ended for good, so that a restart helps
+    /readyz            503 until all caches are filled, and while one is not known to be up to date
+    /metrics           the metrics, if the operator has ``PrometheusMetrics``
+
+A replica that waits for the lease is ready: during a rolling update the new replica waits for the
+old one to end, and the old one ends when the new one is ready. Each probe answers with JSON:
+``ok``, ``wrong`` (the reasons by name) and ``health``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol, runtime_checkable
+
+import msgspec
+from aiohttp import web
+
+from aioinformer._core.instrumentation import Metrics
+from aioinformer._operator.health import OperatorHealth
+from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer._runtime.reporting.readiness import alive, ready
+from aioinformer.errors import UsageError
+
+__all__ = ["ExposesMetrics", "ProbeServer"]
+
+SHUTDOWN_TIMEOUT = 1.0
+"""Seconds for requests under way when the operator ends. A scrape takes milliseconds."""
+
+UNREADY_STATES = ("new", "starting", "failed", "stopped")
+
+
+@runtime_checkable
+class ExposesMetrics(Protocol):
+    """Metrics that Prometheus can scrape: ``PrometheusMetrics``."""
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """Return the metrics as text and their content type, in a format of ``accept``."""
+        ...
+
+
+class ProbeServer:
+    """Answers probes and scrapes for one operator."""
+
+    def __init__(
+        self,
+        informers: SharedInformerFactory,
+        health: Callable[[], OperatorHealth],
+        metrics: Metrics | None,
+    ) -> None:
+        """Listen nowhere before ``serving``.
+
+        Args:
+            informers: the informers to check.
+            health: returns the health of the operator.
+            metrics: served if Prometheus can scrape them.
+        """
+        self._informers = informers
+        self._health = health
+        self._metrics: object = metrics
+
+    @asynccontextmanager
+    async def serving(self, host: str | None, port: int) -> AsyncGenerator[int]:
+        """Listen while the block runs. Give the port, which is chosen for a port of 0.
+
+        Raises:
+            UsageError: the port is in use, or not allowed.
+        """
+        app = web.Application()
+        for path, respond in (
+            ("/healthz", self._live),
+            ("/livez", self._live),
+            ("/readyz", self._ready),
+            ("/metrics", self._expose),
+        ):
+            app.router.add_get(path, respond)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise UsageError(
+                    f"the operator can't listen on port {port}: {error.strerror or error}"
+                ) from error
+            yield int(runner.addresses[0][1])
+        finally:
+            await runner.cleanup()
+
+    async def _live(self, _: web.Request) -> web.Response:
+        return self._answer(alive(self._informers))
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        health = self._health()
+        wrong = ready(self._informers)
+        if health.state in UNREADY_STATES:
+            wrong["operator"] = str(health)
+        return self._answer(wrong)
+
+    def _answer(self, wrong: Mapping[str, str]) -> web.Response:
+        health = self._health()
+        shown = {"operator": str(health)}
+        shown |= {name: str(each) for name, each in health.informers.items()}
+        body = msgspec.json.encode({"ok": not wrong, "wrong": wrong, "health": shown})
+        status = 503 if wrong else 200
+        return web.Response(status=status, body=body, content_type="application/json")
+
+    async def _expose(self, request: web.Request) -> web.Response:
+        if not isinstance(self._metrics, ExposesMetrics):
+            return web.Response(
+                status=404, text="this operator has no metrics: pass metrics=PrometheusMetrics()\n"
+            )
+        body, content_type = self._metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    def __repr__(self) -> str:
+        return f"<ProbeServer of {self._informers!r}>"

@@ -1,0 +1,182 @@
+"""One run of an operator: connections, informers, terms of leadership, and the shutdown.
+
+Everything runs inside one task, so that a failure of any part ends the whole operator in order. A
+replica that leads finishes its runs when it is stopped. A replica that starts, or waits for the
+lease, has nothing to finish, and its task is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol
+
+from aioinformer._client.client import Client
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer._operator.builder import ControllerBuilder, Discovers
+from aioinformer._operator.health import OperatorHealth
+from aioinformer._operator.options import OperatorOptions
+from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer._runtime.leaderelection.elector import LeaderElector
+from aioinformer._runtime.reflector.lister_watcher import Source
+from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.resource_writer import WriterSource
+from aioinformer.errors import LeadershipLost, ShutdownIncomplete
+
+__all__ = ["OperatorClient", "OperatorRun"]
+
+log = logging.getLogger("aioinformer.operator")
+
+
+class OperatorClient(Source, WriterSource, Discovers, Protocol):
+    """The API server as an operator needs it: a ``Client``, or a cluster in memory."""
+
+
+class OperatorRun:
+    """The only run of an operator."""
+
+    def __init__(
+        self,
+        client: OperatorClient,
+        informers: SharedInformerFactory,
+        events: EventRecorder,
+        options: OperatorOptions,
+        *,
+        health: Callable[[], OperatorHealth],
+    ) -> None:
+        """Start nothing before ``run``.
+
+        Args:
+            client: opened for the run if it is a ``Client`` that wasn't entered.
+            informers: entered for the run.
+            events: entered for the run.
+            options: those of the operator.
+            health: returns the health of the operator, for probes.
+        """
+        self.controllers: tuple[Controller, ...] = ()
+        """The controllers of the current term; empty while this replica doesn't lead."""
+        self.elector: LeaderElector | None = None
+        self.port: int | None = None
+        """The port for probes and metrics, while one is open."""
+        self.stopping = False
+        self.started = asyncio.Event()
+        """Set when all resources are known, or when it is certain that they never will be."""
+        self._client = client
+        self._informers = informers
+        self._events = events
+        self._options = options
+        self._health = health
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self, builders: Sequence[ControllerBuilder]) -> None:
+        """Run the controllers until ``stop``, a cancellation or a failure."""
+        if self.stopping:
+            return
+        task = self._task = asyncio.create_task(
+            self._run(builders), name=f"operator {self._options.name}"
+        )
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+                task.cancel()
+        self.started.set()
+        if cancelled is not None:
+            raise cancelled
+        if not (task.cancelled() and self.stopping):
+            task.result()
+
+    def stop(self) -> None:
+        """Finish the current runs and end. Without a current run, end at once."""
+        if self.stopping:
+            return
+        self.stopping = True
+        for each in self.controllers:
+            each.stop()
+        if not self.controllers and self._task is not None:
+            self._task.cancel()
+
+    async def _run(self, builders: Sequence[ControllerBuilder]) -> None:
+        async with AsyncExitStack() as stack:
+            if self._options.port is not None:
+                await stack.enter_async_context(self._serving(self._options.port))
+            if isinstance(self._client, Client) and self._client.state == "new":
+                await stack.enter_async_context(self._client)
+            await stack.enter_async_context(self._informers)
+            await stack.enter_async_context(self._events)
+            for each in builders:
+                await each.resolve(self._client)
+            self.started.set()
+            await self._lead(builders)
+
+    @asynccontextmanager
+    async def _serving(self, port: int) -> AsyncGenerator[None]:
+        """Answer probes while the block runs."""
+        # Imported for operators with a port only, since aiohttp's server takes long to load.
+        from aioinformer._operator.probe_server import ProbeServer
+
+        server = ProbeServer(self._informers, self._health, self._options.metrics)
+        async with server.serving(self._options.host, port) as self.port:
+            log.info("%s serves probes on port %d", self._options.name, self.port)
+            yield
+        self.port = None
+
+    async def _lead(self, builders: Sequence[ControllerBuilder]) -> None:
+        """Run the controllers: in each term of leadership, or once if there is no election."""
+        options = self._options
+        if options.leader_election is None:
+            await self._run_controllers(builders, self._client)
+            return
+        elector = self.elector = LeaderElector(
+            self._client.api(find_built_in("leases")),
+            options.leader_election,
+            identity=options.identity,
+            lease_duration=options.lease_duration,
+            renew_deadline=options.renew_deadline,
+            retry_period=options.retry_period,
+            metrics=options.metrics,
+        )
+        while not self.stopping:
+            try:
+                async with elector.leading():
+                    log.info("%s leads %s", options.identity, options.leader_election)
+                    # After a pause of the process in which another replica began to lead, no
+                    # write is sent.
+                    await self._run_controllers(builders, elector.guarded_client(self._client))
+            except LeadershipLost as lost:
+                log.warning("%s; this replica waits for the lease again", lost)
+
+    async def _run_controllers(
+        self, builders: Sequence[ControllerBuilder], client: WriterSource
+    ) -> None:
+        """Run all controllers together. The first failure cancels the others and is raised."""
+        unfinished: list[str] = []
+        self.controllers = tuple(
+            each.build(client, self._events, self._options) for each in builders
+        )
+        try:
+            async with asyncio.TaskGroup() as group:
+                for each in self.controllers:
+                    group.create_task(_run_controller(each, unfinished), name=f"{each!r}")
+        except ExceptionGroup as failed:
+            error = failed.exceptions[0]
+            raise error from error.__cause__
+        finally:
+            self.controllers = ()
+        if unfinished:
+            raise ShutdownIncomplete(tuple(unfinished), waited=self._options.grace_period)
+
+
+async def _run_controller(controller: Controller, unfinished: list[str]) -> None:
+    """Run one controller. Collect the names of its unfinished runs: the others may still finish
+    theirs.
+    """
+    try:
+        await controller.run()
+    except ShutdownIncomplete as incomplete:
+        unfinished.extend(incomplete.left)

@@ -1,0 +1,205 @@
+"""The writes of each key that a cache may not show yet.
+
+A cache is always a little behind the server. A run that starts before the cache shows the writes of
+the previous run of its key would decide by an old state: it would create a second object, or write
+an old status back. So the next run of the key waits until the caches show them.
+
+The wait has an end. After ``CATCH_UP_TIMEOUT`` seconds the run is not started but counts as
+failed, so that its worker is free, health names the reason, and the key is retried with backoff.
+Only a write that a healthy watch doesn't show for ``GIVE_UP_TIMEOUT`` seconds is forgotten, with a
+warning: the informer's selectors exclude the object, and its server sends no bookmarks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
+from aioinformer._core.selectors.conditions import Condition
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer.errors import CacheWaitTimeout, NotComparable, UsageError
+
+__all__ = ["CATCH_UP_TIMEOUT", "GIVE_UP_TIMEOUT", "OwnWrites"]
+
+log = logging.getLogger("aioinformer.controller")
+
+CATCH_UP_TIMEOUT = 10.0
+"""Seconds that a run waits for the caches. A watch event takes milliseconds; a watch that broke is
+replaced after a backoff of a second or two."""
+
+GIVE_UP_TIMEOUT = 120.0
+"""Seconds after which a write is forgotten that a healthy watch doesn't show. A silent connection
+is replaced within 80 s, and bookmarks arrive once a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnWrite:
+    """One write that a cache must show before the next run."""
+
+    informer: SharedInformer[Any]
+    key: ObjectKey
+    uid: str
+    resource_version: str
+    """The version of the written object; empty for a deletion."""
+    written_at: float
+
+    async def wait(self) -> None:
+        """Wait until the cache shows this write or a later state.
+
+        Raises:
+            NotComparable: the versions of the server are no numbers.
+            UsageError: the informer can't show it: it reads another namespace, or it has ended.
+        """
+        if not self.resource_version:
+            shown = Condition(self._is_deleted, f"deletion of {self.uid}", reads_content=False)
+            await self.informer.wait_until(self.key, shown)
+            return
+        metadata = {
+            "name": self.key.name,
+            "namespace": self.key.namespace,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
+        await self.informer.wait_for({"metadata": metadata})
+
+    def _is_deleted(self, cached: KubeObject | None) -> bool:
+        """Return True for a state after the deletion. An object with finalizers remains, with a
+        time of deletion. A model has no such field, so its removal is not waited for.
+        """
+        if cached is None or cached.uid != self.uid or not cached.raw:
+            return True
+        return cached.deletion_timestamp is not None
+
+    def is_lost(self, now: float) -> bool:
+        """Return True if a healthy watch had enough time to show this write."""
+        healthy = self.informer.health.state == "watching"
+        return healthy and now - self.written_at > GIVE_UP_TIMEOUT
+
+    def __str__(self) -> str:
+        state = (
+            f"at resourceVersion {self.resource_version}" if self.resource_version else "deleted"
+        )
+        return f"{self.informer.resource} {self.key} {state}"
+
+
+class OwnWrites:
+    """The own writes of one controller, by the key whose run made them."""
+
+    def __init__(self, name: str) -> None:
+        """Start without writes.
+
+        Args:
+            name: the controller's name, for the log.
+        """
+        self._name = name
+        self._informers: list[SharedInformer[Any]] = []
+        self._writes: dict[ObjectKey, dict[tuple[SharedInformer[Any], ObjectKey], _OwnWrite]] = {}
+        self._waiting: set[asyncio.Timeout] = set()
+        self._halted = False
+
+    # -- recording -----------------------------------------------------------------------------
+
+    def add_informer(self, informer: SharedInformer[Any]) -> None:
+        """Wait for this informer's cache too."""
+        self._informers.append(informer)
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """The resources of the controller's informers."""
+        return tuple(each.resource for each in self._informers)
+
+    def record_write(self, key: ObjectKey, resource: Resource, obj: KubeObject) -> None:
+        """Note that the run of ``key`` wrote ``obj``."""
+        self._record(key, resource, obj.key, obj.uid, obj.resource_version)
+
+    def record_deletion(
+        self, key: ObjectKey, resource: Resource, deleted: ObjectKey, uid: str
+    ) -> None:
+        """Note that the run of ``key`` deleted an object. Without a uid, the cached object's."""
+        for informer in self._informers_of(resource):
+            cached = informer.stored(deleted)
+            if known := uid or ("" if cached is None else cached.uid):
+                self._record(key, resource, deleted, known, "")
+
+    def _record(
+        self, key: ObjectKey, resource: Resource, target: ObjectKey, uid: str, version: str
+    ) -> None:
+        now = asyncio.get_running_loop().time()
+        for informer in self._informers_of(resource):
+            # The newest write of an object is the last one to wait for.
+            write = _OwnWrite(informer, target, uid, version, now)
+            self._writes.setdefault(key, {})[informer, target] = write
+
+    def _informers_of(self, resource: Resource) -> Iterator[SharedInformer[Any]]:
+        """Yield the informers of a resource, in whatever version."""
+        identity = resource.group, resource.plural
+        for each in self._informers:
+            if (each.resource.group, each.resource.plural) == identity:
+                yield each
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    async def wait(self, key: ObjectKey) -> None:
+        """Wait until the caches show the writes of the last run of ``key``.
+
+        Raises:
+            CacheWaitTimeout: not within ``CATCH_UP_TIMEOUT``, or the controller is halted.
+        """
+        # A task that a run left behind may record further writes meanwhile.
+        while writes := self._writes.get(key):
+            target, write = next(iter(writes.items()))
+            await self._wait_for(write)
+            if writes.get(target) is write:
+                del writes[target]
+        self._writes.pop(key, None)
+
+    async def _wait_for(self, write: _OwnWrite) -> None:
+        """Wait for one write; return also if it is certain that the cache never shows it."""
+        limit = asyncio.timeout(0 if self._halted else CATCH_UP_TIMEOUT)
+        self._waiting.add(limit)
+        try:
+            async with limit:
+                await write.wait()
+        except TimeoutError as error:
+            if not write.is_lost(asyncio.get_running_loop().time()):
+                raise self._timeout_error(write) from error
+            log.warning(
+                "controller %s: the informer of %s doesn't show %s after %.0f s, and the watch is "
+                "healthy; the next run no longer waits for that. Do its selectors exclude the "
+                "object?",
+                *(self._name, write.informer.name, write, GIVE_UP_TIMEOUT),
+            )
+        except NotComparable as error:
+            log.warning("controller %s: can't wait for %s: %s", self._name, write, error)
+        except UsageError:
+            return  # the informer reads another namespace, or has ended and ends the controller
+        finally:
+            self._waiting.discard(limit)
+
+    def _timeout_error(self, write: _OwnWrite) -> CacheWaitTimeout:
+        informer = write.informer
+        return CacheWaitTimeout(
+            f"the run was not started, since the cache of {informer.name} doesn't show the last "
+            f"write of this key yet ({write}): {informer.health}",
+            resource_version=informer.lister.resource_version,
+        )
+
+    def halt(self) -> None:
+        """End all waits, since no more runs start."""
+        self._halted = True
+        for limit in self._waiting:
+            if not limit.expired():
+                limit.reschedule(asyncio.get_running_loop().time())
+
+    def __len__(self) -> int:
+        """Return the number of keys with writes that were not waited for yet."""
+        return len(self._writes)
+
+    def __repr__(self) -> str:
+        return f"<OwnWrites of {self._name}: {quantity(len(self), 'key')}>"

@@ -1,0 +1,274 @@
+"""``ReconcileContext``: the second argument of a reconciler.
+
+The context joins the reasons for a run, which are values, with the writes of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aioinformer._core.cache.query import LabelChoice
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.controllers.reconcile import Cause, Reason, RunReasons
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.controllers.run_writes import Mutate, OperationResult, RunWrites
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer.errors import UsageError
+
+__all__ = ["ReconcileContext"]
+
+
+class ReconcileContext:
+    """The reasons for a run, and the writes of the run.
+
+    A reconciler must decide by the state of the cluster alone, since reasons are merged, and
+    reasons from before a restart are lost.
+
+    The methods write through the client of the controller. The next run of the same key starts when
+    the caches of the controller's informers show what they wrote, so that a run never decides by a
+    state from before the last write of its key. A cache that doesn't show a write within ten
+    seconds is a failed run, which is logged, shown in health and retried with backoff. Only a
+    healthy watch that doesn't show the write for two minutes is not waited for any longer, with a
+    warning: the informer's selectors exclude the object, and the server sends no bookmarks. Writes
+    through other writers, and writes whose answer was lost, are not waited for.
+
+    ::
+
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+            shop = shops.lister.get(key)
+            if shop is None:
+                return
+            name = {"name": key.name}
+            await ctx.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name})
+            await ctx.patch_status({"phase": "Ready"})
+    """
+
+    __slots__ = ("_run", "_writes")
+
+    def __init__(
+        self,
+        *,
+        controller: str,
+        reasons: tuple[Reason, ...] = (),
+        retries: int = 0,
+        priority: Priority = Priority.NORMAL,
+        writes: RunWrites | None = None,
+    ) -> None:
+        """Make a context; a controller does.
+
+        Args:
+            controller: the name of the controller.
+            reasons: the events and requests since the last run of this key began.
+            retries: the number of runs of this key that have failed in a row.
+            priority: ``LOW`` if all reasons are initial lists and resyncs.
+            writes: the writes of the run; ``None`` for a context that can't write.
+        """
+        self._run = RunReasons(
+            controller=controller, reasons=reasons, retries=retries, priority=priority
+        )
+        self._writes = writes
+
+    # -- reasons -------------------------------------------------------------------------------
+
+    @property
+    def controller(self) -> str:
+        """The name of the controller."""
+        return self._run.controller
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The events and requests since the last run of this key began. There may be several, since
+        they are merged.
+        """
+        return self._run.reasons
+
+    @property
+    def retries(self) -> int:
+        """The number of runs of this key that have failed in a row before this run."""
+        return self._run.retries
+
+    @property
+    def priority(self) -> Priority:
+        """``LOW`` if all reasons are initial lists and resyncs."""
+        return self._run.priority
+
+    def because(self, *causes: Cause, informer: str = "") -> bool:
+        """Return True if a cause is among the reasons, of ``informer`` if one is named."""
+        return self._run.because(*causes, informer=informer)
+
+    # -- writes --------------------------------------------------------------------------------
+
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
+        """Return the reads and writes of any resource, as ``Client.api`` does.
+
+        The next run of this key waits for the writes too.
+
+        Args:
+            resource: a ``Resource``, or the name of a built-in one.
+            namespace: the namespace of all objects; by default that of each key or object.
+
+        Raises:
+            UsageError: the controller has no client that writes.
+            UnknownResource: no built-in resource has that name.
+        """
+        return self._run_writes.api(resource, namespace=namespace)
+
+    async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
+        """Change fields of the own object's status; send nothing if nothing changes.
+
+        The fields are compared with the newest state that is known: the cached object, or what this
+        run has written since. The differences are sent as a merge patch (RFC 7386) of the
+        subresource ``status``: ``None`` removes a field, a list replaces a list. A patch with a
+        list names the resourceVersion, so that a list that another program has changed meanwhile,
+        such as its entry in ``conditions``, is not overwritten: ``Conflict`` is raised, and the
+        controller retries.
+
+        Args:
+            status: the fields to set. Fields that are not named stay.
+
+        Returns:
+            The object as the server has stored it, or the cached object if nothing was sent.
+
+        Raises:
+            NotCached: the object was deleted.
+            UsageError: the informer has a ``model=``, and so no JSON to compare; or there is no
+                client that writes.
+            ServerError, TransportError: as for ``ResourceWriter``; ``NotFound`` if the resource has
+                no status subresource.
+
+        Example:
+            ``await ctx.patch_status({"replicas": 3, "conditions": set_condition(...)})``
+        """
+        return await self._run_writes.patch_status(status)
+
+    async def apply(
+        self,
+        child: Mapping[str, Any],
+        *,
+        resource: str | Resource | None = None,
+        force: bool = True,
+        owned: bool = True,
+    ) -> KubeObject:
+        """Apply an object that the own object controls (server-side apply), or create it.
+
+        The field manager is the controller's name, so a controller whose name changes leaves the
+        fields of its old name behind. Fields that an earlier apply had set and this one lacks are
+        removed.
+
+        Args:
+            child: the fields that the controller wants, with ``apiVersion``, ``kind`` and
+                ``metadata.name``. The namespace is the own object's by default.
+            resource: the child's resource; by default found by ``apiVersion`` and ``kind`` among
+                those of the controller's informers and the built-in ones.
+            force: True to take over fields that other managers have set. Kubernetes recommends that
+                for controllers: a controller can't ask anyone, and would fail for ever. False to
+                raise ``Conflict`` instead.
+            owned: False for an object that the own object doesn't control.
+
+        Returns:
+            The object as the server has stored it.
+
+        Raises:
+            NotCached: the own object was deleted.
+            UsageError: the child is in another namespace than its owner, is cluster-scoped while
+                its owner is not, or its resource is unknown; or there is no client that writes.
+            ServerError, TransportError: as for ``ResourceWriter``; ``Invalid`` if another object
+                controls the child.
+
+        Example::
+
+            head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}
+            await ctx.apply(head | {"data": {"replicas": "3"}})
+        """
+        return await self._run_writes.apply(child, resource=resource, force=force, owned=owned)
+
+    async def create_or_update(
+        self,
+        obj: Mapping[str, Any],
+        mutate: Mutate,
+        *,
+        resource: str | Resource | None = None,
+        owned: bool = True,
+    ) -> tuple[OperationResult, KubeObject]:
+        """Create an object, or change the existing one: controllerutil's ``CreateOrUpdate``.
+
+        The object is read from the server, changed by ``mutate``, and written only if it differs
+        then. An update names the version that was read: if another program has written meanwhile,
+        ``Conflict`` is raised, and the controller retries. ``apply`` needs one request instead of
+        two; use this for fields that depend on the existing object.
+
+        Args:
+            obj: the object to create if none exists: at least ``apiVersion``, ``kind`` and
+                ``metadata.name``. The namespace is the own object's by default.
+            mutate: a plain function that changes the body (of the existing object, or a copy of
+                ``obj``) in place. Name and namespace must stay.
+            resource: as for ``apply``.
+            owned: as for ``apply``.
+
+        Returns:
+            ``"created"``, ``"updated"`` or ``"unchanged"``, and the object as the server has it.
+
+        Raises:
+            AlreadyOwned: another object controls the existing object.
+            NotCached, UsageError, ServerError, TransportError: as for ``apply``; ``UsageError``
+                also if ``mutate`` is async or changes the name.
+
+        Example::
+
+            def scale(body: dict[str, Any]) -> None:
+                body.setdefault("spec", {})["replicas"] = 3
+
+            done, deployment = await ctx.create_or_update(template, scale)
+        """
+        return await self._run_writes.create_or_update(obj, mutate, resource=resource, owned=owned)
+
+    async def prune(
+        self,
+        children: SharedInformer,
+        keep: Iterable[ObjectKey | str | Mapping[str, Any]] = (),
+        *,
+        labels: LabelChoice = None,
+    ) -> tuple[ObjectKey, ...]:
+        """Delete the objects that the own object controls and no longer wants.
+
+        The children are those of the cache, by the owner's uid. Each deletion names the child's
+        uid, so that an object that was created again under the same name is not deleted. Children
+        that are being deleted already are left alone. All cached children of the namespace are
+        looked at, a few at a time; ``labels`` with a ``label_index`` is fast in a large cache.
+
+        Args:
+            children: the informer of the children, without ``model=`` and ``convert=``.
+            keep: the objects to keep, or their keys or names.
+            labels: a label selector of the children to look at; all by default.
+
+        Returns:
+            The keys of the objects whose deletion the server accepted.
+
+        Raises:
+            NotCached: the own object was deleted. Its children are the garbage collector's.
+            NotSynced: the cache of the children is not complete yet.
+            InvalidSelector: ``labels`` don't parse.
+            UsageError: the children are no ``KubeObject``s, or there is no client that writes.
+            ServerError, TransportError: as for ``ResourceWriter``.
+
+        Example:
+            ``await ctx.prune(configmaps, keep=[await ctx.apply(body) for body in wanted])``
+        """
+        return await self._run_writes.prune(children, keep, labels=labels)
+
+    @property
+    def _run_writes(self) -> RunWrites:
+        if self._writes is None:
+            raise UsageError(
+                f"this context of {self.controller} was not made by a controller, so it can't write"
+            )
+        return self._writes
+
+    def __str__(self) -> str:
+        return str(self._run)
+
+    def __repr__(self) -> str:
+        return f"<ReconcileContext {self._run}>"

@@ -1,0 +1,293 @@
+"""The writes of one run of a reconciler: the status of its object, and the objects that it owns.
+
+Every write goes through a ``RecordedWriter``, so that the next run of the key waits for the caches.
+The owner is the cached object of the key: a child of an object that was deleted meanwhile would be
+deleted by the garbage collector, and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from aioinformer._core.cache.query import LabelChoice
+from aioinformer._core.controllers.owner_references import is_controlled_by, set_owner
+from aioinformer._core.objects.identity import is_older
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_built_in
+from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
+from aioinformer._runtime.controllers.own_writes import OwnWrites
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.writing.recorded_writer import RecordedWriter
+from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
+from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
+
+__all__ = ["Mutate", "OperationResult", "RunWrites", "WriteTarget"]
+
+OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
+"""The effect of ``create_or_update``."""
+
+Mutate: TypeAlias = Callable[[dict[str, Any]], object]
+"""A plain function that changes the body of an object in place. Its result is ignored."""
+
+MAX_MANAGER_LENGTH = 128
+"""Characters of a field manager's name that a server accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTarget:
+    """The parts of a controller that the writes of its runs need."""
+
+    name: str
+    """The controller's name, which is the field manager of its applies."""
+    informer: SharedInformer[Any]
+    """The informer of the objects that are reconciled."""
+    own_writes: OwnWrites
+    client: WriterSource | None
+    """Makes the writers; ``None`` for the client of the informer."""
+
+    def writer(self, resource: Resource, namespace: str | None) -> ResourceWriter:
+        """Return the writer of a resource.
+
+        Raises:
+            UsageError: there is no client that writes.
+        """
+        client = self.client or self.informer.client
+        if client is None:
+            raise UsageError(
+                f"the controller {self.name} has no client to write with, since the source of its "
+                "informers only lists and watches: pass Controller(client=...), such as the Client "
+                "or elector.guarded_client(client)"
+            )
+        return client.api(resource, namespace=namespace)
+
+
+class RunWrites:
+    """The writes of one run. ``ReconcileContext`` documents the public methods."""
+
+    def __init__(self, target: WriteTarget, key: ObjectKey) -> None:
+        """Write nothing yet.
+
+        Args:
+            target: the controller's client, informer and records of writes.
+            key: the key that is reconciled.
+        """
+        self._target = target
+        self._key = key
+        self._newest: KubeObject | None = None
+        """The last state of the own object that this run wrote."""
+
+    # -- WriteRecorder -------------------------------------------------------------------------
+
+    def record_write(self, resource: Resource, obj: KubeObject) -> None:
+        """Note that the server stored ``obj``."""
+        self._target.own_writes.record_write(self._key, resource, obj)
+        own = self._target.informer.resource
+        if (resource.group, resource.plural, obj.key) == (own.group, own.plural, self._key):
+            self._newest = obj
+
+    def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
+        """Note that the server accepted a deletion."""
+        self._target.own_writes.record_deletion(self._key, resource, key, uid)
+
+    # -- the own object ------------------------------------------------------------------------
+
+    def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
+        """Return a writer whose writes the next run of this key waits for."""
+        writer = self._target.writer(resolve_built_in(resource), namespace)
+        return RecordedWriter(writer, self, namespace or "")
+
+    async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:
+        """Change the status of the own object; send nothing if nothing changes."""
+        informer = self._target.informer
+        informer.check_bytes("patch_status() compares the status with")
+        current = self._current()
+        plain: dict[str, Any] = msgspec.to_builtins(dict(status), enc_hook=_to_plain)
+        patch = reduce_merge_patch(current, {"status": plain})
+        if not patch:
+            return current
+        if has_list(patch):
+            # A merge patch replaces a list as a whole. With the version, the server rejects the
+            # patch if another program has changed the list since it was read.
+            patch["metadata"] = {"resourceVersion": current.resource_version}
+        return await self.api(informer.resource).patch(self._key, patch, subresource="status")
+
+    def _current(self) -> KubeObject:
+        """Return the newest known state of the own object."""
+        cached, newest = self._owner(), self._newest
+        if newest is None or newest.uid != cached.uid:
+            return cached
+        return newest if is_older(cached.resource_version, newest.resource_version) else cached
+
+    def _owner(self) -> KubeObject:
+        """Return the cached object of the key.
+
+        Raises:
+            NotCached: the object was deleted.
+        """
+        informer = self._target.informer
+        owner = informer.stored(self._key)
+        if owner is None:
+            raise NotCached(informer.resource, self._key)
+        return owner
+
+    # -- owned objects -------------------------------------------------------------------------
+
+    async def apply(
+        self, child: Mapping[str, Any], *, resource: str | Resource | None, force: bool, owned: bool
+    ) -> KubeObject:
+        """Apply a child with this object as its controller."""
+        writer, body = self._child(child, resource, owned=owned)
+        manager = self._target.name[:MAX_MANAGER_LENGTH]
+        return await writer.apply(body, manager=manager, force=force)
+
+    async def create_or_update(
+        self,
+        obj: Mapping[str, Any],
+        mutate: Mutate,
+        *,
+        resource: str | Resource | None,
+        owned: bool,
+    ) -> tuple[OperationResult, KubeObject]:
+        """Create an object, or change the existing one by ``mutate``."""
+        writer, body = self._child(obj, resource, owned=owned)
+        key = _key_of(body)
+        try:
+            # From the server: a cached object may lack parts, which an update would erase.
+            found = await writer.get(key)
+        except NotFound:
+            found = None
+        if found is None:
+            return "created", await writer.create(_mutated(deepcopy(body), mutate, key))
+        current = found.to_dict()
+        wanted = set_owner(current, self._owner()) if owned else current
+        wanted = _mutated(deepcopy(wanted), mutate, key)
+        if wanted == current:
+            return "unchanged", found
+        return "updated", await writer.update(wanted)
+
+    async def prune(
+        self,
+        children: SharedInformer,
+        keep: Iterable[ObjectKey | str | Mapping[str, Any]],
+        *,
+        labels: LabelChoice,
+    ) -> tuple[ObjectKey, ...]:
+        """Delete the children of this object that are not to be kept."""
+        owner = self._owner()
+        namespace = owner.namespace or None
+        kept = {_kept_key(each, children, namespace) for each in keep}
+        writer, deleted = self.api(children.resource), list[ObjectKey]()
+        async for child in children.lister.scan(labels=labels, namespace=namespace):
+            if not _is_kube_object(child):
+                raise UsageError(
+                    f"prune needs an informer without model= and convert=, not {children.name}"
+                )
+            if child.key in kept or not is_controlled_by(child, owner):
+                continue
+            if child.deletion_timestamp is None and await _delete(writer, child):
+                deleted.append(child.key)
+        return tuple(deleted)
+
+    def _child(
+        self, child: Mapping[str, Any], resource: str | Resource | None, *, owned: bool
+    ) -> tuple[ResourceWriter, dict[str, Any]]:
+        """Return the writer of a child, and its body with the owner and the owner's namespace."""
+        found = self._resource_of(child) if resource is None else resolve_built_in(resource)
+        owner = self._owner()
+        if owned and owner.namespace and not found.namespaced:
+            raise UsageError(
+                f"{found} are cluster-scoped and can't be owned by {owner.kind} {owner.key}, which "
+                "is namespaced: no server accepts that owner; pass owned=False"
+            )
+        body = set_owner(child, owner) if owned else _copy(child)
+        if found.namespaced and owner.namespace:
+            body["metadata"].setdefault("namespace", owner.namespace)
+        return self.api(found), body
+
+    def _resource_of(self, child: Mapping[str, Any]) -> Resource:
+        """Return the resource of a child's ``apiVersion`` and ``kind``."""
+        head = child.get("apiVersion"), child.get("kind")
+        for each in (*self._target.own_writes.resources, *BUILT_IN):
+            if (each.api_version, each.kind) == head:
+                return each
+        raise UsageError(
+            f"no informer of the controller {self._target.name} and no built-in resource has the "
+            f"apiVersion {head[0]!r} and the kind {head[1]!r}: correct them, or pass resource="
+        )
+
+    def __repr__(self) -> str:
+        return f"<RunWrites of {self._target.name}: {self._key}>"
+
+
+async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
+    """Delete this very object. Return False if it doesn't exist any more."""
+    try:
+        # Named, since the default of some resources is to orphan what they own.
+        await writer.delete(child.key, uid=child.uid, propagation="Background")
+    except (NotFound, Conflict):  # deleted, or created again under the same name
+        return False
+    return True
+
+
+def _mutated(body: dict[str, Any], mutate: Mutate, key: ObjectKey) -> dict[str, Any]:
+    """Return the body that ``mutate`` has changed in place."""
+    result = mutate(body)
+    if isawaitable(result):
+        close = getattr(result, "close", None)
+        if close is not None:
+            close()  # a coroutine that is never awaited would be a warning
+        raise UsageError("mutate must be a plain function that changes the object in place")
+    if _key_of(body) != key:
+        raise UsageError(f"mutate must not change the name or the namespace of {key}")
+    return body
+
+
+def _key_of(body: Mapping[str, Any]) -> ObjectKey:
+    found = body.get("metadata")
+    metadata: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise UsageError("create_or_update and prune need metadata.name: it identifies the object")
+    return ObjectKey(metadata.get("namespace") or "", name)
+
+
+def _kept_key(kept: object, children: SharedInformer, namespace: str | None) -> ObjectKey:
+    """Return the key of an object that ``prune`` keeps."""
+    if isinstance(kept, KubeObject):
+        return kept.key
+    if isinstance(kept, Mapping):
+        key = _key_of(cast("Mapping[str, Any]", kept))
+        return ObjectKey(key.namespace or namespace or "", key.name)
+    if isinstance(kept, ObjectKey | str):
+        plain = isinstance(kept, str) and "/" not in kept
+        return children.lister.key(kept, namespace=namespace if plain else None)
+    raise UsageError(f"keep takes objects, keys and names, not {kept!r}")
+
+
+def _is_kube_object(child: object) -> bool:
+    """Return True for a KubeObject; an informer with convert= has other objects."""
+    return isinstance(child, KubeObject) and bool(child.raw)
+
+
+def _copy(child: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a child, two levels deep."""
+    body = child.to_dict() if isinstance(child, KubeObject) else dict(child)
+    metadata = body.get("metadata")
+    if not isinstance(metadata, Mapping):
+        raise UsageError("the object to write needs metadata with a name, and it has none")
+    return body | {"metadata": dict(cast("Mapping[str, Any]", metadata))}
+
+
+def _to_plain(value: object) -> object:
+    """Convert read-only views of a cached object."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, Sequence):
+        return list(cast("Sequence[object]", value))
+    raise TypeError(f"a status can't hold a {type(value).__name__}")

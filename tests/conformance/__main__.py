@@ -1,0 +1,5 @@
+"""Write the guide page: ``python -m tests.conformance``."""
+
+from tests.conformance.page import PAGE, render
+
+PAGE.write_text(render())

@@ -1,0 +1,1 @@
+"""Tests of the operator: controllers as a whole program."""

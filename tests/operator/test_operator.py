@@ -1,0 +1,330 @@
+"""An operator: controllers by name, terms of leadership, stop, failures and health."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer import Client, KubeObject, ObjectKey, Operator, ReconcileContext
+from aioinformer.errors import (
+    NotRunning,
+    PermanentError,
+    ShutdownIncomplete,
+    UnknownResource,
+    UsageError,
+)
+from aioinformer.testing import ClusterSource, Faults
+from tests.operator.operators import running, succeed
+from tests.runtime.controllers.reconcilers import (
+    BARS,
+    FOOS,
+    RecordingReconciler,
+    body_with_owner,
+    create_foo,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    update_foo,
+    wait_until,
+)
+
+LEASE = "default/foo-operator"
+
+
+def make_operator(source: ClusterSource, **keywords: Any) -> Operator:
+    return Operator(source, name="foo-operator", **keywords)
+
+
+# -- controllers ---------------------------------------------------------------------------------
+
+
+def test_names_of_custom_resources_are_asked_of_the_server_at_the_start() -> None:
+    cluster, runs = make_cluster("a"), RecordingReconciler()
+
+    def names_in(obj: KubeObject) -> list[str]:
+        return [f"default/{obj['data']['foo']}"]
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller("foos.samples.example.com", runs).owns("bars").watches("cm", names_in)
+        async with running(operator):
+            await operator.wait_synced(5)
+            await asyncio.sleep(1)
+            cluster.create(BARS, body_with_owner("child", "a"))
+            await asyncio.sleep(1)
+            cluster.create("configmaps", {"metadata": {"name": "c"}, "data": {"foo": "b"}})
+            await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert runs.names == ["a", "a", "b"]
+    assert [str(each.reasons[0]) for each in runs.contexts] == [
+        "initial in foos.samples.example.com",
+        "added in bars.samples.example.com",
+        "added in configmaps",
+    ]
+
+
+def test_controllers_share_the_informers_of_one_factory() -> None:
+    cluster = make_cluster("a")
+    cluster.create(BARS, {"metadata": {"name": "a"}})
+    foos, bars = RecordingReconciler(), RecordingReconciler()
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        known = operator.informers.informer(FOOS)
+        assert operator.controller(FOOS, foos).informer is known
+        operator.controller(BARS, bars).owns(known)
+        async with running(operator):
+            await asyncio.sleep(1)
+            assert [each.name for each in operator.controllers] == [str(FOOS), str(BARS)]
+            assert len(list(operator.informers)) == 2
+
+    run_simulated(main)
+    assert (foos.names, bars.names) == (["a"], ["a"])
+
+
+def test_a_name_that_the_server_does_not_know_ends_the_run() -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        operator.controller("wombats.example.com", succeed)
+        with pytest.raises(UnknownResource, match="wombats"):
+            await operator.run()
+        assert operator.state == "failed"
+        with pytest.raises(NotRunning):
+            await operator.wait_synced()
+
+    run_simulated(main)
+
+
+async def test_wrong_declarations_fail_where_they_are_written() -> None:
+    operator = make_operator(ClusterSource(make_cluster()))
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="takes the name of a resource, a Resource, or an informer"):
+        operator.controller(wrong, succeed)
+    with pytest.raises(TypeError, match=r"to be called as \(key, ctx\)"):
+        operator.controller("foos", lambda: None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="concurrency must be at least 1"):
+        operator.controller("foos", succeed, concurrency=0)
+    with pytest.raises(TypeError, match="a filter is a predicate"):
+        operator.controller("foos", succeed, filter=wrong)
+    foos = operator.controller("foos", succeed)
+    with pytest.raises(UsageError, match="has a controller called foos already"):
+        operator.controller("foos", succeed)
+    with pytest.raises(TypeError, match="takes the name of a resource"):
+        foos.owns(wrong)
+    with pytest.raises(TypeError, match="to_keys must be a function"):
+        foos.watches("pods", wrong)
+    with pytest.raises(NotRunning, match="asks the server for it when the operator starts"):
+        _ = foos.informer
+
+
+async def test_wrong_arguments_of_an_operator_are_rejected() -> None:
+    source, wrong = ClusterSource(make_cluster()), Client
+    for client in (wrong, "https://localhost"):
+        with pytest.raises(TypeError, match="an Operator takes a Client"):
+            Operator(client, name="it")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="needs a name"):
+        Operator(source, name="")
+    with pytest.raises(UsageError, match="such as 'default/it', not 'it'"):
+        make_operator(source, leader_election="it")
+    with pytest.raises(ValueError, match="port must be from 0 to 65535"):
+        make_operator(source, port=70_000)
+    with pytest.raises(ValueError, match="renew_deadline"):
+        make_operator(source, leader_election=LEASE, renew_deadline=20.0)
+    with pytest.raises(UsageError, match="has no controller"):
+        await make_operator(source).run()
+
+
+def test_an_operator_runs_once_and_takes_no_controller_then() -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        builder = operator.controller(FOOS, succeed)
+        async with running(operator):
+            await operator.wait_synced(5)
+            with pytest.raises(UsageError, match="has started; add controllers before"):
+                operator.controller(BARS, succeed)
+            with pytest.raises(UsageError, match="has started; add triggers before"):
+                builder.owns(BARS)
+            with pytest.raises(UsageError, match="runs once"):
+                await operator.run()
+        assert operator.state == "stopped"
+
+    run_simulated(main)
+
+
+# -- leading, stopping, failing ------------------------------------------------------------------
+
+
+def test_of_two_replicas_one_reconciles_and_the_other_follows_when_it_stops() -> None:
+    cluster = make_cluster("a")
+    first_runs, second_runs = RecordingReconciler(duration=3), RecordingReconciler()
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        first = make_operator(source, leader_election=LEASE, identity="one")
+        first.controller(FOOS, first_runs)
+        second = make_operator(source, leader_election=LEASE, identity="two")
+        second.controller(FOOS, second_runs)
+        async with running(first) as leading:
+            await wait_until(lambda: first.is_leader)
+            async with running(second):
+                await second.wait_synced(5)
+                await wait_until(lambda: second.health.leader == "one")
+                assert (first.state, second.state) == ("running", "waiting")
+                assert str(second.health) == "waiting; one leads"
+                update_foo(cluster, "a", size=2)
+                await asyncio.sleep(1)
+                stopped = loop_time()
+                first.stop()
+                await leading
+                assert loop_time() - stopped <= 3.0  # the run was finished
+                await wait_until(lambda: second.is_leader)
+                assert loop_time() - stopped < 8.0  # before the lease would have expired
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert not first_runs.cancelled
+    assert set(second_runs.names) == {"a"}
+
+
+def test_a_replica_that_waits_ends_at_once() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        first, second = (
+            make_operator(source, leader_election=LEASE, identity=name) for name in ("one", "two")
+        )
+        for each in (first, second):
+            each.controller(FOOS, succeed)
+        async with running(first):
+            await wait_until(lambda: first.is_leader)
+            async with running(second) as waiting:
+                await wait_until(lambda: second.state == "waiting")
+                stopped = loop_time()
+                second.stop()
+                await waiting
+                assert loop_time() == stopped
+                assert second.state == "stopped"
+            assert first.is_leader
+
+    run_simulated(main)
+
+
+def test_a_replica_that_loses_the_lease_leads_again_later() -> None:
+    cluster, runs, faults = make_cluster("a"), RecordingReconciler(duration=100), Faults()
+
+    async def main() -> None:
+        operator = make_operator(
+            ClusterSource(cluster, faults), leader_election=LEASE, identity="one"
+        )
+        operator.controller(FOOS, runs)
+        async with running(operator):
+            await wait_until(lambda: bool(runs.names))
+            with faults.refuse():
+                await wait_until(lambda: operator.state == "waiting", every=0.5)
+                assert runs.cancelled == ["a"]
+            await wait_until(lambda: len(runs.names) == 2, every=0.5)
+            assert operator.is_leader
+
+    run_simulated(main)
+
+
+def test_a_cancellation_cancels_the_runs_and_releases_the_lease() -> None:
+    cluster, runs = make_cluster("a"), RecordingReconciler(duration=100)
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster), leader_election=LEASE, identity="one")
+        operator.controller(FOOS, runs)
+        task = asyncio.create_task(operator.run())
+        await wait_until(lambda: bool(runs.names))
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        lease = cluster.get("leases", "foo-operator", namespace="default")
+        assert lease["spec"]["holderIdentity"] == ""
+
+    run_simulated(main)
+    assert runs.cancelled == ["a"]
+
+
+def test_runs_that_do_not_finish_in_the_grace_period_are_named() -> None:
+    cluster = make_cluster("a")
+    cluster.create(BARS, {"metadata": {"name": "b"}})
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster), grace_period=5.0)
+        operator.controller(FOOS, RecordingReconciler(duration=100))
+        operator.controller(BARS, RecordingReconciler(duration=100))
+        task = asyncio.create_task(operator.run())
+        await asyncio.sleep(1)
+        operator.stop()
+        with pytest.raises(ShutdownIncomplete) as caught:
+            await task
+        assert set(caught.value.left) == {
+            "foos.samples.example.com: default/a",
+            "bars.samples.example.com: default/b",
+        }
+        assert loop_time() <= 1 + 5.0 + 1.0
+
+    run_simulated(main)
+
+
+def test_an_operator_that_is_stopped_before_its_start_ends_at_once() -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        operator.controller(FOOS, succeed)
+        operator.stop()
+        await operator.run()
+        assert loop_time() == 0
+
+    run_simulated(main)
+
+
+def test_a_failure_of_the_informers_ends_the_operator() -> None:
+    cluster, faults = make_cluster("a"), Faults()
+
+    async def main() -> None:
+        operator = make_operator(
+            ClusterSource(cluster, faults),
+            leader_election=LEASE,
+            identity="one",
+        )
+        operator.controller(FOOS, succeed)
+        task = asyncio.create_task(operator.run())
+        await wait_until(lambda: operator.is_leader)
+        (informer,) = operator.informers
+        for each in informer.registrations:
+            each.remove()
+        with pytest.raises(NotRunning, match="receives no more events"):
+            await task
+        assert operator.state == "failed"
+        assert "NotRunning" in str(operator.health)
+
+    run_simulated(main)
+
+
+# -- Events --------------------------------------------------------------------------------------
+
+
+def test_a_permanent_error_is_recorded_as_an_event_in_the_name_of_the_operator() -> None:
+    cluster = make_cluster("a")
+
+    async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
+        raise PermanentError("spec.size is missing")
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller(FOOS, reject)
+        async with running(operator):
+            await asyncio.sleep(5)
+            create_foo(cluster, "b")
+            await asyncio.sleep(5)
+            assert operator.controllers[0].health.failing_keys == 2
+
+    run_simulated(main)
+    events = list(cluster.objects("events.events.k8s.io"))
+    assert sorted(each["regarding"]["name"] for each in events) == ["a", "b"]
+    assert {(each["type"], each["reason"], each["reportingController"]) for each in events} == {
+        ("Warning", "PermanentError", "foo-operator")
+    }

@@ -1,0 +1,540 @@
+"""The writes of a run: the status of its object, and the objects that it owns."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from aioinformer import (
+    Controller,
+    KubeObject,
+    ObjectKey,
+    ReconcileContext,
+    Resource,
+    SharedInformer,
+    SharedInformerFactory,
+    is_controlled_by,
+    set_condition,
+)
+from aioinformer.errors import (
+    AlreadyOwned,
+    Conflict,
+    InformerError,
+    Invalid,
+    NotCached,
+    NotFound,
+    UsageError,
+)
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.controllers.reconcilers import (
+    BACKOFF,
+    BARS,
+    FOOS,
+    REALMS,
+    create_foo,
+    key,
+    make_cluster,
+    run_simulated,
+)
+
+Action = Callable[["Setting"], Awaitable[object]]
+
+
+class Setting:
+    """What a reconciler of these tests has: its context, and the informers."""
+
+    def __init__(
+        self, ctx: ReconcileContext, foos: SharedInformer, bars: SharedInformer, cluster: Cluster
+    ) -> None:
+        self.ctx, self.foos, self.bars, self.cluster = ctx, foos, bars, cluster
+
+
+def make_status_cluster(*names: str) -> Cluster:
+    """Return a cluster whose foos have a status subresource."""
+    cluster = Cluster()
+    cluster.add_resource(FOOS, status=True)
+    for resource in (BARS, REALMS):
+        cluster.add_resource(resource)
+    for name in names:
+        create_foo(cluster, name)
+    return cluster
+
+
+def reconcile_once(action: Action, cluster: Cluster, *, name: str = "foos") -> object:
+    """Return the result of ``action`` in the first run of the foo ``a``; raise what it raises."""
+    results: asyncio.Future[object] | None = None
+
+    async def main() -> object:
+        nonlocal results
+        results = asyncio.get_running_loop().create_future()
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                assert results is not None
+                if key.name != "a" or results.done():
+                    return
+                try:
+                    results.set_result(await action(Setting(ctx, foos, bars, cluster)))
+                except InformerError as error:
+                    results.set_exception(error)
+
+            async with Controller(foos, reconcile, name=name).owns(bars):
+                return await asyncio.wait_for(results, 30)
+
+    return run_simulated(main)
+
+
+def bar(name: str, **content: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": BARS.api_version,
+        "kind": BARS.kind,
+        "metadata": {"name": name},
+        **content,
+    }
+
+
+def names_of(cluster: Cluster, resource: Resource) -> list[str]:
+    return [each["metadata"]["name"] for each in json.loads(cluster.list(resource))["items"]]
+
+
+def owned_by_a(cluster: Cluster, name: str) -> None:
+    """Create a bar that the foo ``a`` controls."""
+    owner = cluster.get(FOOS, "a")
+    reference = {
+        "apiVersion": FOOS.api_version,
+        "kind": FOOS.kind,
+        "name": "a",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    cluster.create(BARS, {"metadata": {"name": name, "ownerReferences": [reference]}})
+
+
+# -- patch_status ------------------------------------------------------------------------------
+
+
+def test_a_status_is_written_through_its_subresource() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> KubeObject:
+        return await setting.ctx.patch_status({"phase": "Ready", "ready": True})
+
+    written = reconcile_once(action, cluster)
+    assert isinstance(written, KubeObject)
+    assert cluster.get(FOOS, "a")["status"] == {"phase": "Ready", "ready": True}
+    assert cluster.get(FOOS, "a")["spec"] == {}
+
+
+def test_nothing_is_sent_if_nothing_changes() -> None:
+    cluster = make_status_cluster("a")
+    ready = set_condition(
+        None, "Ready", True, reason="Fine", now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    )
+    status = {"phase": "Ready", "conditions": ready, "counts": {"pods": 2}}
+    cluster.merge_patch(FOOS, "a", {"status": status})
+    before = cluster.resource_version
+
+    async def action(setting: Setting) -> KubeObject:
+        cached = setting.foos.lister[key("a")]
+        conditions = cached["status"]["conditions"]
+        again = set_condition(conditions, "Ready", True, reason="Fine")
+        found = await setting.ctx.patch_status(status | {"conditions": again, "absent": None})
+        assert found is cached
+        return found
+
+    reconcile_once(action, cluster)
+    assert cluster.resource_version == before
+
+
+def test_a_patch_is_compared_with_the_last_write_of_the_run() -> None:
+    """The cache is behind at the second call, so it can't be the judge."""
+    cluster = make_status_cluster("a")
+    cluster.merge_patch(FOOS, "a", {"status": {"phase": "Old"}})
+
+    async def action(setting: Setting) -> object:
+        await setting.ctx.patch_status({"phase": "New"})
+        return await setting.ctx.patch_status({"phase": "Old"})
+
+    reconcile_once(action, cluster)
+    assert cluster.get(FOOS, "a")["status"] == {"phase": "Old"}
+
+
+def test_a_list_that_another_program_has_changed_is_not_overwritten() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        other = {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}
+        setting.cluster.merge_patch(FOOS, "a", other)
+        mine = set_condition(None, "Mine", True, reason="Fine")
+        return await setting.ctx.patch_status({"conditions": mine})
+
+    with pytest.raises(Conflict):
+        reconcile_once(action, cluster)
+    assert [each["type"] for each in cluster.get(FOOS, "a")["status"]["conditions"]] == ["Theirs"]
+
+
+def test_a_plain_field_is_written_whatever_else_has_changed() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        setting.cluster.merge_patch(FOOS, "a", {"metadata": {"labels": {"x": "y"}}})
+        return await setting.ctx.patch_status({"phase": "Ready"})
+
+    reconcile_once(action, cluster)
+    assert cluster.get(FOOS, "a")["status"] == {"phase": "Ready"}
+
+
+def test_the_status_of_a_deleted_object_is_not_written() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        setting.cluster.delete(FOOS, "a")
+        await setting.foos.wait_until(key("a"), lambda obj: obj is None)
+        return await setting.ctx.patch_status({"phase": "Ready"})
+
+    with pytest.raises(NotCached):
+        reconcile_once(action, cluster)
+
+
+def test_a_resource_without_a_status_subresource_is_an_error() -> None:
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.patch_status({"phase": "Ready"})
+
+    with pytest.raises(NotFound):
+        reconcile_once(action, make_cluster("a"))
+
+
+def test_a_status_of_models_can_not_be_compared() -> None:
+    class Foo(Struct):
+        pass
+
+    cluster = make_status_cluster("a")
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+            foos = informers.informer(FOOS, model=Foo)
+            caught = asyncio.get_running_loop().create_future()
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                with pytest.raises(UsageError, match=r"patch_status\(\) compares the status with"):
+                    await ctx.patch_status({"phase": "Ready"})
+                applied = await ctx.apply(bar("of-a"), resource=BARS)
+                caught.set_result(applied.owner_references[0]["uid"])
+
+            async with Controller(foos, reconcile):
+                assert await caught == cluster.get(FOOS, "a")["metadata"]["uid"]
+
+    run_simulated(main)
+
+
+# -- apply -------------------------------------------------------------------------------------
+
+
+def test_an_applied_child_has_the_owner_its_namespace_and_the_field_manager() -> None:
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> KubeObject:
+        child = await setting.ctx.apply(bar("child", spec={"size": 1}))
+        assert is_controlled_by(child, setting.foos.lister[key("a")])
+        return child
+
+    reconcile_once(action, cluster, name="foo-controller")
+    found = cluster.get(BARS, "child")
+    assert found["metadata"]["namespace"] == "default"
+    assert [each["manager"] for each in found["metadata"]["managedFields"]] == ["foo-controller"]
+    (reference,) = found["metadata"]["ownerReferences"]
+    assert (reference["kind"], reference["name"], reference["controller"]) == ("Foo", "a", True)
+
+
+def test_fields_of_other_managers_are_taken_over_unless_the_program_objects() -> None:
+    cluster = make_cluster("a")
+    cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {"size": 7}})
+
+    async def polite(setting: Setting) -> object:
+        return await setting.ctx.apply(bar("child", spec={"size": 1}), force=False)
+
+    with pytest.raises(Conflict):
+        reconcile_once(polite, cluster)
+
+    async def firm(setting: Setting) -> object:
+        return await setting.ctx.apply(bar("child", spec={"size": 1}))
+
+    reconcile_once(firm, cluster)
+    assert cluster.get(BARS, "child")["spec"] == {"size": 1}
+
+
+def test_a_child_of_another_controller_is_not_taken() -> None:
+    cluster = make_cluster("a", "b")
+    reference = {"apiVersion": FOOS.api_version, "kind": "Foo", "name": "b", "uid": "b"}
+    metadata = {"name": "child", "ownerReferences": [{**reference, "controller": True}]}
+    cluster.create(BARS, {"metadata": metadata})
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.apply(bar("child"))
+
+    with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
+        reconcile_once(action, cluster)
+
+
+@pytest.mark.parametrize(
+    ("child", "text"),
+    [
+        ({"metadata": {"name": "x"}}, "no informer of the controller foos and no built-in"),
+        ({**bar("x"), "kind": "Baz"}, "has the apiVersion 'samples.example.com/v1' and the kind"),
+        (bar("x") | {"metadata": {"name": "x", "namespace": "other"}}, "can't be owned by Foo"),
+        ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "are cluster-scoped"),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, "needs metadata"),
+    ],
+)
+def test_a_child_that_no_server_accepts_is_an_error(child: Mapping[str, Any], text: str) -> None:
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.apply(child)
+
+    with pytest.raises(UsageError, match=text):
+        reconcile_once(action, make_cluster("a"))
+
+
+def test_an_object_that_is_not_owned_may_be_anywhere() -> None:
+    cluster = make_cluster("a")
+    cluster.create("namespaces", {"metadata": {"name": "other"}})
+
+    async def action(setting: Setting) -> object:
+        body = bar("x") | {"metadata": {"name": "x", "namespace": "other"}}
+        return await setting.ctx.apply(body, owned=False)
+
+    reconcile_once(action, cluster)
+    assert "ownerReferences" not in cluster.get(BARS, "x", namespace="other")["metadata"]
+
+
+def test_a_child_of_a_deleted_object_is_not_written() -> None:
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        setting.cluster.delete(FOOS, "a")
+        await setting.foos.wait_until(key("a"), lambda obj: obj is None)
+        return await setting.ctx.apply(bar("child"))
+
+    with pytest.raises(NotCached):
+        reconcile_once(action, cluster)
+    assert names_of(cluster, BARS) == []
+
+
+# -- create_or_update --------------------------------------------------------------------------
+
+
+def resize(size: int) -> Callable[[dict[str, Any]], None]:
+    def mutate(body: dict[str, Any]) -> None:
+        body.setdefault("spec", {})["size"] = size
+
+    return mutate
+
+
+def test_an_object_is_created_then_left_alone_then_updated() -> None:
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> list[tuple[str, object]]:
+        found: list[tuple[str, object]] = []
+        for size in (1, 1, 2):
+            done, obj = await setting.ctx.create_or_update(bar("child"), resize(size))
+            found.append((done, obj["spec"]["size"]))
+        return found
+
+    found = reconcile_once(action, cluster)
+    assert found == [("created", 1), ("unchanged", 1), ("updated", 2)]
+    (reference,) = cluster.get(BARS, "child")["metadata"]["ownerReferences"]
+    assert reference["name"] == "a"
+
+
+def test_fields_that_mutate_does_not_touch_stay() -> None:
+    cluster = make_cluster("a")
+    cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {"color": "red"}})
+
+    async def action(setting: Setting) -> str:
+        done, _ = await setting.ctx.create_or_update(bar("child", spec={"size": 9}), resize(1))
+        return done
+
+    assert reconcile_once(action, cluster) == "updated"
+    assert cluster.get(BARS, "child")["spec"] == {"color": "red", "size": 1}
+
+
+def test_a_write_of_another_program_in_between_is_a_conflict() -> None:
+    cluster = make_cluster("a")
+    cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {}})
+
+    async def action(setting: Setting) -> object:
+        def mutate(body: dict[str, Any]) -> None:
+            setting.cluster.merge_patch(BARS, "child", {"spec": {"size": 3}})
+            body["spec"]["size"] = 1
+
+        return await setting.ctx.create_or_update(bar("child"), mutate)
+
+    with pytest.raises(Conflict):
+        reconcile_once(action, cluster)
+
+
+def test_an_object_of_another_controller_is_an_error() -> None:
+    cluster = make_cluster("a", "b")
+    reference = {"apiVersion": FOOS.api_version, "kind": "Foo", "name": "b", "uid": "b"}
+    metadata = {"name": "child", "ownerReferences": [{**reference, "controller": True}]}
+    cluster.create(BARS, {"metadata": metadata})
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.create_or_update(bar("child"), resize(1))
+
+    with pytest.raises(AlreadyOwned, match="child is controlled by Foo b"):
+        reconcile_once(action, cluster)
+
+
+def test_mutate_must_be_plain_and_keep_the_name() -> None:
+    async def asynchronous(body: dict[str, Any]) -> None:
+        pass
+
+    def renames(body: dict[str, Any]) -> None:
+        body["metadata"]["name"] = "other"
+
+    async def action(setting: Setting) -> object:
+        with pytest.raises(UsageError, match="mutate must be a plain function"):
+            await setting.ctx.create_or_update(bar("child"), asynchronous)
+        with pytest.raises(UsageError, match="must not change the name or the namespace"):
+            await setting.ctx.create_or_update(bar("child"), renames)
+        with pytest.raises(UsageError, match=r"need metadata\.name: it identifies"):
+            await setting.ctx.create_or_update(bar(""), renames)
+        return None
+
+    reconcile_once(action, make_cluster("a"))
+
+
+# -- prune -------------------------------------------------------------------------------------
+
+
+def test_children_that_are_no_longer_wanted_are_deleted() -> None:
+    cluster = make_cluster("a", "b")
+    for name in ("one", "two", "three"):
+        owned_by_a(cluster, name)
+    cluster.create(BARS, {"metadata": {"name": "foreign"}})
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.prune(setting.bars, keep=["two", setting.bars.lister[key("one")]])
+
+    assert reconcile_once(action, cluster) == (key("three"),)
+    assert sorted(names_of(cluster, BARS)) == ["foreign", "one", "two"]
+
+
+def test_only_selected_children_are_pruned() -> None:
+    cluster = make_cluster("a")
+    owned_by_a(cluster, "one")
+    owned_by_a(cluster, "two")
+    cluster.merge_patch(BARS, "two", {"metadata": {"labels": {"role": "cache"}}})
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.prune(setting.bars, labels="role=cache")
+
+    assert reconcile_once(action, cluster) == (key("two"),)
+
+
+def test_an_object_that_was_created_again_is_not_pruned() -> None:
+    """The cache still holds the owned object of that name, and the server another one."""
+    cluster = make_cluster("a")
+    owned_by_a(cluster, "child")
+
+    async def action(setting: Setting) -> object:
+        setting.cluster.delete(BARS, "child")
+        setting.cluster.create(BARS, {"metadata": {"name": "child"}})
+        assert is_controlled_by(setting.bars.lister[key("child")], setting.foos.lister[key("a")])
+        return await setting.ctx.prune(setting.bars)
+
+    assert reconcile_once(action, cluster) == ()
+    assert names_of(cluster, BARS) == ["child"]
+
+
+def test_children_that_are_being_deleted_are_left_alone() -> None:
+    cluster = make_cluster("a")
+    owned_by_a(cluster, "child")
+    cluster.merge_patch(BARS, "child", {"metadata": {"finalizers": ["example.com/wait"]}})
+    cluster.delete(BARS, "child")
+
+    async def action(setting: Setting) -> object:
+        return await setting.ctx.prune(setting.bars, keep=[])
+
+    assert reconcile_once(action, cluster) == ()
+
+
+def test_keep_takes_objects_keys_and_names_only() -> None:
+    async def action(setting: Setting) -> object:
+        wrong: Any = [3]
+        return await setting.ctx.prune(setting.bars, keep=wrong)
+
+    with pytest.raises(UsageError, match="keep takes objects, keys and names, not 3"):
+        reconcile_once(action, make_cluster("a"))
+
+
+def test_a_deleted_child_triggers_its_owner_which_creates_it_again() -> None:
+    cluster = make_cluster("a")
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                await ctx.apply(bar("child"))
+
+            async with Controller(foos, reconcile).owns(bars):
+                first = await bars.wait_until(key("child"), lambda obj: obj is not None)
+                assert first is not None
+                cluster.delete(BARS, "child")
+                await bars.wait_until(
+                    key("child"), lambda obj: obj is not None and obj.uid != first.uid, timeout=5
+                )
+
+    run_simulated(main)
+
+
+# -- the client --------------------------------------------------------------------------------
+
+
+class ReadOnlySource:
+    """A source that lists and watches, and has no writers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.source = ClusterSource(cluster)
+
+    def lister_watcher(
+        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
+    ) -> Any:
+        return self.source.lister_watcher(
+            resource, namespace=namespace, labels=labels, fields=fields
+        )
+
+
+def test_without_a_client_that_writes_the_error_says_what_to_pass() -> None:
+    cluster, errors = make_cluster("a"), list[str]()
+
+    async def main() -> None:
+        async with SharedInformerFactory(ReadOnlySource(cluster)) as informers:
+            foos = informers.informer(FOOS)
+            assert foos.client is None
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                with pytest.raises(UsageError, match="Controller") as caught:
+                    await ctx.apply(bar("child"), resource=BARS)
+                errors.append(str(caught.value))
+
+            async with Controller(foos, reconcile, name="foos"):
+                await asyncio.sleep(1)
+
+            async def writes(key: ObjectKey, ctx: ReconcileContext) -> None:
+                await ctx.apply(bar("child"), resource=BARS)
+
+            async with Controller(foos, writes, client=ClusterSource(cluster)):
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert errors[0].startswith("the controller foos has no client to write with")
+    assert names_of(cluster, BARS) == ["child"]
