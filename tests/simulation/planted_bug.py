@@ -15,7 +15,7 @@ has; the others are those of the method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -46,7 +46,7 @@ class PlantedBug:
         return add
 
     @contextmanager
-    def planted(self) -> Iterator[None]:
+    def planted(self) -> Generator[None]:
         """Give the library the bug within a ``with`` block.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from itertools import chain, count
@@ -64,7 +64,7 @@ def _show(value: object) -> str:
             return value.name
         case float():
             return f"{value:.6f}"
-        case Mapping() | Set():
+        case Sized() if not isinstance(value, str | tuple | list):
             return f"{len(value)} objects"
         case _:
             return str(value)

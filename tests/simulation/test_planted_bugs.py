@@ -35,7 +35,7 @@ def caught(bug: PlantedBug) -> Violation:
     pytest.fail(f"no history shows that {bug}")
 
 
-@pytest.mark.parametrize("bug", BUGS[::5], ids=str)
+@pytest.mark.parametrize("bug", BUGS[4::5], ids=str)
 def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
     violation = caught(bug)
     assert violation.promise in bug.promises, violation
