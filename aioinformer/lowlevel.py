@@ -89,10 +89,9 @@ from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced, Resync
 from aioinformer._core.objects.resources import BUILT_IN
-from aioinformer._runtime.informer.factory import Source
 from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.reflector.options import ReflectorOptions
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import ScopeHealth

@@ -46,6 +46,12 @@ CROSS_CUTTING = {
 MAX_MODULES = 12
 """Modules in a package: as many as a reader sees at one glance."""
 
+MAX_LINES = 500
+"""Lines in a module, which is about one idea."""
+
+LONG_MODULES = {"testing/cluster/cluster.py", "testing/wire/statuses.py"}
+"""Modules that are longer."""
+
 
 QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
 """Words that begin a question or a riddle where a statement or an imperative is due."""
@@ -99,6 +105,13 @@ def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
         assert ast.get_docstring(ast.parse((package / "__init__.py").read_text())), package
         found = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
         assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
+
+
+def test_a_module_has_at_most_five_hundred_lines() -> None:
+    lengths = {
+        str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in modules()
+    }
+    assert {name for name, lines in lengths.items() if lines > MAX_LINES} == LONG_MODULES
 
 
 def docstrings(module: Path) -> list[tuple[int, str]]:

@@ -4,6 +4,7 @@ arguments ──▶ demo | serve | watch | wait | health ──▶ terminal
 
 arguments         the parser
 argument_types    the values of arguments
+help_texts        the texts of ``--help``
 options           the options of each command
 completion        completion of names from the cluster
 cluster_options   the client, and the kubeconfig, context and namespace options

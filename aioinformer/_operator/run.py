@@ -19,8 +19,9 @@ from aioinformer._operator.builder import ControllerBuilder, Discovers
 from aioinformer._operator.health import OperatorHealth
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
-from aioinformer._runtime.informer.factory import SharedInformerFactory, Source
+from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.leaderelection.elector import LeaderElector
+from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import LeadershipLost, ShutdownIncomplete

@@ -48,6 +48,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ListenerOverflow           a listener with ``overflow="error"`` was too slow
     ├── QueueShutDown              a work queue was shut down, and is empty
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
+    ├── CleanupFailed              a controller's cleanup raised a PermanentError; it is retried
     ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
@@ -224,6 +225,7 @@ from aioinformer.errors.requests import server_error as server_error
 from aioinformer.errors.runtime import AlreadyOwned as AlreadyOwned
 from aioinformer.errors.runtime import CacheDiffers as CacheDiffers
 from aioinformer.errors.runtime import CacheWaitTimeout as CacheWaitTimeout
+from aioinformer.errors.runtime import CleanupFailed as CleanupFailed
 from aioinformer.errors.runtime import HandlerCancelled as HandlerCancelled
 from aioinformer.errors.runtime import HandlerTimeout as HandlerTimeout
 from aioinformer.errors.runtime import LeadershipLost as LeadershipLost
@@ -259,6 +261,7 @@ __all__ = [
     "BadRequest",
     "CacheDiffers",
     "CacheWaitTimeout",
+    "CleanupFailed",
     "ConfigurationError",
     "Conflict",
     "ConnectionFailed",

@@ -11,8 +11,11 @@ from typing import Any, cast
 import msgspec
 import yaml
 
+from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ServerError, UsageError
 from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.wire.encoding import JsonObject, plain_json
+from aioinformer.testing.wire.served_resources import ServedResources
 
 __all__ = ["load_manifests"]
 
@@ -44,9 +47,28 @@ def load_manifests(cluster: Cluster, *paths: str | os.PathLike[str]) -> int:
     manifests = [each for path in paths for each in _read_path(Path(path))]
     # The sort is stable: within a rank, the order is that of the files.
     manifests.sort(key=lambda each: each.rank)
+    kinds = _Kinds(cluster)
     for each in manifests:
-        each.create(cluster)
+        each.create(kinds)
     return len(manifests)
+
+
+class _Kinds:
+    """The resources of a cluster by apiVersion and kind."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._served: ServedResources | None = None
+        self._resources: dict[tuple[str, str], Resource] = {}
+
+    def find(self, api_version: str, kind: str) -> Resource | None:
+        """Return the resource of a kind, or ``None``."""
+        if self._served is not self.cluster.served:  # a definition was loaded
+            self._served = self.cluster.served
+            self._resources = {
+                (each.api_version, each.kind): each for each in reversed(self.cluster.resources)
+            }
+        return self._resources.get((api_version, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +77,7 @@ class _Manifest:
 
     path: Path
     body: Mapping[str, Any]
+    """The object, with the values of JSON alone."""
 
     @property
     def kind(self) -> str:
@@ -64,19 +87,17 @@ class _Manifest:
     def rank(self) -> int:
         return FIRST_KINDS.index(self.kind) if self.kind in FIRST_KINDS else len(FIRST_KINDS)
 
-    def create(self, cluster: Cluster) -> None:
+    def create(self, kinds: _Kinds) -> None:
         """Create the object. A definition is served from then on."""
         api_version = str(self.body.get("apiVersion") or "")
-        for resource in cluster.resources:
-            if (resource.api_version, resource.kind) == (api_version, self.kind):
-                break
-        else:
+        resource = kinds.find(api_version, self.kind)
+        if resource is None:
             raise self.error(
                 f"no resource of the cluster has apiVersion {api_version!r} and kind "
                 f"{self.kind!r}; load its CustomResourceDefinition too"
             )
         try:
-            cluster.create(resource, self.body)
+            kinds.cluster.registry.create(resource, self.body, None)
         except ServerError as error:
             raise self.error(error.status.message) from error
 
@@ -103,7 +124,7 @@ def _read_file(path: Path) -> Iterator[_Manifest]:
         documents: list[object] = (
             [msgspec.json.decode(content)]
             if path.suffix == ".json"
-            else [_with_text_keys(each) for each in yaml.load_all(content, _LOADER)]
+            else [_to_json(each) for each in yaml.load_all(content, _LOADER)]
         )
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
@@ -129,6 +150,12 @@ def _unpack(path: Path, document: object) -> Iterator[_Manifest]:
 
 def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping)
+
+
+def _to_json(document: object) -> object:
+    """Return a YAML document with the values of JSON."""
+    value = _with_text_keys(document)
+    return plain_json(cast("JsonObject", value)) if isinstance(value, dict) else value
 
 
 def _with_text_keys(value: object) -> object:

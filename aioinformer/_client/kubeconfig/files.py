@@ -197,7 +197,9 @@ def _merge(origin: str, paths: str) -> KubeConfigMerger:
         return KubeConfigMerger(paths)
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        line = f": see line {mark.line + 1}" if mark else ""
+        fault = f": see line {mark.line + 1}" if mark else ""
+    except RecursionError:
+        fault = ": it is nested too deeply"
     # Raised outside of the handler, so that the error has no cause or context: yaml's error quotes
     # the text at the fault, such as a part of a password.
-    raise ConfigurationError(f"{origin} is not valid YAML{line}")
+    raise ConfigurationError(f"{origin} is not valid YAML{fault}")

@@ -8,11 +8,7 @@ an update across uids; and a state that is already cached is no event.
 A relist is staged beside the live state in steps of a size that the caller chooses, and installed
 in one step. The old state is freed in steps, too.
 
-An object is unchanged if its version and its content are. Equal resourceVersions prove nothing by
-themselves: a new schema of a custom resource, an upgrade of the API server or another conversion
-webhook changes what is served without a write, and a server that was restored from a backup gives
-versions a second time. Objects are stored in one form, so that the comparison of unchanged objects
-is a comparison of bytes.
+An object is unchanged if its version and its content are (``comparison``).
 """
 
 from __future__ import annotations
@@ -21,8 +17,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
-from msgspec.json import encode
-
+from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
@@ -37,65 +32,17 @@ from aioinformer._core.objects.kube_object import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
-from aioinformer.errors import ObjectDecodeError, UsageError
+from aioinformer.errors import UsageError
 
 __all__ = [
     "Indexer",
     "StagedReplacement",
     "append_change",
-    "has_equal_content",
-    "is_same_content",
     "removal_reason",
     "without_traceback",
 ]
-
-
-def is_same_content(old: KubeObject, new: KubeObject) -> bool:
-    """Return True if both are the same version of one object with equal content."""
-    if old is new:
-        return True
-    if old.resource_version != new.resource_version or old.uid != new.uid:
-        return False
-    if old.api_version != new.api_version:  # read in another API version of the resource
-        return False
-    if type(new) is ExcludedObject:
-        return False
-    return has_equal_content(old, new)
-
-
-def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
-    """Return True if two objects have equal content, whether they were listed or watched.
-
-    Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
-    another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
-    that only one of the objects has don't count. Models are compared by their own ``==``, or by
-    their JSON if their class compares identities. If that raises, the objects count as different: a
-    redundant update is better than a lost one.
-    """
-    if old.raw and old.raw == new.raw:
-        return True
-    try:
-        before, after = _content(old), _content(new)
-        return bool(before == after) or (
-            type(old) is ModelObject and encode(before) == encode(after)
-        )
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException:  # noqa: BLE001 - a program's model may raise anything
-        return False
-
-
-def _content(obj: KubeObject) -> object:
-    """Return an object's content without kind and apiVersion, which the items of a list lack."""
-    if type(obj) is ModelObject:
-        return obj.model
-    try:
-        body = obj.to_dict()
-    except ObjectDecodeError:
-        return obj.raw
-    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
 
 
 def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
@@ -473,12 +420,14 @@ class StagedReplacement:
 
         A pass for each of them would take quadratic time if a list names every object twice.
         """
-        kept: list[Event] = []
-        for number, event in enumerate(self._changes):
+        changes, self._changes = self._changes, []
+        changes.reverse()  # so that ``pop`` returns the first one, and frees it in its own step
+        for number in range(len(changes)):
+            event = changes.pop()
             if number >= self._repeated.get(event.obj.key, 0):
-                kept.append(event)
+                self._changes.append(event)
+            del event
             yield
-        self._changes = kept
 
     def _free(self) -> Iterator[None]:
         """Free the old state in steps.

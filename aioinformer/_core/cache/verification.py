@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from aioinformer._core.cache.indexer import has_equal_content
+from aioinformer._core.cache.comparison import has_equal_content
 from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject

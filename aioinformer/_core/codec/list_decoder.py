@@ -44,7 +44,8 @@ __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
 ITEM_CAP = 64 * 1024 * 1024
 """The longest item in bytes; the same as the cap on the line of a watch, for the same reason. An
-item that never ends must not fill the memory."""
+item that never ends must not fill the memory. The braces of a long item are counted in steps, but
+its decoding is one step: see ``LINE_CAP`` for its length."""
 
 MAX_FALSE_SPLITS = 4
 """Cuts tried on one item before its braces are counted. Nested objects that begin as items do are
@@ -179,17 +180,18 @@ class ListDecoder:
         if self._in_items:
             raise self._protocol_error("the response broke off")
         try:
-            frame = _decode_envelope(self._head + self._buffer)
+            envelope = _decode_envelope(self._head + self._buffer)
         except DECODE_ERRORS as error:
             raise self._protocol_error(str(discard_input(error))) from error
-        kind = quote_kind(frame.kind)
-        if frame.items is UNSET or frame.kind == "Table":
+        kind = quote_kind(envelope.kind)
+        if envelope.items is UNSET or envelope.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
-        if frame.items:  # the scanner and the JSON decoder disagree: no guess may empty the cache
+        # If the scanner and the JSON decoder disagree, no guess may empty the cache.
+        if envelope.items:
             raise self._protocol_error("its items are not where they were found")
-        if self._resource in BUILT_IN and frame.kind not in self._list_kinds:
+        if self._resource in BUILT_IN and envelope.kind not in self._list_kinds:
             raise self._protocol_error(f"the response is a {kind}, not a {self._resource.kind}List")
-        return rest, frame
+        return rest, envelope
 
     @property
     def _list_kinds(self) -> tuple[str, ...]:
@@ -222,7 +224,10 @@ class ListDecoder:
         """Raise if the undecoded bytes are more than any real list has at this place."""
         held = self._held
         if self._in_items and held > self._cap:
-            raise self._protocol_error(f"item {self.count + 1} is longer than {self._cap} bytes")
+            raise self._protocol_error(
+                f"item {self.count + 1} is longer than {self._cap} bytes; if the cluster has "
+                "objects of this size, raise line_cap"
+            )
         if not self._in_items and held > HEAD_CAP:
             after = f"there are more than {HEAD_CAP} bytes after its items"
             before = f"there are no items in its first {HEAD_CAP} bytes"

@@ -58,7 +58,11 @@ __all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatc
 
 
 LINE_CAP = 64 * 1024 * 1024
-"""The longest line in bytes. The largest event of a server with default limits has 9 MiB."""
+"""The longest line in bytes. The largest event of a server with default limits has 9 MiB.
+
+The decoding of a line is one step, which holds the event loop for about 1.4 ms a megabyte: 10 ms at
+7 MB, 90 ms at this cap. The step can't be cut, since msgspec decodes whole values only, and a
+thread would not help, since msgspec holds the interpreter's lock meanwhile."""
 
 
 _EMPTY_LINES = b"\n", b"\r\n"

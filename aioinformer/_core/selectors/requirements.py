@@ -154,8 +154,19 @@ def value_problem(key: str, index: int, value: str) -> str:
 END_OF_TEXT = "at the end"
 """The text beside the mark if a selector stops too early: the server says only ``found ''``."""
 
+MAX_PROBLEM_LENGTH = 500
+"""Characters of the server's sentence, which repeats what it could not understand."""
+
+EXCERPT_LENGTH = 100
+"""Characters of a selector that an error shows on either side of the mark. A program may build a
+selector from what its users send."""
+
 
 def selector_error(problem: str, text: str, position: int) -> InvalidSelector:
     """Return the error. Its first line is an API server's message, the rest marks the place."""
+    start, end = max(0, position - EXCERPT_LENGTH), position + EXCERPT_LENGTH
+    before, after = "..." if start else "", "..." if end < len(text) else ""
     mark = "^" if position < len(text) else f"^ {END_OF_TEXT}"
-    return InvalidSelector(f"{problem}\n    {text}\n    {' ' * position}{mark}")
+    indent = " " * (len(before) + position - start)
+    cut = problem if len(problem) <= MAX_PROBLEM_LENGTH else f"{problem[:MAX_PROBLEM_LENGTH]}..."
+    return InvalidSelector(f"{cut}\n    {before}{text[start:end]}{after}\n    {indent}{mark}")

@@ -25,9 +25,8 @@ from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.call import detached_context
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.factory import ENTER_TURNS
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.tasks.supervisor import Supervisor
+from aioinformer._runtime.tasks.supervisor import ENTER_TURNS, Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
 __all__ = ["ControllerRun", "TriggerSource"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
@@ -20,7 +21,7 @@ from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectView, name_of
+from aioinformer._core.objects.view import ObjectSnapshot, ObjectView, name_of
 from aioinformer._core.quantities import quantity
 from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
@@ -77,6 +78,11 @@ class CacheReader(Generic[T]):
         self._describe = describe
         self._view: ObjectView[T] | None = indexer.view
 
+    def snapshot(self) -> Mapping[ObjectKey, T]:
+        """Return the objects that are cached now, as programs see them."""
+        objects: Any = MappingProxyType(self._indexer.state.copy_objects())
+        return objects if self._view is None else ObjectSnapshot(objects, self._view)
+
     async def wait_synced(self, timeout: float | None) -> None:
         """Wait until the initial list was applied."""
         if not self._indexer.state.synced:
@@ -120,7 +126,7 @@ class CacheReader(Generic[T]):
         )
 
     async def wait_until_all(
-        self, predicate: ObjectTest[T], query: Query, *, at_least: int, timeout: float | None
+        self, predicate: ObjectTest[T], query: Query, at_least: int, timeout: float | None
     ) -> int:
         """Wait until all objects that ``query`` selects pass ``predicate``."""
         test = self._test_of(predicate, "wait_until_all")

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, overload
 
 from msgspec import Struct
 from typing_extensions import Unpack
@@ -24,7 +24,6 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
@@ -34,14 +33,14 @@ from aioinformer._runtime.informer.options import (
     InformerRequest,
     chosen_options,
 )
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory", "Source"]
+__all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory"]
 
 log = logging.getLogger("aioinformer.factory")
 
@@ -56,20 +55,6 @@ pending events, and for all of them to end after their cancellation."""
 
 CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
-
-
-ENTER_TURNS = 10
-"""Turns of the loop in which a task that was just created may enter the factory."""
-
-
-class Source(Protocol):
-    """A source of lists and watches for informers: a ``Client``, or a cluster in memory."""
-
-    def lister_watcher(
-        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
-    ) -> ListerWatcher:
-        """Return the list and the watch of one resource in one scope."""
-        ...
 
 
 class InformerEntry(Struct, eq=False):
@@ -379,24 +364,12 @@ class SharedInformerFactory:
     def _make_source(
         self, key: InformerKey, followed: InformerEntry | None
     ) -> ListerWatcher | ScopedSource:
-        make, resource, selection = self._source.lister_watcher, key.resource, key.namespaces
-        if selection is None:
-            return make(resource, namespace=key.namespace, labels=key.labels, fields=key.fields)
-
-        def open_namespace(namespace: str, scope: Scope) -> ListerWatcher:
-            scope = scope.with_defaults(selection.default)
-            return make(
-                resource,
-                namespace=namespace,
-                labels=scope.label_selector,
-                fields=scope.field_selector,
+        if key.namespaces is None:
+            return self._source.lister_watcher(
+                key.resource, namespace=key.namespace, labels=key.labels, fields=key.fields
             )
-
-        namespaces = None
-        if followed is not None and selection.predicate is not None:
-            informer, predicate = followed.informer, selection.predicate
-            namespaces = FollowedNamespaces(informer, predicate, selection.default)
-        return ScopedSource(resource, open_namespace, dict(selection.scopes), namespaces)
+        informer = None if followed is None else followed.informer
+        return ScopedSource.of(self._source, key.resource, key.namespaces, informer)
 
     def _follow_namespaces(self, key: InformerKey) -> InformerEntry | None:
         """Return the informer of namespaces that an informer needs to follow them."""
@@ -439,7 +412,11 @@ class SharedInformerFactory:
             NotRunning: an informer ended before, and is still in use.
             UsageError: the factory was not entered.
         """
-        await self._check_entered()
+        if not await self._supervisor.is_entered_soon():
+            raise UsageError(
+                "the factory was not entered, so that its informers don't run: wait inside of "
+                "'async with factory:', or while a task awaits factory.run()"
+            )
         async with sync_timeout(timeout, self._unsynced_health):
             while waiting := [informer for informer in self if not informer.synced]:
                 try:
@@ -447,17 +424,6 @@ class SharedInformerFactory:
                 except NotRunning:
                     if waiting[0] in list(self):  # else its last user has left: nobody waits for it
                         raise
-
-    async def _check_entered(self) -> None:
-        """Raise unless the factory was entered, or is being entered by a task that has started."""
-        for _ in range(ENTER_TURNS):
-            if self._supervisor.state != "new":
-                return
-            await asyncio.sleep(0)
-        raise UsageError(
-            "the factory was not entered, so that its informers don't run: wait inside of "
-            "'async with factory:', or while a task awaits factory.run()"
-        )
 
     def _unsynced_health(self) -> dict[str, str]:
         return {each.name: str(each.health) for each in self if not each.synced}

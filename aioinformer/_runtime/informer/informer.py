@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any, Generic
 
 from typing_extensions import TypeVar, Unpack
@@ -24,17 +23,10 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer._core.objects.view import ObjectSnapshot, ObjectView
+from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
-from aioinformer._runtime.delivery.handlers import (
-    Handler,
-    OnAdd,
-    OnDelete,
-    OnUpdate,
-    compile_handler,
-    compile_method,
-)
+from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.delivery.streams import EventStream
@@ -43,7 +35,6 @@ from aioinformer._runtime.informer.options import InformerKeywords, InformerOpti
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
-from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -61,6 +52,9 @@ class SharedInformer(Generic[T]):
     object that is re-created under the same name is deleted and added, never updated. When a
     listener gets an event, the cache shows that state or a later one. The order between listeners
     is not promised, nor is it that a listener gets every state in between after a relist.
+
+    All waits raise ``NotRunning`` if the informer has ended or ends meanwhile, and ``UsageError``
+    in a handler of this informer that has ``overflow="block"``.
     """
 
     def __init__(
@@ -88,11 +82,10 @@ class SharedInformer(Generic[T]):
                 ``KubeObject``s by default.
             indexers: index functions by index name.
             managed_fields: True to keep ``metadata.managedFields`` of objects.
-            profile: the server's learned behaviour for the resource; informers of one
-                resource can share it.
+            profile: the server's learned behaviour for the resource, which informers can share.
             label: the informer's name in metrics; ``name`` by default.
             client: makes writers for the controllers of this informer; see ``client``.
-            options: the other options; see ``InformerOptions``.
+            options: the other options.
             **keywords: single options, in the place of those in ``options``.
 
         Raises:
@@ -100,23 +93,15 @@ class SharedInformer(Generic[T]):
             ValueError: a number is out of range.
         """
         options = (options or InformerOptions()).merge(keywords)
-        shape = shape or Shape()
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
         self.client = client
         """The client through which the informer's factory lists and watches, if that can write too;
         controllers write through it by default."""
-        reporter = InformerReporter(
-            self.name,
-            label=label,
-            resource=str(self.resource),
-            metrics=options.metrics,
-            tracing=options.tracing,
-            on_error=options.on_error,
-        )
+        reporter = options.make_reporter(self.name, label=label, resource=str(self.resource))
         self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
-            shape,
+            shape or Shape(),
             reporter,
             options,
             namespace=namespace,
@@ -125,14 +110,12 @@ class SharedInformer(Generic[T]):
             profile=profile,
         )
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
-        self._indexer = self._pipeline.indexer
-        self._view: ObjectView[T] | None = self._indexer.view
+        indexer = self._indexer = self._pipeline.indexer
+        self._view: ObjectView[T] | None = indexer.view
         self.lister: Lister[T] = Lister(
-            self._indexer, self.resource, namespace=namespace, start_scan=Scan
+            indexer, self.resource, namespace=namespace, start_scan=Scan
         )
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
-
-    # -- listeners -------------------------------------------------------------------------------
 
     @suggest_keywords
     def add_handler(
@@ -160,32 +143,28 @@ class SharedInformer(Generic[T]):
             overflow: the rule for further events. ``"coalesce"``: pending events of one object are
                 merged. ``"block"``: the watch isn't read until the handler catches up.
                 ``"error"``: the handler is ended.
-            concurrency: the number of objects for which the handler may be called at once. Calls
-                for one object never overlap.
+            concurrency: calls at once, for different objects. Calls for one object never overlap.
             resync: seconds between two resyncs, which deliver the cached state again as
                 ``Updated(resync=True)``; 0 for never; ``None`` for the informer's period.
             filter: a predicate, or a function that returns true for objects to deliver. An object
                 that stops matching is delivered as ``Deleted(reason="filtered")``, one that starts
-                matching as ``Added``. If the filter raises, the object counts as matching, and the
-                error is reported.
+                matching as ``Added``. An object at which the filter raises counts as matching.
             timeout: seconds after which a call is cancelled. A thread can't be cancelled.
-            run_in_thread: True to call the handler in ``concurrency`` threads of its own. Such a
-                handler may block, and must not be async. A thread that hangs is abandoned, with an
-                error, when the factory's ``shutdown_timeout`` is over.
+            run_in_thread: True to call the handler in ``concurrency`` threads of its own: it may
+                block, and must not be async. A thread that hangs is abandoned, with an error, when
+                the factory's ``shutdown_timeout`` is over.
             drain: True to finish the pending events when the factory is left, within the factory's
                 ``shutdown_timeout``; False to discard them, as client-go does.
             fail_fast: True to end the informer and the factory, which raises the same exception,
                 when a call raises or times out.
-            name: the handler's name in logs, health and errors; the function's or class's name by
-                default.
+            name: the handler's name in logs and health; that of the function or class by default.
 
         Raises:
             NotRunning: the informer has ended.
             TypeError: ``handler`` or ``filter`` can't be one, an async handler is to run in a
                 thread, or ``limit`` or ``concurrency`` is no integer.
             ValueError: a number is out of range.
-            UsageError: ``filter`` is a predicate, and the informer has a ``model=``, and so no JSON
-                for it to read.
+            UsageError: ``filter`` reads JSON, which ``model=`` doesn't keep.
         """
         options = HandlerOptions(
             limit=limit,
@@ -199,7 +178,7 @@ class SharedInformer(Generic[T]):
             drain=drain,
             fail_fast=fail_fast,
         )
-        return self._listeners.add_handler(compile_handler(handler), options)
+        return self._listeners.add_handler(handler, options)
 
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
         """Register ``function(obj, *, initial)`` for each new object; a decorator.
@@ -207,17 +186,17 @@ class SharedInformer(Generic[T]):
         Each decorated function is a handler of its own: two of them don't wait for each other.
         Raises a TypeError if ``function`` is no function of these arguments.
         """
-        self._listeners.add_handler(compile_method("on_add", function), HandlerOptions())
+        self._listeners.add_method("on_add", function)
         return function
 
     def on_update(self, function: OnUpdate[T, R]) -> OnUpdate[T, R]:
         """Register ``function(old, new, *, resync)`` for each change; a decorator."""
-        self._listeners.add_handler(compile_method("on_update", function), HandlerOptions())
+        self._listeners.add_method("on_update", function)
         return function
 
     def on_delete(self, function: OnDelete[T, R]) -> OnDelete[T, R]:
         """Register ``function(obj, *, reason)`` for each deleted object; a decorator."""
-        self._listeners.add_handler(compile_method("on_delete", function), HandlerOptions())
+        self._listeners.add_method("on_delete", function)
         return function
 
     @suggest_keywords
@@ -239,9 +218,7 @@ class SharedInformer(Generic[T]):
             filter: as for ``add_handler``.
 
         Raises:
-            TypeError: ``filter`` can't be one.
-            ValueError: a number is out of range.
-            UsageError: as for ``add_handler``.
+            TypeError: as for ``add_handler``, and so a ``ValueError`` and a ``UsageError``.
         """
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync, filter=filter)
         return self._listeners.make_stream(self, options)
@@ -257,10 +234,7 @@ class SharedInformer(Generic[T]):
     ) -> AsyncGenerator[tuple[Mapping[ObjectKey, T], EventStream[T]]]:
         """Give the cached objects and a stream of their changes, with no gap or repetition between.
 
-        Waits for the initial list. The snapshot doesn't change. ::
-
-            async with pods.snapshot_and_events(timeout=30) as (snapshot, events):
-                ...
+        The snapshot doesn't change: ``async with pods.snapshot_and_events() as (objects, events)``.
 
         Args:
             timeout: seconds to wait for the initial list; ``None`` for no limit.
@@ -270,15 +244,12 @@ class SharedInformer(Generic[T]):
 
         Raises:
             SyncTimeout: the initial list was not complete within that time.
-            NotRunning: the informer has ended.
         """
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
         async with self._listeners.make_stream(self, options, replay=False) as events:
-            # The stream has just joined, and entering it doesn't wait: so no event is missing
-            # between this copy and the stream's first event.
-            objects: Any = MappingProxyType(self._indexer.state.copy_objects())
-            yield objects if self._view is None else ObjectSnapshot(objects, self._view), events
+            # Entering a stream doesn't wait: so no event is missing between copy and stream.
+            yield self._reader.snapshot(), events
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -289,8 +260,6 @@ class SharedInformer(Generic[T]):
     def unfinished(self) -> tuple[Registration, ...]:
         """The handlers whose task has not ended, including removed handlers."""
         return self._listeners.unfinished
-
-    # -- the cache -------------------------------------------------------------------------------
 
     @property
     def synced(self) -> bool:
@@ -305,8 +274,6 @@ class SharedInformer(Generic[T]):
 
         Raises:
             SyncTimeout: not synced within that time; the error says why.
-            NotRunning: the informer ended before.
-            UsageError: called by a handler of this informer that has ``overflow="block"``.
         """
         await self._reader.wait_synced(timeout)
 
@@ -329,17 +296,15 @@ class SharedInformer(Generic[T]):
         """Add indexes before anything is cached. Adding an index function again is no error.
 
         Raises:
-            UsageError: a name is taken by another function, or objects are cached already, so that
-                ``add_index`` is needed; or a function reads JSON that isn't kept.
+            UsageError: as for ``add_index``; or objects are cached already: then use ``add_index``.
         """
         self._indexer.add_indexers(indexers)
 
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 
-        The index is built a few objects at a time, so that the event loop isn't held, while the
-        cache goes on changing. Adding an index function again is no error. A cancelled build
-        leaves nothing behind.
+        The index is built in steps, while the cache goes on changing. Adding an index function
+        again is no error. A cancelled build leaves nothing behind.
 
         Args:
             name: the index's name.
@@ -356,27 +321,22 @@ class SharedInformer(Generic[T]):
 
         The wait ends when the cache holds the object, by uid, in that version or a later one; or
         when the cache has applied everything up to that version and doesn't hold the object, which
-        was deleted or isn't selected. In the second case the server proves the version with the
-        next bookmark, up to a minute later. If the written version was rejected
-        (``health.rejected``), the cache never holds it: the previous version or ``None`` is
-        returned once the version is passed.
+        was deleted, rejected (``health.rejected``) or isn't selected. In the second case the server
+        proves the version with the next bookmark, up to a minute later.
 
         Args:
             obj: the server's answer to a write, as a dict or any mapping, or a ``KubeObject``.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            The object as it is cached now; ``None`` if it isn't cached.
+            The object as it is cached now, in the previous version if the written one was rejected;
+            ``None`` if it isn't cached.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
-            NotComparable: the resourceVersion is no number, and the cache doesn't hold that very
-                version.
+            NotComparable: the resourceVersion is no number, and isn't the cached one.
             ModelMismatch: ``convert=`` raised at the cached object.
-            NotRunning: the informer ended before.
-            UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer's
-                resource and namespace; or the caller is a handler of this informer that has
-                ``overflow="block"``.
+            UsageError: ``obj`` has no name, uid or resourceVersion, or isn't of this informer.
         """
         return await self._reader.wait_for(obj, timeout)
 
@@ -392,14 +352,14 @@ class SharedInformer(Generic[T]):
         For example ``await pods.wait_until("web-0", condition_true("Ready"), timeout=60)``, with a
         condition of ``aioinformer.conditions``.
 
-        The predicate is called at once, and again after changes of the object, in the caller's
-        task: a state that lasts for less than a turn of the event loop can be missed.
+        The predicate is called at once and after changes of the object, in the caller's task: a
+        state that lasts for less than a turn of the event loop can be missed.
 
         Args:
             key: as for ``lister.get``.
             predicate: a condition of ``aioinformer.conditions``; a predicate such as
                 ``where(...)``, which an absent object doesn't pass; or a function of the cached
-                object, or of ``None`` if there is none. What the function raises is raised.
+                object or ``None``. What the function raises is raised.
             timeout: seconds; ``None`` for no limit.
 
         Returns:
@@ -408,10 +368,9 @@ class SharedInformer(Generic[T]):
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
-            NotRunning: the informer ended before.
             TypeError: the predicate is async, or no function.
-            UsageError: as for ``lister.get``, and as for ``wait_for`` in a handler; or the
-                predicate reads JSON, which ``model=`` doesn't keep.
+            UsageError: as for ``lister.get``; or the predicate reads JSON, which
+                ``model=`` doesn't keep.
         """
         return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
 
@@ -427,12 +386,11 @@ class SharedInformer(Generic[T]):
     ) -> int:
         """Wait until all cached objects, or all selected ones, pass ``predicate`` at one moment.
 
-        For example ``await pods.wait_until_all(condition_true("Ready"), labels="app=shop",
-        at_least=3, timeout=60)``, or ``wait_until_all(deleted, ...)`` until none is left.
+        For example ``await pods.wait_until_all(condition_true("Ready"), at_least=3, timeout=60)``,
+        or ``wait_until_all(deleted, labels="app=shop")`` until none is left.
 
         Args:
-            predicate: as for ``wait_until``; called once for each object, and after each change of
-                the object.
+            predicate: as for ``wait_until``; called for each object, and after its changes.
             namespace: as for ``lister.list``.
             labels: as for ``lister.list``.
             fields: as for ``lister.list``.
@@ -445,31 +403,25 @@ class SharedInformer(Generic[T]):
         Raises:
             CacheWaitTimeout: not within that time; the error names objects that did not pass.
             InvalidSelector: ``labels`` or ``fields`` don't parse.
-            ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
-            NotRunning: the informer ended before.
-            TypeError: the predicate is async, or no function.
-            UsageError: as for ``wait_until``.
+            UsageError: as for ``wait_until``, and so a ``ModelMismatch`` and ``TypeError``.
         """
-        query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._indexer.view)
-        return await self._reader.wait_until_all(
-            predicate, query, at_least=at_least, timeout=timeout
-        )
+        query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._view)
+        return await self._reader.wait_until_all(predicate, query, at_least, timeout)
 
     async def verify(
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
     ) -> Verification:
         """Compare the cache with the server.
 
-        The server is asked for the state of exactly the version that the cache shows now, while
-        both go on changing. That costs the server a full list, page by page.
+        The server is asked for the state of exactly the version that the cache shows now. That
+        costs the server a full list, page by page.
 
         Args:
-            contents: True to compare the content of objects, too, since a server can change the
-                content that it serves under a version; False to compare only which objects exist
-                in which versions.
-            repair: True to put the server's objects into the cache where it differs. Listeners
-                receive the repairs as events; an object that the server lacks is deleted for the
-                reason "vanished". An object that has changed meanwhile is not repaired.
+            contents: True to compare the content of objects, too, which a server can change without
+                a version; False to compare only which objects exist in which versions.
+            repair: True to put the server's objects into the cache where it differs, except for
+                objects that have changed meanwhile. Listeners receive the repairs as events; an
+                object that the server lacks is deleted for the reason "vanished".
             timeout: seconds; ``None`` for no limit.
 
         Returns:
@@ -478,18 +430,9 @@ class SharedInformer(Generic[T]):
         Raises:
             NotSynced: the initial list isn't complete yet.
             CacheWaitTimeout: not within that time.
-            FetchError: the request failed; ``Expired`` if the server had discarded each version
-                that the cache reached.
-            NotRunning: the informer ended while this waited for a version to compare.
-            UsageError: as for ``wait_for`` in a handler.
+            FetchError: the request failed; ``Expired`` if the server had discarded every version.
         """
-        return await self._reader.run_with_timeout(
-            timeout,
-            lambda: "a state that the server has confirmed",
-            lambda: self._pipeline.compare(contents=contents, repair=repair),
-        )
-
-    # -- namespaces ------------------------------------------------------------------------------
+        return await self._pipeline.verify(contents=contents, repair=repair, timeout=timeout)
 
     @property
     def namespaces(self) -> tuple[str, ...] | None:
@@ -500,10 +443,7 @@ class SharedInformer(Generic[T]):
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
 
-        An informer that is synced stays so. All users of a shared informer see the namespace. ::
-
-            pods = informers.informer("pods", namespaces=["shop"])
-            pods.add_namespace("cart", Scope(labels="app=cart"))
+        An informer that is synced stays so. All users of a shared informer see the namespace.
 
         Args:
             namespace: the name. The namespace need not exist yet.
@@ -513,36 +453,27 @@ class SharedInformer(Generic[T]):
         Raises:
             NotRunning: the informer has ended.
             TypeError: an argument has the wrong type.
-            UsageError: the namespace is read already; or the informer was made without
-                ``namespaces=``, or follows namespaces.
+            UsageError: the namespace is read already; or the informer has no ``namespaces=``, or
+                follows namespaces.
             ValueError: ``namespace`` can't be the name of one.
         """
         scopes = self._pipeline.changeable_scopes()
         scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
 
     def remove_namespace(self, namespace: str) -> None:
-        """Stop reading a namespace.
-
-        Its objects leave the cache, and are delivered as ``Deleted(reason="scope_removed")``.
-
-        Args:
-            namespace: the name.
+        """Stop reading a namespace. Its objects become ``Deleted(reason="scope_removed")``.
 
         Raises:
             NotRunning: the informer has ended.
-            UsageError: the namespace isn't read; or the informer was made without ``namespaces=``,
-                or follows namespaces.
+            UsageError: the namespace isn't read; or the informer has no ``namespaces=``, or follows
+                namespaces.
         """
         self._pipeline.changeable_scopes().remove(namespace)
-
-    # -- status ----------------------------------------------------------------------------------
 
     @property
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
         return self._pipeline.status.health()
-
-    # -- running ---------------------------------------------------------------------------------
 
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and deliver until cancelled. An informer runs once.
@@ -551,8 +482,7 @@ class SharedInformer(Generic[T]):
         for no longer than its ``shutdown_timeout``.
 
         Args:
-            on_fatal: called at once with the error that ends the informer, while calls may still
-                be in flight.
+            on_fatal: called with the error that ends the informer, before calls in flight end.
 
         Raises:
             UsageError: the informer was started before.
@@ -560,8 +490,6 @@ class SharedInformer(Generic[T]):
         await self._pipeline.run(on_fatal)
 
     def __repr__(self) -> str:
-        pipeline, state = self._pipeline, self._indexer.state
-        return (
-            f"<SharedInformer {self.name} {self.health.state} synced={state.synced} "
-            f"objects={len(state.objects)} listeners={len(pipeline.pump.listeners)}>"
-        )
+        listeners, objects = len(self._pipeline.pump.listeners), len(self._indexer.state.objects)
+        state = f"{self.health.state} synced={self.synced} objects={objects} listeners={listeners}"
+        return f"<SharedInformer {self.name} {state}>"

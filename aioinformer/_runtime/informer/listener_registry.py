@@ -7,7 +7,7 @@ timer, and starts the tasks of handlers in the informer's task group.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic
 
 from typing_extensions import TypeVar
@@ -19,7 +19,15 @@ from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
-from aioinformer._runtime.delivery.handlers import CompiledHandler, with_span, with_view
+from aioinformer._runtime.delivery.handlers import (
+    CompiledHandler,
+    Handler,
+    Method,
+    compile_handler,
+    compile_method,
+    with_span,
+    with_view,
+)
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
@@ -80,8 +88,15 @@ class ListenerRegistry(Generic[T]):
 
     # -- handlers --------------------------------------------------------------------------------
 
-    def add_handler(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
+    def add_handler(self, handler: Handler[T], options: HandlerOptions) -> Registration:
         """Register ``handler``; see ``SharedInformer.add_handler``."""
+        return self._register(compile_handler(handler), options)
+
+    def add_method(self, method: Method, function: Callable[..., Awaitable[None] | None]) -> None:
+        """Register a function as a handler's only method; see ``SharedInformer.on_add``."""
+        self._register(compile_method(method, function), HandlerOptions())
+
+    def _register(self, handler: CompiledHandler, options: HandlerOptions) -> Registration:
         name = f"{options.name or handler.name} of {self._name}"
         errors = HandlerErrors(name, self._reporter.handler_failed)
         listener = self._make_listener(name, options, errors, concurrency=options.concurrency)

@@ -19,6 +19,7 @@ from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError
 
 __all__ = [
@@ -98,6 +99,17 @@ class InformerOptions(ReflectorOptions):
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):
                 raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
+
+    def make_reporter(self, name: str, *, label: str, resource: str) -> InformerReporter:
+        """Return the reporter of an informer of that name, which calls the hooks in the options."""
+        return InformerReporter(
+            name,
+            label=label,
+            resource=resource,
+            metrics=self.metrics,
+            tracing=self.tracing,
+            on_error=self.on_error,
+        )
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:

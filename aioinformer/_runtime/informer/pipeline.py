@@ -180,6 +180,14 @@ class InformerPipeline(Generic[T]):
         self.scopes.check_changeable()
         return self.scopes
 
+    async def verify(self, *, contents: bool, repair: bool, timeout: float | None) -> Verification:
+        """Compare the cache with the server; raise ``CacheWaitTimeout`` after ``timeout``."""
+        return await self.reader.run_with_timeout(
+            timeout,
+            lambda: "a state that the server has confirmed",
+            lambda: self.compare(contents=contents, repair=repair),
+        )
+
     async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
         if not self.indexer.state.synced:

@@ -153,11 +153,11 @@ async def _add_server_objects(
             source.resource, managed_fields=managed_fields, namespace=served_namespace(source)
         )
         async with source.list(request) as chunks:
-            # Singly, because the comparison of contents decodes two bodies per object.
-            frame = await read_page(chunks, decoder, add, singly=True)
-        _check_version(source, frame.resource_version, request)
-        token = frame.continue_token
-        pages.add(decoder.count, frame.remaining, token)
+            # One by one, because the comparison of contents decodes two bodies per object.
+            envelope = await read_page(chunks, decoder, add, yield_after_each=True)
+        _check_version(source, envelope.resource_version, request)
+        token = envelope.continue_token
+        pages.add(decoder.count, envelope.remaining, token)
         if not token:
             return
 

@@ -183,7 +183,7 @@ async def _read_page(
 
     decoder = ListDecoder(source.resource, managed_fields=options.managed_fields)
     async with source.list(request) as chunks:
-        envelope = await read_page(chunks, decoder, collect, singly=False)
+        envelope = await read_page(chunks, decoder, collect, yield_after_each=False)
     return _make_page(await _decode_models(objects, options.model), envelope)
 
 

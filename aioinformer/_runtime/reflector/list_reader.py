@@ -18,9 +18,9 @@ def _ignore(size: int, objects: int) -> None:
 async def read_page(
     chunks: AsyncIterator[bytes],
     decoder: ListDecoder,
-    take: Callable[[Iterable[KubeObject]], object],
+    on_objects: Callable[[Iterable[KubeObject]], object],
     *,
-    singly: bool,
+    yield_after_each: bool,
     received: Callable[[int, int], None] = _ignore,
 ) -> ListEnvelope:
     """Read a page to its end, and yield to the loop meanwhile.
@@ -28,9 +28,10 @@ async def read_page(
     Args:
         chunks: the body of the response.
         decoder: decodes the body.
-        take: is called with the objects, in their order.
-        singly: True if ``take`` may be slow, because it runs a program's code. It then gets one
-            object per call, and the loop gets its turn in between.
+        on_objects: is called with the objects, in their order.
+        yield_after_each: True if ``on_objects`` may be slow, because it runs a program's code or
+            compares contents. It then gets one object per call, and the loop gets its turn in
+            between.
         received: is called with the number of bytes and of objects in each chunk.
 
     Returns:
@@ -47,15 +48,15 @@ async def read_page(
             end = start + decoder.slice_bytes
             objects = decoder.feed(chunk[start:end])
             start, count = end, count + len(objects)
-            if singly:
+            if yield_after_each:
                 for obj in objects:
-                    take((obj,))
+                    on_objects((obj,))
                     await pace.maybe_yield()
             else:
-                take(objects)
+                on_objects(objects)
             await pace.maybe_yield()
         received(len(chunk), count)
     rest, envelope = decoder.close()
-    take(rest)
+    on_objects(rest)
     received(0, len(rest))
     return envelope

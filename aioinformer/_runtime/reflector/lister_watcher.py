@@ -18,6 +18,7 @@ __all__ = [
     "ServesNamespace",
     "SharesAnswers",
     "SharesListSlots",
+    "Source",
     "SupportsDiscovery",
     "SupportsMetadataOnly",
     "served_namespace",
@@ -49,6 +50,16 @@ class ListerWatcher(Protocol):
 
     def watch(self, request: WatchRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Request the stream of changes."""
+        ...
+
+
+class Source(Protocol):
+    """A source of lists and watches for informers: a ``Client``, or a cluster in memory."""
+
+    def lister_watcher(
+        self, resource: Resource, *, namespace: str | None, labels: str, fields: str
+    ) -> ListerWatcher:
+        """Return the list and the watch of one resource in one scope."""
         ...
 
 

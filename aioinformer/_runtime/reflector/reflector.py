@@ -212,20 +212,25 @@ class Reflector:
         return collect
 
     async def _read_page(
-        self, chunks: AsyncIterator[bytes], take: Callable[[Iterable[KubeObject]], None]
+        self, chunks: AsyncIterator[bytes], on_objects: Callable[[Iterable[KubeObject]], None]
     ) -> ListEnvelope:
         decoder = ListDecoder(
             self._source.resource,
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
+            cap=self._options.line_cap,
         )
         total = self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
             async with limit:
-                singly = self._converter is not None
-                received = self.reports.received
-                return await read_page(chunks, decoder, take, singly=singly, received=received)
+                return await read_page(
+                    chunks,
+                    decoder,
+                    on_objects,
+                    yield_after_each=self._converter is not None,
+                    received=self.reports.received,
+                )
         except TimeoutError as error:
             if not limit.expired():
                 raise

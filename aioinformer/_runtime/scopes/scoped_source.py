@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.predicates import ObjectPredicate
-from aioinformer._core.selectors.scopes import Scope
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._core.selectors.scopes import NamespaceSelection, Scope
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.reporting.health import Health
 
 __all__ = ["FollowedNamespaces", "NamespaceInformer", "ScopedSource"]
@@ -55,3 +55,34 @@ class ScopedSource:
     """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        resource: Resource,
+        selection: NamespaceSelection,
+        informer: NamespaceInformer | None,
+    ) -> Self:
+        """Return the source of an informer.
+
+        Args:
+            source: opens the lists and watches.
+            resource: the resource of the informer.
+            selection: the namespaces of the informer.
+            informer: caches the namespaces; ``None`` if the informer follows none.
+        """
+
+        def open_namespace(namespace: str, scope: Scope) -> ListerWatcher:
+            scope = scope.with_defaults(selection.default)
+            return source.lister_watcher(
+                resource,
+                namespace=namespace,
+                labels=scope.label_selector,
+                fields=scope.field_selector,
+            )
+
+        followed = None
+        if informer is not None and selection.predicate is not None:
+            followed = FollowedNamespaces(informer, selection.predicate, selection.default)
+        return cls(resource, open_namespace, dict(selection.scopes), followed)

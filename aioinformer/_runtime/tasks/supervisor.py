@@ -18,12 +18,16 @@ from typing import Any, Literal
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
-__all__ = ["Supervisor"]
+__all__ = ["ENTER_TURNS", "Supervisor"]
 
 log = logging.getLogger("aioinformer.supervisor")
 
 CANCELLED_ENTER_TIMEOUT = 1.0
 """Seconds to wait for the tasks if entering was cancelled: they have hardly begun."""
+
+
+ENTER_TURNS = 10
+"""Turns of the loop in which a task that was just created may enter the owner."""
 
 
 class Supervisor:
@@ -64,6 +68,14 @@ class Supervisor:
         if self._leaving.is_set():
             raise NotRunning(f"the {self._name} has ended; make another one")
         check_loop(self._loop, f"the {self._name}")
+
+    async def is_entered_soon(self) -> bool:
+        """Return True if the owner was entered, or is entered by a task that was just created."""
+        for _ in range(ENTER_TURNS):
+            if self.state != "new":
+                return True
+            await asyncio.sleep(0)
+        return False
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Start a task. If the task raises, all tasks end, and leaving raises the error."""

@@ -1,8 +1,9 @@
 """A model of an API server's storage: objects, resource versions, pages, watches.
 
 ``Cluster`` is sans-I/O: it has no sockets, no event loop and no clock, and every run with the same
-seed gives the same result. ``ApiServer`` serves a cluster over HTTP, ``ClusterSource`` serves it
-to informers directly. Both can share the cluster with the test that writes to it:
+seed gives the same result. Only ``settled`` waits, in the event loop of its caller. ``ApiServer``
+serves a cluster over HTTP, ``ClusterSource`` serves it to informers directly. Both can share the
+cluster with the test that writes to it:
 
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
@@ -25,7 +26,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import NotFound
@@ -39,11 +40,14 @@ from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import ObjectEncoder
+from aioinformer.testing.wire.encoding import ObjectEncoder, plain_json
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
+
+if TYPE_CHECKING:
+    from aioinformer.testing.cluster.settling import Program
 
 __all__ = ["Cluster"]
 
@@ -90,6 +94,7 @@ class Cluster:
         self._storage.observers.append(self._definitions.observe)
         if self.features.garbage_collection:
             self._storage.observers.append(self._garbage_collector.observe)
+        self._programs: list[Program] = []
         self._watch_buffer = watch_buffer
         self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
         """The key that signs the tokens of service accounts."""
@@ -114,6 +119,52 @@ class Cluster:
         not affected.
         """
         self._storage.change_log.empty_watch_cache(self.resource_version)
+
+    def send_bookmarks(self) -> None:
+        """Send a bookmark of the newest version to each open watch that takes bookmarks, as etcd's
+        progress notifications do.
+        """
+        self._storage.request_bookmarks()
+
+    def track(self, program: Program) -> None:
+        """Wait for this program in each ``settled()`` that names none."""
+        self._programs.append(program)
+
+    async def settled(self, *programs: Program, timeout: float | None = 10.0) -> None:
+        """Wait until programs have reacted to everything that this cluster holds.
+
+        A program is settled if at one moment
+
+        - each of its informers has applied the newest resourceVersion of this cluster, over HTTP or
+          in memory, and no event is pending for a handler;
+        - no key waits for a worker or is being reconciled, and none waits for a retry, except after
+          a ``PermanentError``;
+        - an operator leads, or another replica does, and all its Events are sent.
+
+        Keys that wait for their time (``requeue_after``) don't count, and neither do async handlers
+        that are being called. It is not promised that the state lasts: time alone may change it, by
+        a requeue, a resync or an election, and so may programs that are not named.
+
+        Args:
+            *programs: ``Operator``s, ``Controller``s and ``SharedInformerFactory``s in the caller's
+                event loop; by default those of the fixture ``run_operator``, and of ``track``.
+            timeout: seconds, by the event loop's time; ``None`` for no limit.
+
+        Raises:
+            SyncTimeout: not within that time; the error names what is left to be done.
+            NotRunning: a program has ended.
+            UsageError: there is no program to wait for.
+
+        Example::
+
+            cluster.create(shops, {"metadata": {"name": "tea"}})
+            await cluster.settled(operator)
+            assert cluster.get("configmaps", "tea")
+        """
+        # Imported here, since most tests need no operator.
+        from aioinformer.testing.cluster.settling import wait_settled
+
+        await wait_settled(self, programs or self._programs, timeout)
 
     def snapshot(self) -> Snapshot:
         """Return the present state, a backup for ``restore``."""
@@ -216,7 +267,7 @@ class Cluster:
         Raises:
             NotFound: no object has this name.
         """
-        return self.registry.get(resource, name, namespace)
+        return self.registry.get(resource, name, namespace).to_dict()
 
     def create(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -227,7 +278,7 @@ class Cluster:
             Conflict: an object with this name exists.
             BadRequest, Invalid, ServerFailure: the body can't be created.
         """
-        return self.registry.create(resource, body, namespace)
+        return self.registry.create(resource, plain_json(body), namespace).to_dict()
 
     def update(
         self, resource: str | Resource, body: Mapping[str, Any], *, namespace: str | None = None
@@ -241,7 +292,7 @@ class Cluster:
             Conflict: the body has a resourceVersion that isn't the newest, or another uid.
             BadRequest, Invalid: the body is not valid.
         """
-        return self.registry.update(resource, body, namespace)
+        return self.registry.update(resource, plain_json(body), namespace).to_dict()
 
     def merge_patch(
         self,
@@ -257,7 +308,8 @@ class Cluster:
             NotFound: no object has this name.
             Conflict: the patch has a resourceVersion that isn't the newest, or another uid.
         """
-        return self.registry.patch(resource, name, MergePatch(patch), namespace)
+        change = MergePatch(plain_json(patch))
+        return self.registry.patch(resource, name, change, namespace).to_dict()
 
     def delete(
         self,
@@ -285,7 +337,8 @@ class Cluster:
             Conflict: the object has another uid, or another resourceVersion.
         """
         conditions = Preconditions(uid, resource_version, graceful=graceful)
-        return self.registry.delete(resource, name, namespace, preconditions=conditions)
+        deleted = self.registry.delete(resource, name, namespace, preconditions=conditions)
+        return deleted.to_dict()
 
     # -- stored bodies -------------------------------------------------------------------------
 
@@ -293,7 +346,8 @@ class Cluster:
         self, resource: str | Resource, name: str, *, namespace: str | None = None
     ) -> Mapping[str, Any] | None:
         """Return the stored body of an object, which must not be changed, or ``None``."""
-        return self.registry.find(resource, name, namespace)
+        found = self.registry.find(resource, name, namespace)
+        return found.body if found is not None else None
 
     def objects(
         self, resource: str | Resource, *, namespace: str | None = None

@@ -177,8 +177,8 @@ class DefinitionController:
         old, new = change.old, change.new
         if new is None:
             return
-        if "deletionTimestamp" in new.body["metadata"]:
-            if old is not None and "deletionTimestamp" not in old.body["metadata"]:
+        if "deletionTimestamp" in new.metadata:
+            if old is not None and "deletionTimestamp" not in old.metadata:
                 self._delete_objects(new)
             return
         if old is None or old.body["spec"] != new.body["spec"]:
@@ -258,7 +258,7 @@ class DefinitionController:
 
     def _complete_deletion(self, definition: StoredObject | None) -> None:
         """Remove a definition that is being deleted, once it has no objects left."""
-        if definition is None or "deletionTimestamp" not in definition.body["metadata"]:
+        if definition is None or "deletionTimestamp" not in definition.metadata:
             return
         if any(collection.objects for collection in self._stored_collections(definition)):
             return

@@ -44,7 +44,7 @@ class GarbageCollector:
         before, after = _owners(old), _owners(new)
         if before or after:
             self._index(change, before.keys(), after.keys())
-        if new is not None and "deletionTimestamp" in new.body["metadata"]:
+        if new is not None and "deletionTimestamp" in new.metadata:
             self._handle_marked(new)
         elif new is None and old is not None and old.uid in self._dependents:
             self._collect(old.uid)
@@ -85,19 +85,19 @@ class GarbageCollector:
         for collection, stored in self._dependents_of(uid):
             if self._has_other_owner(stored, uid):
                 self._drop_reference(collection, stored, uid)
-            elif "deletionTimestamp" not in stored.body["metadata"]:
+            elif "deletionTimestamp" not in stored.metadata:
                 self._delete(collection, stored, "")
         self._dependents.pop(uid, None)
 
     def _handle_marked(self, owner: StoredObject) -> None:
-        finalizers = owner.body["metadata"].get("finalizers") or ()
+        finalizers = owner.metadata.get("finalizers") or ()
         if ORPHAN in finalizers:
             for collection, stored in list(self._dependents_of(owner.uid)):
                 self._drop_reference(collection, stored, owner.uid)
             self._drop_finalizer(owner, ORPHAN)
         elif FOREGROUND in finalizers:
             for collection, stored in list(self._dependents_of(owner.uid)):
-                if "deletionTimestamp" in stored.body["metadata"]:
+                if "deletionTimestamp" in stored.metadata:
                     continue
                 if self._has_other_owner(stored, owner.uid):
                     self._drop_reference(collection, stored, owner.uid)
@@ -118,9 +118,9 @@ class GarbageCollector:
     def _finish_owner(self, reference: Mapping[str, Any], dependent: StoredObject) -> None:
         """Let the owner of a dependent go that doesn't block its deletion any more."""
         owner = self._find_owner(reference, dependent)
-        if owner is None or "deletionTimestamp" not in owner.body["metadata"]:
+        if owner is None or "deletionTimestamp" not in owner.metadata:
             return
-        if FOREGROUND in (owner.body["metadata"].get("finalizers") or ()):
+        if FOREGROUND in (owner.metadata.get("finalizers") or ()):
             self._finish_foreground(owner)
 
     # -- steps ---------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class GarbageCollector:
         self._registry.delete(resource, stored.name, namespace, preconditions=conditions)
 
     def _drop_reference(self, collection: Collection, stored: StoredObject, uid: str) -> None:
-        metadata = dict(stored.body["metadata"])
+        metadata = dict(stored.metadata)
         kept = [each for each in metadata["ownerReferences"] if each.get("uid") != uid]
         metadata["ownerReferences"] = kept
         if not kept:
@@ -162,7 +162,7 @@ class GarbageCollector:
         present = collection.objects.get(owner.key)
         if present is None or present.uid != owner.uid:
             return
-        metadata = dict(present.body["metadata"])
+        metadata = dict(present.metadata)
         left = [each for each in metadata.get("finalizers") or () if each != finalizer]
         metadata["finalizers"] = left
         body = present.body | {"metadata": metadata} if left else None
@@ -179,5 +179,5 @@ def _owners(stored: StoredObject | None) -> Mapping[str, Mapping[str, Any]]:
     """Return the references of an object by the uid of the owner."""
     if stored is None:
         return {}
-    references = stored.body["metadata"].get("ownerReferences")
+    references = stored.metadata.get("ownerReferences")
     return {each["uid"]: each for each in references if each.get("uid")} if references else {}

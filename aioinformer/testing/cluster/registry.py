@@ -3,18 +3,18 @@
 Each write takes the steps of a real server in the same order: read the newest state, check the
 request against it, build the next state, note the field managers, store. The steps run without
 anything in between, so a write never sees a half-finished other one.
+
+Sent bodies and patches have the values of JSON alone (see ``plain_json``). The stored state shares
+their parts, so nothing may change them later.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
-
-import msgspec
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.storage import Collection, Storage
@@ -81,17 +81,16 @@ class Registry:
     """Decides uids and generated names."""
     clock: Callable[[], dt.datetime]
 
-    def get(self, resource: str | Resource, name: str, namespace: str | None) -> JsonObject:
-        """Return a copy of an object."""
-        return _decode_copy(_find_stored(self.storage.find(resource), name, namespace))
+    def get(self, resource: str | Resource, name: str, namespace: str | None) -> StoredObject:
+        """Return an object."""
+        return _find_stored(self.storage.find(resource), name, namespace)
 
     def find(
         self, resource: str | Resource, name: str, namespace: str | None
-    ) -> Mapping[str, Any] | None:
-        """Return the stored body of an object, or ``None``."""
+    ) -> StoredObject | None:
+        """Return an object, or ``None``."""
         collection = self.storage.find(resource)
-        stored = collection.objects.get(_storage_key(collection, name, namespace))
-        return stored.body if stored is not None else None
+        return collection.objects.get(_storage_key(collection, name, namespace))
 
     def create(
         self,
@@ -99,7 +98,7 @@ class Registry:
         body: Mapping[str, Any],
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
-    ) -> JsonObject:
+    ) -> StoredObject:
         """Store a new object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
@@ -117,9 +116,12 @@ class Registry:
             return self._store(collection, None, managed, dry_run=options.dry_run)
 
     def _make_defaults(self) -> validation.CreationDefaults:
-        suffix = "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
-        uid = str(uuid.UUID(int=self.random.getrandbits(128), version=4))
-        return validation.CreationDefaults(uid, suffix, self.clock())
+        return validation.CreationDefaults(
+            _format_uid(self.random.getrandbits(128)), self._make_suffix, self.clock()
+        )
+
+    def _make_suffix(self) -> str:
+        return "".join(self.random.choices(_SUFFIX_LETTERS, k=5))
 
     def update(
         self,
@@ -127,15 +129,14 @@ class Registry:
         body: Mapping[str, Any],
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
-    ) -> JsonObject:
+    ) -> StoredObject:
         """Replace an object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             new = validation.validated(collection.encoding, body)
             metadata = new["metadata"]
-            stored = _find_stored(
-                collection, metadata.get("name") or "", namespace or metadata.get("namespace")
-            )
+            name = metadata.get("name") or ""
+            stored = self._find_for_write(collection, name, namespace or metadata.get("namespace"))
             return self._replace(collection, stored, new, options)
 
     def patch(
@@ -145,11 +146,11 @@ class Registry:
         patch: BodyPatch,
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
-    ) -> JsonObject:
+    ) -> StoredObject:
         """Change an object."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
-            stored = _find_stored(collection, name, namespace)
+            stored = self._find_for_write(collection, name, namespace)
             new = validation.validated(collection.encoding, patch.apply(stored.body))
             uid = new["metadata"].get("uid")
             if uid and uid != stored.uid:
@@ -164,22 +165,22 @@ class Registry:
         *,
         preconditions: Preconditions,
         dry_run: bool = False,
-    ) -> JsonObject:
-        """Remove an object, or mark it for deletion."""
+    ) -> StoredObject:
+        """Remove an object, or mark it for deletion; return its last state."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             stored = _find_stored(collection, name, namespace)
             validation.check_delete_preconditions(
                 collection.encoding, stored, preconditions.uid, preconditions.resource_version
             )
-            marked = "deletionTimestamp" in stored.body["metadata"]
+            marked = "deletionTimestamp" in stored.metadata
             finalizers = _deletion_finalizers(stored, preconditions, marked=marked)
             if (finalizers or preconditions.graceful) and not marked and not dry_run:
                 body = validation.marked_for_deletion(stored, finalizers, self.clock())
                 stored = self.storage.store(collection, stored, body)
             if finalizers or dry_run:
-                return _decode_copy(stored)
-            return _decode_copy(self.storage.store(collection, stored, None))
+                return stored
+            return self.storage.store(collection, stored, None)
 
     # -- apply ---------------------------------------------------------------------------------
 
@@ -191,14 +192,14 @@ class Registry:
         options: WriteOptions,
         *,
         force: bool,
-    ) -> tuple[JsonObject, bool]:
+    ) -> tuple[StoredObject, bool]:
         """Apply a configuration; return the object, and True if it is new."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             encoding = collection.encoding
             wanted = validation.validated(encoding, config)
             name = wanted["metadata"].get("name", "")
-            stored = collection.objects.get(_storage_key(collection, name, namespace))
+            stored = self._find_for_apply(collection, name, namespace)
             if stored is None and options.part == "status":
                 raise statuses.object_not_found(encoding.resource, name)
             if stored is not None:
@@ -238,6 +239,22 @@ class Registry:
 
     # -- steps that the writes share -----------------------------------------------------------
 
+    def _find_for_write(
+        self, collection: Collection, name: str, namespace: str | None
+    ) -> StoredObject:
+        stored = self._find_for_apply(collection, name, namespace)
+        if stored is None:
+            raise statuses.object_not_found(collection.encoding.resource, name)
+        return stored
+
+    def _find_for_apply(
+        self, collection: Collection, name: str, namespace: str | None
+    ) -> StoredObject | None:
+        stored = collection.objects.get(_storage_key(collection, name, namespace))
+        if stored is not None and not stored.decoded:
+            self.storage.keep_body(stored)  # the steps of the write read the body several times
+        return stored
+
     def _replace(
         self,
         collection: Collection,
@@ -246,7 +263,7 @@ class Registry:
         options: WriteOptions,
         *,
         managed_fields_set: bool = False,
-    ) -> JsonObject:
+    ) -> StoredObject:
         """Store the next state of an object, unless nothing changes.
 
         Args:
@@ -258,15 +275,15 @@ class Registry:
         """
         status = self._has_status(collection)
         part = options.part if status else "whole"
-        body = _prepare(collection, body)
+        body, old = _prepare(collection, body), stored.body
         new = validation.build_replacement(collection.encoding, stored, body, part, status=status)
         _check(collection, new)
         if managed_fields_set:
             new = with_managed_fields(new, body["metadata"].get("managedFields"))
         else:
-            new = self._update_managed_fields(collection, stored.body, new, options)
-        if new == stored.body:
-            return _decode_copy(stored)
+            new = self._update_managed_fields(collection, old, new, options)
+        if new == old:
+            return stored
         return self._store(collection, stored, new, dry_run=options.dry_run)
 
     def _update_managed_fields(
@@ -305,14 +322,14 @@ class Registry:
         new: JsonObject,
         *,
         dry_run: bool = False,
-    ) -> JsonObject:
+    ) -> StoredObject:
         if dry_run:
-            return _decode_copy(StoredObject(collection.encoding, new, old.version if old else 0))
+            return StoredObject(collection.encoding, new, old.version if old else 0)
         if old is not None and validation.is_deletion_complete(new):
             # This write removed the last finalizer. The answer is the state before the removal.
             self.storage.store(collection, old, None)
-            return _decode_copy(StoredObject(collection.encoding, new, old.version))
-        return _decode_copy(self.storage.store(collection, old, new))
+            return StoredObject(collection.encoding, new, old.version)
+        return self.storage.store(collection, old, new)
 
 
 def _prepare(collection: Collection, body: JsonObject) -> JsonObject:
@@ -328,7 +345,7 @@ def _deletion_finalizers(
     stored: StoredObject, preconditions: Preconditions, *, marked: bool
 ) -> list[str]:
     """Return the finalizers that an object has to wait for before it is removed."""
-    finalizers: list[str] = list(stored.body["metadata"].get("finalizers") or ())
+    finalizers: list[str] = list(stored.metadata.get("finalizers") or ())
     added = [_PROPAGATION_FINALIZERS.get(preconditions.propagation)]
     added.append(_CLEANUP_FINALIZERS.get(str(stored.encoding.resource)))
     for finalizer in added:
@@ -351,6 +368,9 @@ def _storage_key(collection: Collection, name: str, namespace: str | None) -> st
     return f"{namespace or 'default'}/{name}" if resource.namespaced else name
 
 
-def _decode_copy(stored: StoredObject) -> JsonObject:
-    body: JsonObject = msgspec.json.decode(stored.encoding.add_type_meta(stored.raw))
-    return body
+def _format_uid(bits: int) -> str:
+    """Return 128 random bits as a UUID of version 4 (RFC 9562)."""
+    bits = bits & ~(0xF << 76) | 4 << 76
+    bits = bits & ~(0x3 << 62) | 2 << 62
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

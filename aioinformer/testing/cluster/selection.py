@@ -228,7 +228,7 @@ class Selection:
             return stored is not None
         if stored is None or (self.namespace and stored.namespace != self.namespace):
             return False
-        if self.labels and not self.labels.matches(stored.body["metadata"].get("labels") or {}):
+        if self.labels and not self.labels.matches(stored.metadata.get("labels") or {}):
             return False
         if self.fields and not self.fields.matches(_make_field_reader(stored.body)):
             return False

@@ -8,6 +8,7 @@ in this order and in one step. Therefore all of them agree on the order of chang
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
 from aioinformer.testing.cluster.history import ChangeLog, StoredChange
-from aioinformer.testing.cluster.watches import Watch
+from aioinformer.testing.cluster.watches import OpenWatches, Watch
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
 from aioinformer.testing.wire.served_resources import (
@@ -31,6 +32,10 @@ __all__ = ["Collection", "CollectionSnapshot", "Mirror", "ObjectRules", "Snapsho
 
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
+
+KEPT_BODIES = 1_000
+"""The states whose bodies stay decoded, for writes that follow each other: the latest ones that
+were written or read for a write. The bodies of all others are decoded when they are needed."""
 
 _UNCHANGED = object()
 """Stands for an object that no later change touched; ``None`` is one that didn't exist yet."""
@@ -151,7 +156,7 @@ class Collection:
         return self.objects.get(stored.key) if stored is not None else None
 
     def _mirror_state(self, stored: StoredObject, mirror: Mirror) -> StoredObject:
-        body = mirror.from_base(stored.body) | {"metadata": stored.body["metadata"]}
+        body = mirror.from_base(stored.body) | {"metadata": stored.metadata}
         return StoredObject(self.encoding, body, stored.version)
 
     def __len__(self) -> int:
@@ -203,7 +208,8 @@ class Storage:
         self.observers: list[Callable[[StoredChange], None]] = []
         """Called after each change: the controllers of the cluster."""
         self._names: dict[str, Resource] = {}
-        self._watches: dict[Resource, list[Watch]] = {}
+        self._watches = OpenWatches()
+        self._recent: deque[StoredObject] = deque()
         self._version_callbacks: dict[Callable[[], None], int] = {}
         for resource in BUILT_IN:
             self.collections[_resource_key(resource)] = Collection(Encoding(resource))
@@ -245,7 +251,7 @@ class Storage:
             collection.mirror.base.mirrors.remove(collection)
         del self.collections[_resource_key(resource)]
         self._set_served(self._others(resource))
-        for watch in self._watches.pop(resource, []):
+        for watch in self._watches.of(resource):
             watch.finish(bookmark=True)
 
     def find(self, resource: str | Resource) -> Collection:
@@ -332,14 +338,23 @@ class Storage:
         if collection.mirrors:
             change.mirrored = tuple(each.mirror_change(change) for each in collection.mirrors)
         self.change_log.append(change)
-        # A watch whose buffer is full detaches itself while this loop runs: hence the copy.
-        for each in (change, *change.mirrored):
-            for watch in list(self._watches.get(each.resource, ())):
-                watch.add_change(each)
-        self._call_reached()
+        self._watches.add_change(change)
+        for mirrored in change.mirrored:
+            self._watches.add_change(mirrored)
+        if self._version_callbacks:
+            self._call_reached()
         for observe in self.observers:
             observe(change)
+        if new is not None:
+            self.keep_body(new)
         return change
+
+    def keep_body(self, stored: StoredObject) -> None:
+        """Keep the decoded body of a state until ``KEPT_BODIES`` others have come."""
+        stored.keep_body()
+        self._recent.append(stored)
+        if len(self._recent) > KEPT_BODIES:
+            self._recent.popleft().release_body()
 
     def convert(
         self, collection: Collection, change: Callable[[dict[str, Any]], dict[str, Any]]
@@ -348,7 +363,7 @@ class Storage:
 
         def convert(stored: StoredObject) -> StoredObject:
             body = change(deepcopy(stored.body))
-            body["metadata"] = stored.body["metadata"]
+            body["metadata"] = stored.metadata
             return StoredObject(stored.encoding, body, stored.version)
 
         for stored in list(collection.objects.values()):
@@ -365,7 +380,7 @@ class Storage:
         self.version += 1
         self.change_log.append(StoredChange(self.version, resource, None, None))
         self.change_log.restart_resource(resource, self.version)
-        for watch in list(self._watches.get(resource, ())):
+        for watch in self._watches.of(resource):
             watch.finish()
         self._call_reached()
 
@@ -387,13 +402,16 @@ class Storage:
 
     def attach(self, watch: Watch) -> None:
         """Add every change from now on to a watch."""
-        self._watches.setdefault(watch.resource, []).append(watch)
+        self._watches.add(watch)
 
     def detach(self, watch: Watch) -> None:
         """Add no more changes to a watch."""
-        watches = self._watches.get(watch.resource, [])
-        if watch in watches:
-            watches.remove(watch)
+        self._watches.discard(watch)
+
+    def request_bookmarks(self) -> None:
+        """Have each open watch send a bookmark soon."""
+        for watch in list(self._watches):
+            watch.request_bookmark()
 
     # -- snapshots -----------------------------------------------------------------------------
 
@@ -410,9 +428,8 @@ class Storage:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a state: objects and version counter. Close all watches, keep no history."""
-        for watch in [watch for watches in self._watches.values() for watch in watches]:
+        for watch in list(self._watches):
             watch.close()
-        self._watches.clear()
         self.collections = {}
         for resource, objects in snapshot.objects.items():
             self.collections[_resource_key(resource)] = collection = Collection(Encoding(resource))
@@ -426,8 +443,7 @@ class Storage:
 
     def __repr__(self) -> str:
         objects = sum(map(len, self.collections.values()))
-        watches = sum(map(len, self._watches.values()))
-        return f"<Storage rv={self.version} {objects} objects {watches} watches>"
+        return f"<Storage rv={self.version} {objects} objects {len(self._watches)} watches>"
 
 
 def _resource_key(resource: Resource) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from aioinformer.testing.cluster.history import StoredChange
 from aioinformer.testing.cluster.selection import Selection
 from aioinformer.testing.wire.encoding import ObjectEncoder
 
-__all__ = ["Watch", "WatchSchedule", "WatchView"]
+__all__ = ["OpenWatches", "Watch", "WatchSchedule", "WatchView"]
 
 MAX_BATCH_LINES = 500
 """Lines that one ``take`` returns at most, so that a long initial state is never built as a
@@ -107,6 +107,7 @@ class Watch:
         it is never sent."""
         self._view = view
         self._bookmark_delayed = False  # True while the next bookmark waits for its second time
+        self._bookmark_requested = False
         self._first_line_taken = False
         self._initial_lines: Iterator[bytes] = iter(())
         self._pending: deque[bytes] = deque()
@@ -119,9 +120,9 @@ class Watch:
         self._drained = False
 
     @property
-    def resource(self) -> Resource:
-        """The resource that is watched."""
-        return self._view.resource
+    def view(self) -> WatchView:
+        """The objects that are watched, and their form."""
+        return self._view
 
     # -- the reading side ----------------------------------------------------------------------
 
@@ -146,6 +147,11 @@ class Watch:
 
     def _due_bookmarks(self, now: float) -> Iterator[bytes]:
         """Yield the bookmark that is due, and plan the next one."""
+        if self._bookmark_requested:
+            self._bookmark_requested = False
+            if self._open and (self.bookmark_delay is None or not self.bookmark_delay()):
+                yield self._view.encoder.encode_bookmark(self._current_version())
+            return
         if not self._open or now < self._schedule.next_bookmark:
             return
         late = 0.0
@@ -178,6 +184,14 @@ class Watch:
             return []
         return [self._view.encoder.encode_bookmark(version)]
 
+    def request_bookmark(self) -> None:
+        """Send a bookmark of the present version soon, if the client takes bookmarks. Faults that
+        delay or drop bookmarks prevent this one.
+        """
+        if self._open and self._schedule.bookmarks:
+            self._bookmark_requested = True
+            self._notify_ready()
+
     @property
     def next_deadline(self) -> float:
         """The time of the next bookmark or of the end, whichever is first."""
@@ -206,16 +220,13 @@ class Watch:
         """Set the lines to send before all others. They are encoded as they are taken."""
         self._initial_lines = iter(lines)
 
-    def add_change(self, change: StoredChange) -> None:
-        """Add the event of a change, if this watch selects the changed object.
+    def add_line(self, version: int, line: bytes) -> None:
+        """Add the event of the change at a version.
 
         A watch whose client doesn't read is dropped when its buffer is full, as by a real server.
         """
         # A watch from a version that is not reached yet skips the changes up to that version.
-        if not self._open or change.version <= self._start_version:
-            return
-        line = self._view.encode_change(change)
-        if line is None:
+        if not self._open or version <= self._start_version:
             return
         if len(self._pending) >= self._buffer:
             self.close()
@@ -244,5 +255,52 @@ class Watch:
 
     def __repr__(self) -> str:
         state = "ended" if self.ended else "open" if self._open else "ending"
-        position = f"{self.resource} after rv={self._start_version}"
+        position = f"{self._view.resource} after rv={self._start_version}"
         return f"<Watch {position} {state} {self.waiting} waiting>"
+
+
+class OpenWatches:
+    """The watches that are attached to a storage, by resource and view.
+
+    Watches with the same view show the same events, so that a change is selected and encoded once
+    for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._views: dict[Resource, dict[WatchView, list[Watch]]] = {}
+
+    def add(self, watch: Watch) -> None:
+        """Add a watch."""
+        views = self._views.setdefault(watch.view.resource, {})
+        views.setdefault(watch.view, []).append(watch)
+
+    def discard(self, watch: Watch) -> None:
+        """Remove a watch, if it is here."""
+        views = self._views.get(watch.view.resource, {})
+        watches = views.get(watch.view, [])
+        if watch in watches:
+            watches.remove(watch)
+        if not watches:
+            views.pop(watch.view, None)
+        if not views:
+            self._views.pop(watch.view.resource, None)
+
+    def of(self, resource: Resource) -> list[Watch]:
+        """Return the watches of a resource."""
+        return [watch for each in self._views.get(resource, {}).values() for watch in each]
+
+    def add_change(self, change: StoredChange) -> None:
+        """Add the event of a change to each watch that shows the object."""
+        views = self._views.get(change.resource)
+        # A watch whose buffer is full detaches itself while the loops run: hence the copies.
+        for view, watches in list(views.items()) if views else ():
+            line = view.encode_change(change)
+            if line is not None:
+                for watch in list(watches):
+                    watch.add_line(change.version, line)
+
+    def __iter__(self) -> Iterator[Watch]:
+        return (watch for resource in list(self._views) for watch in self.of(resource))
+
+    def __len__(self) -> int:
+        return sum(len(each) for views in self._views.values() for each in views.values())

@@ -12,7 +12,7 @@ The module is sans-I/O. The server asks for ``response_action`` before the first
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Self, TypeVar
 
 from aioinformer._core.objects.resources import Resource
@@ -103,12 +103,20 @@ class FaultedRequest:
         self._next_drip_time = 0.0
         self._stop_observing = faults.observe(self._notify)
 
+    @property
+    def undisturbed(self) -> bool:
+        """True if no fault concerns this request, nor could begin to: nothing is switched on."""
+        return not self._start_offsets and not self._faults.on
+
     # -- the head ------------------------------------------------------------------------------
 
     def response_action(self, now: float) -> FaultAction:
         """Return the action for the answer as a whole; ``SendBytes(b"")`` if it can begin."""
         if self._arrival_time is None:
             self._arrival_time = now
+        if self.undisturbed:
+            self._answered = True
+            return SendBytes(b"")
         self._apply_faults(RESPONSE_START_EFFECTS)
         self._apply_faults((Cut,))
         if self._active_effects(Refuse):
@@ -236,8 +244,10 @@ class FaultedRequest:
         began = self._arrival_time or 0.0
         return min((began + end.after for end in ends), default=_NEVER)
 
-    def sent_lines(self, lines: Iterable[bytes]) -> list[bytes]:
+    def sent_lines(self, lines: list[bytes]) -> list[bytes]:
         """Return the lines of a watch that are sent in the place of ``lines``."""
+        if self.undisturbed:
+            return lines
         sent = [again for line in lines for again in self._sent_bookmarks(line)]
         self._apply_faults((RewriteEvents,) if sent else ())
         for _, effect in self._active_effects(RewriteEvents):

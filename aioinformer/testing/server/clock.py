@@ -23,7 +23,10 @@ class Clock(Protocol):
         ...
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait until the event is set or the deadline has come (``inf``: no deadline)."""
+        """Wait until the event is set or the deadline has come (``inf``: no deadline).
+
+        The deadline can set the event, so a caller has to check for both causes.
+        """
         ...
 
 
@@ -36,12 +39,16 @@ class LoopClock:
         return asyncio.get_running_loop().time()
 
     async def until(self, ready: asyncio.Event, deadline: float) -> None:
-        """Wait until the event is set or the deadline has come."""
+        """Wait until the event is set or the deadline has come, which sets the event too."""
+        # Each change ends a wait of each watch, and ``asyncio.timeout`` would cost as much as all
+        # other steps of such a wait.
+        loop = asyncio.get_running_loop()
+        timer = None if deadline == float("inf") else loop.call_at(deadline, ready.set)
         try:
-            async with asyncio.timeout_at(None if deadline == float("inf") else deadline):
-                await ready.wait()
-        except TimeoutError:
-            return  # the deadline is a normal end of the wait
+            await ready.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def __repr__(self) -> str:
         return "<LoopClock>"

@@ -18,7 +18,7 @@ from aioinformer.testing.faults.exchange import FaultedRequest
 from aioinformer.testing.faults.faults import Faults, RequestVerb
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.clock import Clock
-from aioinformer.testing.server.object_requests import ObjectRequest
+from aioinformer.testing.server.object_requests import ObjectRequest, ObjectResponse
 from aioinformer.testing.server.objects import (
     BODY_LIMIT,
     handle_request,
@@ -35,7 +35,7 @@ from aioinformer.testing.server.responses import (
     stream_response,
 )
 from aioinformer.testing.wire import discovery, statuses
-from aioinformer.testing.wire.encoding import Encoding, encode_document
+from aioinformer.testing.wire.encoding import Encoding, JsonObject, encode_document
 from aioinformer.testing.wire.negotiation import (
     accepts_gzip,
     negotiate_list_form,
@@ -43,24 +43,16 @@ from aioinformer.testing.wire.negotiation import (
     negotiate_watch_form,
     wants_aggregated,
 )
+from aioinformer.testing.wire.served_resources import ServedResources
 from aioinformer.testing.wire.tables import partial_object_metadata
 from aioinformer.testing.wire.urls import ResourcePath
 
-__all__ = ["make_application"]
+__all__ = ["RequestRouter"]
 
 _READ_METHODS = ("GET", "HEAD")
 
 
-def make_application(
-    cluster: Cluster, *, faults: Faults, clock: Clock, access: Access
-) -> web.Application:
-    """Return the HTTP application of a cluster."""
-    app = web.Application(client_max_size=BODY_LIMIT)
-    app.router.add_route("*", "/{path:.*}", _RequestRouter(cluster, faults, clock, access).handle)
-    return app
-
-
-class _RequestRouter:
+class RequestRouter:
     """The entry of every request and the exit of every response."""
 
     def __init__(self, cluster: Cluster, faults: Faults, clock: Clock, access: Access) -> None:
@@ -70,14 +62,16 @@ class _RequestRouter:
         self._access = access
         self._non_resource_urls = _NonResourceUrls(cluster)
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        path = _find_path(request, self._cluster)
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request."""
+        served = self._cluster.served
+        path = _find_path(request, served)
         verb = _request_verb(request, path)
         with self._start_faults(verb, request, path) as faulted:
             driver = RequestDriver(faulted, self._clock)
             try:
                 try:
-                    return await self._respond(request, driver)
+                    return await self._respond(request, driver, path, served)
                 except ServerError as error:
                     return await send_response(request, error_response(error), driver)
             # Either a fault broke the connection, or the client closed it.
@@ -85,23 +79,39 @@ class _RequestRouter:
                 return abort(request)
 
     def _start_faults(
-        self, verb: RequestVerb, request: web.Request, path: ResourcePath | None
+        self, verb: RequestVerb, request: web.BaseRequest, path: ResourcePath | None
     ) -> FaultedRequest:
         if path is None:
             return FaultedRequest(self._faults, verb, None, url_path=request.path)
         return FaultedRequest(self._faults, verb, path.resource, path.namespace, name=path.name)
 
-    async def _respond(self, request: web.Request, driver: RequestDriver) -> web.StreamResponse:
+    async def _respond(
+        self,
+        request: web.BaseRequest,
+        driver: RequestDriver,
+        path: ResourcePath | None,
+        served: ServedResources,
+    ) -> web.StreamResponse:
+        """Return the response of a request, sent or ready to be sent.
+
+        Args:
+            request: the request.
+            driver: its driver.
+            path: the target of the request; ``None`` if its path names no served resource.
+            served: the resources for which ``path`` was parsed.
+        """
         foreign = await driver.start_response()
         if foreign is not None:
             content = Response(foreign.body, content_type=foreign.content_type)
             return await send_response(request, content, driver)
         user = self._authorize(request)
-        document = self._non_resource_urls.find_response(request)
-        if document is not None:
-            return await send_response(request, document, driver)
-        # The path is parsed again: its resource may have been added or removed during the wait.
-        path = _parse_path(request, self._cluster)
+        if path is None:
+            document = self._non_resource_urls.find_response(request)
+            if document is not None:
+                return await send_response(request, document, driver)
+        if path is None or self._cluster.served is not served:
+            # The resource may have been added or removed during the wait.
+            path = ResourcePath.parse(request.path, self._cluster.served)
         verb = _request_verb(request, path)
         _check_method(request, verb, path, self._cluster)
         if verb in ("list", "watch", "watch_list"):
@@ -114,7 +124,7 @@ class _RequestRouter:
         response = await self._object_response(request, path, user)
         return await send_response(request, response, driver)
 
-    def _authorize(self, request: web.Request) -> User:
+    def _authorize(self, request: web.BaseRequest) -> User:
         """Return the user of a request.
 
         Raises:
@@ -124,13 +134,13 @@ class _RequestRouter:
         header = request.headers.get("Authorization", "")
         user = self._access.authenticate(self._cluster, header)
         if not user.unrestricted:
-            path = _find_path(request, self._cluster) or ResourcePath.guess(request.path)
+            path = _find_path(request, self._cluster.served) or ResourcePath.guess(request.path)
             attributes = _request_attributes(request, path)
             self._access.check(self._cluster, user, attributes)
         return user
 
     def _list_response(
-        self, request: web.Request, path: ResourcePath, driver: RequestDriver
+        self, request: web.BaseRequest, path: ResourcePath, driver: RequestDriver
     ) -> Response:
         form = negotiate_list_form(request.headers.get("Accept", ""), path.resource)
         query = driver.request.list_query(request.query)
@@ -138,7 +148,7 @@ class _RequestRouter:
         return Response(driver.request.list_body(page))
 
     async def _stream_watch(
-        self, request: web.Request, path: ResourcePath, driver: RequestDriver
+        self, request: web.BaseRequest, path: ResourcePath, driver: RequestDriver
     ) -> web.StreamResponse:
         query = _watch_query(request, path)
         watch = queries.start_watch(
@@ -161,7 +171,7 @@ class _RequestRouter:
             watch.close()
 
     async def _object_response(
-        self, request: web.Request, path: ResourcePath, user: User
+        self, request: web.BaseRequest, path: ResourcePath, user: User
     ) -> Response:
         """Return the response to a request that is neither a list nor a watch."""
         # Negotiation goes first: a write whose answer has no acceptable form isn't done.
@@ -174,28 +184,26 @@ class _RequestRouter:
         sent = ObjectRequest(method, path, request.query, request.content_type, body, user)
         response = handle_request(self._cluster, sent, self._access)
         if method == "GET" and form == "metadata":
-            return document_response(partial_object_metadata(response.body["metadata"]))
+            return document_response(_partial_metadata(response))
         return Response(response.raw, response.status)
 
 
-def _parse_path(request: web.Request, cluster: Cluster) -> ResourcePath:
-    """Return the target of a request for objects.
-
-    Raises:
-        NotFound: the path names no served resource.
-    """
-    return ResourcePath.parse(request.path, cluster.served)
+def _partial_metadata(response: ObjectResponse) -> JsonObject:
+    if response.stored is not None:
+        return partial_object_metadata(response.stored.metadata)
+    document: JsonObject = msgspec.json.decode(response.raw)
+    return partial_object_metadata(document["metadata"])
 
 
-def _find_path(request: web.Request, cluster: Cluster) -> ResourcePath | None:
+def _find_path(request: web.BaseRequest, served: ServedResources) -> ResourcePath | None:
     """Return the target of a request, or ``None`` if its path names no served resource."""
     try:
-        return _parse_path(request, cluster)
+        return ResourcePath.parse(request.path, served)
     except ServerError:
         return None
 
 
-def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVerb:
+def _request_verb(request: web.BaseRequest, path: ResourcePath | None) -> RequestVerb:
     if path is None:
         return "get"
     if request.method not in _READ_METHODS:
@@ -209,7 +217,7 @@ def _request_verb(request: web.Request, path: ResourcePath | None) -> RequestVer
     return "watch_list" if queries.is_watch_list(request.query) else "watch"
 
 
-def _request_attributes(request: web.Request, path: ResourcePath | None) -> RequestAttributes:
+def _request_attributes(request: web.BaseRequest, path: ResourcePath | None) -> RequestAttributes:
     if path is None:
         return RequestAttributes(verb=request.method.lower(), path=request.path)
     verb = _request_verb(request, path)
@@ -220,7 +228,7 @@ def _request_attributes(request: web.Request, path: ResourcePath | None) -> Requ
 
 
 def _check_method(
-    request: web.Request, verb: RequestVerb, path: ResourcePath, cluster: Cluster
+    request: web.BaseRequest, verb: RequestVerb, path: ResourcePath, cluster: Cluster
 ) -> None:
     """Check that the resource has the verb of a read request.
 
@@ -235,7 +243,7 @@ def _check_method(
         raise statuses.method_not_allowed()
 
 
-def _watch_query(request: web.Request, path: ResourcePath) -> Mapping[str, str]:
+def _watch_query(request: web.BaseRequest, path: ResourcePath) -> Mapping[str, str]:
     """Return the query of a watch. The old form of a watch of one object selects its name."""
     if not path.name:
         return request.query
@@ -254,7 +262,7 @@ class _NonResourceUrls:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def find_response(self, request: web.Request) -> Response | None:
+    def find_response(self, request: web.BaseRequest) -> Response | None:
         """Return the document at a path; ``None`` for a path of objects.
 
         Raises:
@@ -269,7 +277,7 @@ class _NonResourceUrls:
             raise statuses.method_not_allowed()
         return found
 
-    def _find_document(self, request: web.Request, segments: list[str]) -> Response | None:
+    def _find_document(self, request: web.BaseRequest, segments: list[str]) -> Response | None:
         served = self._cluster.served
         aggregated = wants_aggregated(request.headers.get("Accept", ""))
         match segments:
@@ -290,11 +298,11 @@ class _NonResourceUrls:
             case _:
                 return None
 
-    def _version(self, request: web.Request) -> Response:
+    def _version(self, request: web.BaseRequest) -> Response:
         document = discovery.version_info(self._cluster.features.minor)
         return Response(msgspec.json.format(msgspec.json.encode(document), indent=2))
 
-    def _aggregated_discovery(self, request: web.Request, *, core: bool) -> Response:
+    def _aggregated_discovery(self, request: web.BaseRequest, *, core: bool) -> Response:
         """Return the aggregated document, or 304 if the client has it already (recording 02)."""
         body = encode_document(discovery.api_group_discovery_list(self._cluster.served, core=core))
         tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'

@@ -16,7 +16,12 @@ from aioinformer._core.objects.resources import BUILT_IN
 from aioinformer.testing.access.users import User
 from aioinformer.testing.cluster.registry import Preconditions, WriteOptions
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import Encoding, JsonObject, encode_document
+from aioinformer.testing.wire.encoding import (
+    Encoding,
+    JsonObject,
+    StoredObject,
+    encode_document,
+)
 from aioinformer.testing.wire.negotiation import JSON
 from aioinformer.testing.wire.served_resources import STATUS
 from aioinformer.testing.wire.urls import ResourcePath
@@ -36,6 +41,7 @@ __all__ = [
     "decode_configuration",
     "decode_delete_options",
     "decode_patch",
+    "json_response",
     "object_response",
 ]
 
@@ -137,21 +143,11 @@ class ObjectRequest:
 class ObjectResponse:
     """The answer to a request for one object."""
 
-    body: JsonObject
+    raw: bytes
+    """The body."""
     status: int = 200
-    encoding: Encoding | None = None
-    """The encoding of the object; ``None`` if the body is a document such as a Status."""
-    encoded: bytes = b""
-    """The bytes of a list, whose ``body`` is empty."""
-
-    @property
-    def raw(self) -> bytes:
-        """The body as bytes."""
-        if self.encoded:
-            return self.encoded
-        if self.encoding is None:
-            return encode_document(self.body)
-        return self.encoding.add_type_meta(self.encoding.encode_item(self.body)) + b"\n"
+    stored: StoredObject | None = None
+    """The object in the body; ``None`` if the body is a list, or a document such as a Status."""
 
 
 # -- patches ----------------------------------------------------------------------------------
@@ -240,6 +236,11 @@ def _check_propagation(request: ObjectRequest, options: _DeleteOptionsBody) -> s
     return propagation
 
 
-def object_response(request: ObjectRequest, body: JsonObject, status: int = 200) -> ObjectResponse:
+def object_response(stored: StoredObject, status: int = 200) -> ObjectResponse:
     """Return the response with an object of the requested resource."""
-    return ObjectResponse(body, status, Encoding(request.path.resource))
+    return ObjectResponse(stored.document, status, stored)
+
+
+def json_response(document: JsonObject, status: int = 200) -> ObjectResponse:
+    """Return the response with a document that is no stored object."""
+    return ObjectResponse(encode_document(document), status)

@@ -22,6 +22,7 @@ from aioinformer.testing.server.object_requests import (
     decode_configuration,
     decode_delete_options,
     decode_patch,
+    json_response,
     object_response,
 )
 from aioinformer.testing.server.subresources import handle_subresource
@@ -115,19 +116,19 @@ def _answer_review(cluster: Cluster, request: ObjectRequest, access: Access) -> 
         raise statuses.method_not_allowed()
     user = request.user or access.authenticate(cluster, "")
     review = Review(path.resource, path.namespace or "", request.json(), user)
-    return ObjectResponse(answer_review(cluster, access, review), 201)
+    return json_response(answer_review(cluster, access, review), 201)
 
 
 def _get(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path = request.path
-    return object_response(request, cluster.get(path.resource, path.name, namespace=path.namespace))
+    return object_response(cluster.registry.get(path.resource, path.name, path.namespace))
 
 
 def _create(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     request.check_query("CreateOptions")
     path, body = request.path, request.object_json()
     created = cluster.registry.create(path.resource, body, path.namespace, request.write_options)
-    return object_response(request, created, 201)
+    return object_response(created, 201)
 
 
 def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -135,7 +136,7 @@ def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, body = request.path, validation.check_metadata(request.object_json())
     _check_name(path, body)
     updated = cluster.registry.update(path.resource, body, path.namespace, request.write_options)
-    return object_response(request, updated)
+    return object_response(updated)
 
 
 def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -149,7 +150,7 @@ def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     patched = cluster.registry.patch(
         path.resource, path.name, patch, path.namespace, request.write_options
     )
-    return object_response(request, patched)
+    return object_response(patched)
 
 
 def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -172,7 +173,7 @@ def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     applied, new = cluster.registry.apply(
         resource, config, path.namespace, request.write_options, force=force
     )
-    return object_response(request, applied, 201 if new else 200)
+    return object_response(applied, 201 if new else 200)
 
 
 def _check_name(path: ResourcePath, body: JsonObject) -> None:
@@ -188,18 +189,17 @@ def _delete(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     last = cluster.registry.delete(
         path.resource, path.name, path.namespace, preconditions=preconditions, dry_run=dry_run
     )
-    metadata = last["metadata"]
     # With finalizers the object still exists.
-    if metadata.get("finalizers") or str(path.resource) in _RETURNS_DELETED:
-        return object_response(request, last)
-    return ObjectResponse(statuses.success_document(path.resource, path.name, metadata["uid"]))
+    if last.metadata.get("finalizers") or str(path.resource) in _RETURNS_DELETED:
+        return object_response(last)
+    return json_response(statuses.success_document(path.resource, path.name, last.uid))
 
 
 def _delete_collection(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, (preconditions, dry_run) = request.path, decode_delete_options(request)
     query = queries.list_query(path.namespace, request.query)
     deleted = cluster.delete_page(path.resource, query, preconditions, dry_run=dry_run)
-    return ObjectResponse({}, encoded=deleted)
+    return ObjectResponse(deleted)
 
 
 _HANDLERS: Mapping[tuple[str, bool], Callable[[Cluster, ObjectRequest], ObjectResponse]] = {

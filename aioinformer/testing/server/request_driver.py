@@ -25,7 +25,7 @@ from aioinformer.testing.server.clock import Clock
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import encode_error_event
 
-__all__ = ["RequestDriver", "split_chunks"]
+__all__ = ["CHUNK_BYTES", "RequestDriver", "split_chunks"]
 
 CHUNK_BYTES = 64 * 1024
 """Bytes of a list that are sent at a time. An HTTP client reads about as much at once."""
@@ -96,8 +96,14 @@ class RequestDriver:
         Raises:
             ConnectionLost: the connection broke.
         """
+        request = self._request
         async with aclosing(chunks):
             async for chunk in chunks:
+                if request.undisturbed:
+                    request.bytes_sent += len(chunk)
+                    if chunk:
+                        yield chunk
+                    continue
                 rest = chunk
                 while part := await self._transfer_next(rest):
                     yield part

@@ -19,7 +19,7 @@ import msgspec
 from aiohttp import web
 
 from aioinformer.errors import ServerError
-from aioinformer.testing.server.request_driver import RequestDriver, split_chunks
+from aioinformer.testing.server.request_driver import CHUNK_BYTES, RequestDriver, split_chunks
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import encode_document
 from aioinformer.testing.wire.negotiation import JSON, accepts_gzip, accepts_plain, wants_pretty
@@ -91,9 +91,11 @@ def error_response(error: ServerError) -> Response:
 
 
 async def send_response(
-    request: web.Request, content: Response, driver: RequestDriver
+    request: web.BaseRequest, content: Response, driver: RequestDriver
 ) -> web.StreamResponse:
-    """Send a response, as far as the faults let it pass.
+    """Return a response that is sent, or that is ready to be sent in one piece.
+
+    The faults decide how much of a response is sent.
 
     Raises:
         TransportError: a part of the response was not sent.
@@ -108,8 +110,15 @@ async def send_response(
     if len(body) > GZIP_MIN_BYTES and accepts_gzip(request.headers):
         body = _compress(body)
         headers |= _GZIP_HEADERS
+    chunked = len(body) > CONTENT_LENGTH_LIMIT
+    # The usual response leaves in one write: HEAD and 304 have no body, and faults need the parts.
+    if driver.request.undisturbed and 0 < len(body) <= CHUNK_BYTES and request.method != "HEAD":
+        whole = web.Response(body=body, status=content.status, headers=headers)
+        if chunked:
+            whole.enable_chunked_encoding()
+        return whole
     response = web.StreamResponse(status=content.status, headers=headers)
-    if len(body) > CONTENT_LENGTH_LIMIT:
+    if chunked:
         response.enable_chunked_encoding()
     else:
         response.content_length = len(body)
@@ -117,7 +126,7 @@ async def send_response(
 
 
 async def stream_response(
-    request: web.Request, lines: AsyncGenerator[bytes], driver: RequestDriver, *, gzipped: bool
+    request: web.BaseRequest, lines: AsyncGenerator[bytes], driver: RequestDriver, *, gzipped: bool
 ) -> web.StreamResponse:
     """Send the head at once, then each line as an HTTP chunk when it comes.
 
@@ -159,7 +168,7 @@ def _compress(data: bytes) -> bytes:
 
 
 async def _write_parts(
-    request: web.Request, response: web.StreamResponse, parts: AsyncGenerator[bytes]
+    request: web.BaseRequest, response: web.StreamResponse, parts: AsyncGenerator[bytes]
 ) -> web.StreamResponse:
     await response.prepare(request)
     if request.method != "HEAD":  # its response has the head alone
@@ -169,7 +178,7 @@ async def _write_parts(
     return response
 
 
-def abort(request: web.Request) -> web.StreamResponse:
+def abort(request: web.BaseRequest) -> web.StreamResponse:
     """Break the connection of a request. The returned response is never sent."""
     transport = request.transport
     if transport is not None:

@@ -10,7 +10,12 @@ from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.testing.access.tokens import ServiceAccountClaims, issue_token
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.registry import Preconditions
-from aioinformer.testing.server.object_requests import ObjectRequest, ObjectResponse, decode_patch
+from aioinformer.testing.server.object_requests import (
+    ObjectRequest,
+    ObjectResponse,
+    decode_patch,
+    json_response,
+)
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
 from aioinformer.testing.writes.patches import MergePatch
@@ -44,8 +49,8 @@ def handle_subresource(cluster: Cluster, request: ObjectRequest) -> ObjectRespon
 
 def _get_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path = request.path
-    body = cluster.get(path.resource, path.name, namespace=path.namespace)
-    return ObjectResponse(build_scale(body, cluster.scale_paths(path.resource)))
+    stored = cluster.registry.get(path.resource, path.name, path.namespace)
+    return json_response(build_scale(stored.body, cluster.scale_paths(path.resource)))
 
 
 def _write_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -61,7 +66,7 @@ def _write_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
         change = ScalePatch(path.resource, decode_patch(request), paths)
     options = request.write_options
     written = cluster.registry.patch(path.resource, path.name, change, path.namespace, options)
-    return ObjectResponse(build_scale(written, paths))
+    return json_response(build_scale(written.body, paths))
 
 
 # -- eviction ----------------------------------------------------------------------------------
@@ -86,7 +91,7 @@ def _evict(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
         preconditions=Preconditions(sent.get("uid"), sent.get("resourceVersion")),
         dry_run=dry_run,
     )
-    return ObjectResponse(statuses.created_document(), 201)
+    return json_response(statuses.created_document(), 201)
 
 
 def _use_disruption_budget(cluster: Cluster, pod: JsonObject, *, dry_run: bool) -> None:
@@ -155,7 +160,7 @@ def _create_token(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     metadata = account["metadata"]
     claims = ServiceAccountClaims(metadata["namespace"], path.name, metadata["uid"])
     token = issue_token(cluster.signing_key, claims, audiences, issued=now, expiry=expiry)
-    return ObjectResponse(
+    return json_response(
         {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",

@@ -8,7 +8,7 @@ precedes ``metadata``, and each item has its type (recordings 10 and 50).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -41,11 +41,12 @@ _METADATA_FIELDS = (
     "managedFields",
 )
 """The fields of ObjectMeta in the order of their declaration in apimachinery."""
-_METADATA_RANKS = {name: rank for rank, name in enumerate(_METADATA_FIELDS)}
 
-_MAP_FIELDS = ("labels", "annotations", "data", "binaryData")
-"""Fields that are maps in Go, so that Go's encoder sorts their keys: fields of ObjectMeta,
-ConfigMap and Secret. Maps deeper in an object keep the order in which they were sent."""
+_METADATA_MAPS = ("labels", "annotations")
+"""Fields of ObjectMeta that are maps in Go, so that Go's encoder sorts their keys."""
+_CONTENT_MAPS = ("data", "binaryData")
+"""The same of ConfigMap and Secret. Maps deeper in an object keep the order in which they were
+sent."""
 
 _BOOKMARK_ZERO_VALUES: dict[str, dict[str, Any]] = {
     "Pod": {"spec": {"containers": None}, "status": {}}
@@ -57,6 +58,24 @@ _SORTING_ENCODER = msgspec.json.Encoder(order="sorted")
 _HTML_ESCAPES = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
 """The escapes of Go's encoder for characters with a meaning in HTML (recording 28)."""
 _BUILT_IN_TYPES = frozenset((resource.group, resource.kind) for resource in BUILT_IN)
+
+
+def plain_json(body: Mapping[str, Any]) -> JsonObject:
+    """Return a copy of a body with the values that every client will read: those of JSON.
+
+    Objects of this library are read-only mappings, and tests write tuples and times.
+    """
+    copy: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_to_plain_json))
+    return copy
+
+
+def _to_plain_json(value: object) -> object:
+    """Return the read-only mapping or sequence of a cached object as a dict or list."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    if isinstance(value, Sequence):
+        return list(cast("Sequence[object]", value))
+    raise TypeError(f"a {type(value).__name__} can't be encoded as JSON: {value!r}")
 
 
 def encode_json(value: object, *, sort_keys: bool = False) -> bytes:
@@ -121,17 +140,22 @@ class Encoding:
     resource: Resource
     custom: bool = field(init=False)
     """True for a custom resource, which has the other dialect."""
+    _type_meta: bytes = field(init=False, repr=False, compare=False)
+    """The beginning of an object with its type. Each event has it, so that it is encoded once."""
 
     def __post_init__(self) -> None:
         known = (self.resource.group, self.resource.kind) in _BUILT_IN_TYPES
-        object.__setattr__(self, "custom", not known)  # the instance is frozen
+        head = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
+        # The instance is frozen.
+        object.__setattr__(self, "custom", not known)
+        object.__setattr__(self, "_type_meta", encode_json(head)[:-1] + b",")
 
     def encode_item(self, body: dict[str, Any]) -> bytes:
         """Return an object as a list item."""
         if self.custom:
             return encode_json(body, sort_keys=True)
         rest = {
-            key: _sort_mapping(body[key]) if key in _MAP_FIELDS else body[key]
+            key: _sort_mapping(body[key]) if key in _CONTENT_MAPS else body[key]
             for key in body
             if key not in ("kind", "apiVersion", "metadata")
         }
@@ -171,11 +195,6 @@ class Encoding:
         head = b'{"kind":%s,"apiVersion":%s,' % (kind, api_version)
         return b'%s"metadata":%s,"items":[%s]}\n' % (head, encode_json(list_meta.to_dict()), joined)
 
-    @property
-    def _type_meta(self) -> bytes:
-        head = {"kind": self.resource.kind, "apiVersion": self.resource.api_version}
-        return encode_json(head)[:-1] + b","
-
 
 def build_bookmark_metadata(version: int, initial_events_end: bool) -> dict[str, Any]:
     """Return the metadata of a bookmark."""
@@ -197,45 +216,89 @@ def encode_watch_event(event: WatchEventType, object_json: bytes) -> bytes:
 
 def order_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return ObjectMeta with its fields in declaration order, and its maps sorted."""
-    fields = sorted(
-        metadata.items(), key=lambda pair: _METADATA_RANKS.get(pair[0], len(_METADATA_RANKS))
-    )
-    return {name: _sort_mapping(value) if name in _MAP_FIELDS else value for name, value in fields}
+    ordered = {name: metadata[name] for name in _METADATA_FIELDS if name in metadata}
+    if len(ordered) < len(metadata):  # fields that ObjectMeta doesn't have come last
+        ordered |= metadata
+    for name in _METADATA_MAPS:
+        if name in ordered:
+            ordered[name] = _sort_mapping(ordered[name])
+    return ordered
 
 
 def _sort_mapping(value: Any) -> Any:
     return dict(sorted(cast("dict[str, Any]", value).items())) if isinstance(value, dict) else value
 
 
-@dataclass(slots=True, eq=False)
 class StoredObject:
-    """One state of one object: the body, and its bytes. The body must not be changed later."""
+    """One state of one object: its bytes, and its metadata, which most questions are about.
 
-    encoding: Encoding
-    body: dict[str, Any]
-    version: int
-    raw: bytes = b""
-    """The bytes as a list item."""
+    The rest is decoded from the bytes when it is needed, so that many objects take little memory,
+    and the collector of Python's garbage has little to walk. Neither body nor metadata may be
+    changed.
+    """
 
-    def __post_init__(self) -> None:
-        self.raw = self.encoding.encode_item(self.body)
+    __slots__ = ("_body", "encoding", "metadata", "raw", "version")
+
+    def __init__(self, encoding: Encoding, body: JsonObject, version: int) -> None:
+        """Encode a state.
+
+        Args:
+            encoding: the encoding of the resource.
+            body: the object.
+            version: its resourceVersion.
+        """
+        self.encoding = encoding
+        self.version = version
+        self.metadata: JsonObject = body["metadata"]
+        """The metadata."""
+        self.raw = encoding.encode_item(body)
+        """The bytes as a list item."""
+        self._body: JsonObject | None = body
+
+    @property
+    def body(self) -> JsonObject:
+        """The object."""
+        return self._body if self._body is not None else self.to_dict()
+
+    @property
+    def decoded(self) -> bool:
+        """True if the body is at hand."""
+        return self._body is not None
+
+    def keep_body(self) -> None:
+        """Decode the body, and keep it until ``release_body``."""
+        self._body = self.body
+
+    def release_body(self) -> None:
+        """Keep the bytes and the metadata alone."""
+        self._body = None
+
+    def to_dict(self) -> JsonObject:
+        """Return a copy of the object, which can be changed."""
+        body: JsonObject = msgspec.json.decode(self.encoding.add_type_meta(self.raw))
+        return body
+
+    @property
+    def document(self) -> bytes:
+        """The object as the body of a response."""
+        return self.encoding.add_type_meta(self.raw) + b"\n"
 
     @property
     def name(self) -> str:
         """``metadata.name``."""
-        name: str = self.body["metadata"]["name"]
+        name: str = self.metadata["name"]
         return name
 
     @property
     def namespace(self) -> str:
         """``metadata.namespace``; empty if cluster-scoped."""
-        namespace: str = self.body["metadata"].get("namespace", "")
+        namespace: str = self.metadata.get("namespace", "")
         return namespace
 
     @property
     def uid(self) -> str:
         """``metadata.uid``."""
-        uid: str = self.body["metadata"]["uid"]
+        uid: str = self.metadata["uid"]
         return uid
 
     @property
@@ -245,7 +308,7 @@ class StoredObject:
 
     def with_version(self, version: int) -> StoredObject:
         """Return this state with another resourceVersion, as a DELETED event shows it."""
-        metadata = self.body["metadata"] | {"resourceVersion": str(version)}
+        metadata = self.metadata | {"resourceVersion": str(version)}
         return StoredObject(self.encoding, self.body | {"metadata": metadata}, version)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ supported format is answered with 406.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from aioinformer._core.objects.resources import Resource
@@ -27,6 +28,9 @@ __all__ = [
 ]
 
 JSON = "application/json"
+
+PARSED_HEADERS = 256
+"""Headers whose parts are remembered. A client sends the same ones with each request."""
 
 _ACCEPTED_TYPES = (JSON, "application/*", "*/*")
 _PRETTY_PRINTED_AGENTS = ("curl", "Wget", "Mozilla/5.0")
@@ -93,14 +97,15 @@ def _requested_kinds(accept: str) -> Iterator[str]:
             yield wanted["as"]
 
 
-def _parse_accept(accept: str) -> list[tuple[str, Mapping[str, str]]]:
+@lru_cache(maxsize=PARSED_HEADERS)
+def _parse_accept(accept: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
     """Return the media types of an ``Accept`` with their parameters, by decreasing quality."""
     clauses: list[tuple[str, Mapping[str, str]]] = []
     for offer in accept.replace(" ", "").split(","):
         media_type, *pairs = offer.split(";")
         split = [pair.partition("=") for pair in pairs]
         clauses.append((media_type, {name: value for name, _, value in split}))
-    return sorted(clauses, key=lambda clause: -_parse_quality(clause[1].get("q", "1")))
+    return tuple(sorted(clauses, key=lambda clause: -_parse_quality(clause[1].get("q", "1"))))
 
 
 def _parse_quality(text: str) -> float:

@@ -78,9 +78,7 @@ class MetadataEncoder:
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
         """Return one event of a watch."""
-        return encode_watch_event(
-            event, encode_json(partial_object_metadata(stored.body["metadata"]))
-        )
+        return encode_watch_event(event, encode_json(partial_object_metadata(stored.metadata)))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
         """Return a bookmark."""
@@ -94,7 +92,7 @@ class MetadataEncoder:
     def encode_list(self, rows: Iterable[StoredObject], list_meta: ListMeta) -> bytes:
         """Return a list, or one page of it."""
         head = {"kind": "PartialObjectMetadataList", "apiVersion": META_API_VERSION}
-        items = [partial_object_metadata(stored.body["metadata"]) for stored in rows]
+        items = [partial_object_metadata(stored.metadata) for stored in rows]
         return encode_document(head | {"metadata": list_meta.to_dict(), "items": items})
 
 
@@ -188,7 +186,7 @@ class TableEncoder:
 
     def encode_event(self, event: WatchEventType, stored: StoredObject) -> bytes:
         """Return one event of a watch."""
-        version = stored.body["metadata"]["resourceVersion"]
+        version = stored.metadata["resourceVersion"]
         return _encode_table_event(event, version, self._build_row(stored))
 
     def encode_bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
@@ -221,7 +219,7 @@ class TableEncoder:
         if self.include == "Object":
             shown = msgspec.Raw(self.encoding.add_type_meta(stored.raw))
         elif self.include == "Metadata":
-            shown = partial_object_metadata(stored.body["metadata"])
+            shown = partial_object_metadata(stored.metadata)
         return {"cells": self._row_cells(stored.body), "object": shown}
 
     @property

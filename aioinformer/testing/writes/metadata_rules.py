@@ -50,7 +50,8 @@ _VALUE_TEXT = (
 )
 
 CHECKED_TEXTS = 4096
-"""Keys and values of labels whose checks are remembered, since most objects have the same ones."""
+"""Namespaces, keys and values of labels whose checks are remembered, since most objects have the
+same ones."""
 UPDATE_VALIDATIONS = 3
 """The number of validations of a custom resource's update that find a cause, each of which adds it
 to the details."""
@@ -118,6 +119,8 @@ def _name_causes(resource: Resource, metadata: Mapping[str, Any]) -> Iterator[di
 
 
 def _name_errors(resource: Resource, name: str) -> Iterable[str]:
+    if len(name) <= LABEL_LIMIT and _LABEL.fullmatch(name):
+        return ()  # the strictest rule, so that most names need no other check
     if resource.group in _PATH_SEGMENT_GROUPS:
         return _path_segment_errors(name)
     if str(resource) in _LABEL_NAMES:
@@ -132,7 +135,12 @@ def _path_segment_errors(name: str) -> Iterator[str]:
         yield "may not contain '/' or '%'"
 
 
-def _label_errors(name: str) -> Iterator[str]:
+@lru_cache(maxsize=CHECKED_TEXTS)
+def _label_errors(name: str) -> tuple[str, ...]:
+    return tuple(_find_label_errors(name))
+
+
+def _find_label_errors(name: str) -> Iterator[str]:
     if len(name) > LABEL_LIMIT:
         yield _too_long(LABEL_LIMIT)
     if not _LABEL.fullmatch(name):

@@ -8,9 +8,9 @@ by a schema) are left out, so a body is otherwise stored as sent.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -72,44 +72,36 @@ def check_metadata(body: Mapping[str, Any]) -> JsonObject:
 def validated(encoding: Encoding, body: Mapping[str, Any]) -> JsonObject:
     """Return a copy of a sent body, with its type filled in.
 
+    The copy has a metadata of its own and shares all other values with ``body``, which are values
+    of JSON and are never changed in place.
+
     Raises:
         BadRequest: the body is not an object of this resource.
     """
     resource = encoding.resource
-    # Encoding and decoding makes a copy with the values that every client will read.
-    copy: JsonObject = msgspec.json.decode(msgspec.json.encode(dict(body), enc_hook=_to_plain_json))
     type_meta = {"kind": resource.kind, "apiVersion": resource.api_version}
     for key, expected in type_meta.items():
-        found = copy.get(key, expected)
+        found = body.get(key, expected)
         if found != expected and encoding.custom and key == "kind":
-            raise _wrong_kind(encoding, copy, str(found))
+            raise _wrong_kind(encoding, body, str(found))
         if found != expected:
             term = "kind" if key == "kind" else "API version"
             raise statuses.bad_request(
                 f"the {term} in the data ({found}) does not match the expected {term} ({expected})"
             )
-    metadata: JsonObject = check_metadata(copy)["metadata"]
+    metadata: JsonObject = dict(check_metadata(body)["metadata"])
     for name in _OMITTED_WHEN_EMPTY:
         if name in metadata and not metadata[name]:
             del metadata[name]
-    return type_meta | copy | {"metadata": metadata}
+    return {**type_meta, **body, "metadata": metadata}
 
 
-def _wrong_kind(encoding: Encoding, body: JsonObject, kind: str) -> ServerError:
+def _wrong_kind(encoding: Encoding, body: Mapping[str, Any], kind: str) -> ServerError:
     """Return the error for a custom object of another kind. The server's code for it is its own."""
     name = str(body["metadata"].get("name", "")) if isinstance(body.get("metadata"), dict) else ""
     text = f'Invalid value: "{kind}": must be {encoding.resource.kind}'
     group = encoding.resource.group
     return statuses.invalid(kind, name, "kind", "FieldValueInvalid", text, group=group)
-
-
-def _to_plain_json(value: object) -> object:
-    """Return the read-only mapping or sequence of a cached object as a dict or list."""
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
-    if isinstance(value, Sequence):
-        return list(cast("Sequence[object]", value))
-    raise TypeError(f"a {type(value).__name__} can't be encoded as JSON: {value!r}")
 
 
 Part: TypeAlias = Literal["whole", "main", "status"]
@@ -121,8 +113,8 @@ class CreationDefaults:
     """The values of a new object that chance and the clock decide."""
 
     uid: str
-    name_suffix: str
-    """The characters after ``generateName``."""
+    make_suffix: Callable[[], str]
+    """Returns the characters after ``generateName``; called if the object has no name."""
     time: dt.datetime
 
 
@@ -138,7 +130,7 @@ def build_created(
     Args:
         encoding: the encoding of the resource.
         body: the sent body.
-        defaults: uid, time, and the rest of a generated name.
+        defaults: uid, time, and the source of the rest of a generated name.
         namespace: the namespace of the URL; without one, it is the body's own or ``default``.
 
     Raises:
@@ -150,7 +142,7 @@ def build_created(
         message = "resourceVersion should not be set on objects to be created"
         raise server_error(Status(500, "", message))
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:_GENERATE_NAME_LIMIT] + defaults.name_suffix
+        metadata["name"] = metadata["generateName"][:_GENERATE_NAME_LIMIT] + defaults.make_suffix()
     _set_namespace(encoding, metadata, namespace)
     check_created_metadata(encoding.resource, metadata)
     metadata |= {"uid": defaults.uid, "creationTimestamp": _format_time(defaults.time)}
@@ -199,7 +191,7 @@ def build_replacement(
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
     _check_identity(stored, metadata)
-    now = stored.body["metadata"]
+    now = stored.metadata
     if part == "status":
         metadata = dict(now)
     _check_finalizers(encoding, stored, metadata)
@@ -217,7 +209,7 @@ def build_replacement(
 
 def _check_identity(stored: StoredObject, metadata: JsonObject) -> None:
     """Check that a body has the name and namespace of the object; fill them in if it has none."""
-    now = stored.body["metadata"]
+    now = stored.metadata
     if metadata.setdefault("name", now["name"]) != now["name"]:
         raise statuses.bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
@@ -254,7 +246,7 @@ def _changes_generation(
 
 
 def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
-    now = stored.body["metadata"]
+    now = stored.metadata
     if "deletionTimestamp" not in now:
         return
     present = now.get("finalizers") or ()
@@ -334,7 +326,7 @@ def marked_for_deletion(
     stored: StoredObject, finalizers: Sequence[str], now: dt.datetime
 ) -> JsonObject:
     """Return the state of an object that is being deleted, and waits for its finalizers."""
-    metadata = stored.body["metadata"]
+    metadata = stored.metadata
     marks: JsonObject = {"finalizers": list(finalizers)} if finalizers else {}
     marks |= {"deletionTimestamp": _format_time(now), "deletionGracePeriodSeconds": 0}
     if "generation" in metadata:
@@ -349,4 +341,5 @@ def is_deletion_complete(body: JsonObject) -> bool:
 
 
 def _format_time(moment: dt.datetime) -> str:
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Several times as fast as ``strftime``, which each creation would call.
+    return f"{moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"

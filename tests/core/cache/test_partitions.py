@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Updated
-from aioinformer._core.cache.indexer import is_same_content
+from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced

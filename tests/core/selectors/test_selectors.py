@@ -200,6 +200,19 @@ def test_a_label_selector_that_stops_too_early_is_marked_as_such(text: str) -> N
     assert mark == " " * len(shown) + "^ at the end"
 
 
+@pytest.mark.parametrize("position", [60, 5000, 9_990])
+def test_of_a_long_selector_the_error_shows_the_part_around_the_mark(position: int) -> None:
+    text = "a" * position + "=(" + "b" * (10_000 - position)
+
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse(text)
+
+    problem, shown, mark = str(caught.value).split("\n")
+    assert len(problem) < 600
+    assert len(shown) < 300
+    assert shown[mark.index("^")] in "a("  # the server rejects a key that is too long
+
+
 @pytest.mark.parametrize("text", ["a===b", "a in b", "a b"])
 def test_only_a_text_that_stops_too_early_is_marked_as_such(text: str) -> None:
     with pytest.raises(InvalidSelector) as caught:

@@ -25,8 +25,8 @@ async def chunks(*parts: bytes, error: Exception | None = None) -> AsyncGenerato
         raise error
 
 
-@pytest.mark.parametrize("singly", [False, True])
-async def test_the_objects_of_a_page_are_taken_in_order(singly: bool) -> None:
+@pytest.mark.parametrize("yield_after_each", [False, True])
+async def test_the_objects_of_a_page_are_taken_in_order(yield_after_each: bool) -> None:
     taken: list[list[str]] = []
     sizes: list[tuple[int, int]] = []
 
@@ -37,7 +37,7 @@ async def test_the_objects_of_a_page_are_taken_in_order(singly: bool) -> None:
         chunks(PAGE),
         ListDecoder(PODS),
         take,
-        singly=singly,
+        yield_after_each=yield_after_each,
         received=lambda size, objects: sizes.append((size, objects)),
     )
 
@@ -45,13 +45,15 @@ async def test_the_objects_of_a_page_are_taken_in_order(singly: bool) -> None:
     assert [name for names in taken for name in names] == ["a", "b", "c"]
     assert sum(size for size, _ in sizes) == len(PAGE)
     assert sum(objects for _, objects in sizes) == 3
-    if singly:
+    if yield_after_each:
         assert all(len(names) <= 1 for names in taken)
 
 
 async def test_a_page_that_breaks_off_is_an_error() -> None:
     with pytest.raises(ProtocolError, match="broke off"):
-        await read_page(chunks(PAGE[:-20]), ListDecoder(PODS), list, singly=False)
+        await read_page(chunks(PAGE[:-20]), ListDecoder(PODS), list, yield_after_each=False)
     lost = ConnectionLost("reset by peer")
     with pytest.raises(ConnectionLost):
-        await read_page(chunks(PAGE[:-20], error=lost), ListDecoder(PODS), list, singly=False)
+        await read_page(
+            chunks(PAGE[:-20], error=lost), ListDecoder(PODS), list, yield_after_each=False
+        )

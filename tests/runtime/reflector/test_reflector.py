@@ -278,6 +278,17 @@ async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
     assert _in_short(source.requests[2]) == "list 11"
 
 
+async def test_an_item_of_a_list_that_is_longer_than_the_cap_is_an_error() -> None:
+    source = scripted_lister_watcher(list_response(body("a", 1, size=40_000)))
+    async with reflecting(source, line_cap=1024) as reflector:
+        await wait_until(lambda: reflector.condition.error is not None)
+
+    error = reflector.condition.error
+    assert isinstance(error, ProtocolError)
+    assert "item 1 is longer than 1024 bytes; if the cluster" in str(error)
+    assert "raise line_cap" in str(error)
+
+
 @pytest.mark.client_go(7)
 async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out() -> None:
     error = await failure(scripted_lister_watcher(list_response(), watch_response()))

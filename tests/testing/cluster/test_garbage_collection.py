@@ -27,7 +27,7 @@ def create(
 
 def delete(cluster: Cluster, resource: str, name: str, propagation: str = "") -> dict[str, Any]:
     conditions = Preconditions(propagation=propagation)
-    return cluster.registry.delete(resource, name, None, preconditions=conditions)
+    return cluster.registry.delete(resource, name, None, preconditions=conditions).to_dict()
 
 
 def names(cluster: Cluster, resource: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The comparison of versions of an object, and the events of a change."""
+"""The comparison of versions of an object."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from dataclasses import dataclass
 import pytest
 from msgspec import Struct
 
-from aioinformer._core.cache.indexer import (
-    append_change,
-    is_same_content,
-    removal_reason,
-    without_traceback,
-)
-from aioinformer._core.objects.kube_object import (
-    Added,
-    Deleted,
-    DeleteReason,
-    Event,
-    KubeObject,
-    Updated,
-)
+from aioinformer._core.cache.comparison import is_same_content
+from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from tests.core.builders import PODS, key, make_object, pod, pod_body, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
@@ -83,43 +71,3 @@ def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
 
 def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
     assert is_same_content(undecodable_pod(), undecodable_pod())
-
-
-@pytest.mark.parametrize(
-    ("excluded", "reason"),
-    [
-        (ExcludedObject.of(pod("a", rv="2"), ValueError()), None),
-        (ExcludedObject.of(pod("a", rv="2")), "dropped"),
-        (ExcludedObject.of(pod("a", uid="another"), ValueError()), "vanished"),
-        (ExcludedObject.of(pod("a", uid="another")), "vanished"),
-    ],
-)
-def test_what_was_held_stays_if_a_newer_version_of_it_is_rejected(
-    excluded: ExcludedObject, reason: DeleteReason | None
-) -> None:
-    assert removal_reason(pod("a"), excluded) == reason
-
-
-def test_another_object_is_no_update() -> None:
-    old, newer, another = pod("a"), pod("a", rv="2"), pod("a", uid="another")
-    events: list[Event] = []
-    append_change(old, newer, events)
-    append_change(newer, another, events)
-
-    assert events == [Updated(old, newer), Deleted(newer, "vanished"), Added(another)]
-
-
-def test_an_error_without_its_tracebacks_keeps_nothing_alive() -> None:
-    def fail() -> None:
-        try:
-            raise ValueError
-        except ValueError as error:
-            raise TypeError from error
-
-    with pytest.raises(TypeError) as caught:
-        fail()
-    error = without_traceback(caught.value)
-
-    assert error.__traceback__ is None
-    assert error.__cause__ is not None
-    assert error.__cause__.__traceback__ is None

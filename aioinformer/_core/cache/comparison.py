@@ -1,0 +1,63 @@
+"""The comparison of two objects by version and content.
+
+Equal resourceVersions prove nothing by themselves: a new schema of a custom resource, an upgrade of
+the API server or another conversion webhook changes what is served without a write, and a server
+that was restored from a backup gives versions a second time. Objects are stored in one form, so
+that the comparison of unchanged objects is a comparison of bytes.
+"""
+
+from __future__ import annotations
+
+from msgspec.json import encode
+
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from aioinformer.errors import ObjectDecodeError
+
+__all__ = ["has_equal_content", "is_same_content"]
+
+
+def is_same_content(old: KubeObject, new: KubeObject) -> bool:
+    """Return True if both are the same version of one object with equal content."""
+    if old is new:
+        return True
+    if old.resource_version != new.resource_version or old.uid != new.uid:
+        return False
+    if old.api_version != new.api_version:  # read in another API version of the resource
+        return False
+    if type(new) is ExcludedObject:
+        return False
+    return has_equal_content(old, new)
+
+
+def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
+    """Return True if two objects have equal content, whether they were listed or watched.
+
+    Unchanged objects have equal bytes. If the bytes differ, the bodies are decoded and compared:
+    another server, or a pretty-printed list, may have another order of keys. A kind and apiVersion
+    that only one of the objects has don't count. Models are compared by their own ``==``, or by
+    their JSON if their class compares identities. If that raises, the objects count as different: a
+    redundant update is better than a lost one.
+    """
+    if old.raw and old.raw == new.raw:
+        return True
+    try:
+        before, after = _content(old), _content(new)
+        return bool(before == after) or (
+            type(old) is ModelObject and encode(before) == encode(after)
+        )
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001 - a program's model may raise anything
+        return False
+
+
+def _content(obj: KubeObject) -> object:
+    """Return an object's content without kind and apiVersion, which the items of a list lack."""
+    if type(obj) is ModelObject:
+        return obj.model
+    try:
+        body = obj.to_dict()
+    except ObjectDecodeError:
+        return obj.raw
+    return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
