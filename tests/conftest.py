@@ -13,7 +13,6 @@ import gc
 import logging
 import re
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -47,26 +46,10 @@ class _AsyncioWarnings(logging.Handler):
         self.messages.append(message)
 
 
-DEFAULT_SELECTION = "not (apiserver or browser or clients or simulation)"
-"""The expression of marks in pyproject.toml."""
-
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
 settings.register_profile("quick", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes later, and wins
-
-
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Run the whole default selection in a process per core, and anything else in this process.
-
-    A few tests end sooner than further processes have imported the suite, and the tests behind a
-    mark share servers. ``-n 0`` and ``-n 2`` on the command line set the number for any selection.
-    """
-    tests = Path(__file__).parent
-    everything = {Path(config.invocation_params.dir, each) for each in config.args} == {tests}
-    chosen = config.option
-    default = chosen.markexpr == DEFAULT_SELECTION and not (chosen.keyword or chosen.lf)
-    return None if everything and default else 0
 
 
 def pytest_collection_finish() -> None:
