@@ -19,29 +19,27 @@ has that subresource.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Any
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import NotFound
+from aioinformer.testing.cluster.collection_requests import CollectionRequests
 from aioinformer.testing.cluster.definitions import DefinitionController
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.garbage_collection import GarbageCollector
-from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
+from aioinformer.testing.cluster.pages import ListQuery
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.selection import Selection, SelectorQuery
-from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
-from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
-from aioinformer.testing.cluster.watches import Watch, WatchView
-from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import ObjectEncoder, plain_json
+from aioinformer.testing.cluster.selection import SelectorQuery
+from aioinformer.testing.cluster.storage import Snapshot, Storage
+from aioinformer.testing.cluster.watch_start import WatchQuery
+from aioinformer.testing.cluster.watches import Watch
+from aioinformer.testing.wire.encoding import plain_json
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
-from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
+from aioinformer.testing.wire.tables import Include, ObjectForm
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
 
@@ -90,7 +88,9 @@ class Cluster:
         self._storage.observers.append(self._definitions.observe)
         if self.features.garbage_collection:
             self._storage.observers.append(self._garbage_collector.observe)
-        self._watch_buffer = watch_buffer
+        self._collections = CollectionRequests(
+            self._storage, self.registry, self._definitions, self.features, watch_buffer
+        )
         self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
         """The key that signs the tokens of service accounts."""
 
@@ -314,6 +314,15 @@ class Cluster:
         state = self._storage.find(resource).snapshot_before((), prefix=prefix)
         return (state[key].body for key in state.keys)
 
+    def has_schema(self, resource: Resource) -> bool:
+        """Return True if the objects of a resource have the schema of a definition."""
+        return self._definitions.has_schema(resource)
+
+    def unknown_fields(self, resource: Resource, body: dict[str, Any]) -> Sequence[str]:
+        """Return the paths of the fields of an object that its schema doesn't name."""
+        rules = self._storage.find(resource).rules
+        return rules.unknown_fields(body) if rules is not None else ()
+
     def scale_paths(self, resource: Resource) -> ScalePaths:
         """Return the places of the fields of a ``Scale`` in the objects of a resource."""
         return self._definitions.scale_paths(resource) or BUILT_IN_SCALE
@@ -373,16 +382,7 @@ class Cluster:
 
     def list_page(self, resource: str | Resource, query: ListQuery) -> bytes:
         """Return the page that a query describes. ``list`` documents options and errors."""
-        with statuses.error_phase("list"):
-            collection = self._storage.find(resource)
-            return encode_page(
-                self._storage,
-                collection,
-                self._parse_selection(collection, query.selectors),
-                query,
-                encoder=self._make_encoder(collection, query.form, query.include),
-                from_watch_cache=self.features.watch_list,
-            )
+        return self._collections.list_page(resource, query)
 
     def delete_collection(
         self,
@@ -423,27 +423,7 @@ class Cluster:
             Conflict: an object doesn't satisfy the preconditions. Those before it are deleted.
             ServerError: the errors of ``list``.
         """
-        collection = self._storage.find(resource)
-        with statuses.error_phase("write"):
-            page = select_page(
-                self._storage,
-                collection,
-                self._parse_selection(collection, query.selectors),
-                query,
-                from_watch_cache=self.features.watch_list,
-            )
-        encoder = self._make_encoder(collection, query.form, query.include)
-        for stored in page.rows:
-            # The deletion of an owner may have removed the object.
-            with contextlib.suppress(NotFound):
-                self.registry.delete(
-                    resource,
-                    stored.name,
-                    stored.namespace or None,
-                    preconditions=preconditions,
-                    dry_run=dry_run,
-                )
-        return encoder.encode_list(page.rows, page.list_meta)
+        return self._collections.delete_page(resource, query, preconditions, dry_run=dry_run)
 
     def watch(
         self,
@@ -503,28 +483,7 @@ class Cluster:
 
     def open_watch(self, resource: str | Resource, query: WatchQuery, *, now: float) -> Watch:
         """Open the watch that a query describes. ``watch`` documents options and errors."""
-        with statuses.error_phase("watch"):
-            collection = self._storage.find(resource)
-            encoding = collection.encoding
-            selection = self._parse_selection(collection, query.selectors)
-            encoder = self._make_encoder(collection, query.form, query.include)
-            return open_watch(
-                self._storage,
-                collection,
-                WatchView(encoding.resource, selection, encoder),
-                query,
-                now=now,
-                limits=WatchLimits(self._watch_buffer, self.features.watch_list),
-            )
-
-    def _make_encoder(
-        self, collection: Collection, form: ObjectForm, include: Include
-    ) -> ObjectEncoder:
-        columns = self._definitions.columns(collection.encoding.resource)
-        return make_encoder(collection.encoding, form, include, self._clock, columns)
-
-    def _parse_selection(self, collection: Collection, selectors: SelectorQuery) -> Selection:
-        return Selection.parse(collection.encoding, selectors, sharding=self.features.sharding)
+        return self._collections.open_watch(resource, query, now=now)
 
     def __repr__(self) -> str:
         return repr(self._storage).replace("Storage", "Cluster")

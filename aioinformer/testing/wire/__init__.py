@@ -8,5 +8,6 @@ encoding      lists, watch events and their dialects
 tables        the metadata form and the table form of objects
 json_paths    the paths of printer columns
 statuses      errors as ``Status`` bodies
+version_statuses   errors about versions and continue tokens
 discovery     discovery documents
 """
