@@ -10,6 +10,7 @@
     Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
+    running_operator runs an Operator while a block runs
     MutationDetector fails a test whose program changes cached models in place
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.manifests import load_manifests as load_manifests
     from aioinformer.testing.mutations import CacheMutated as CacheMutated
     from aioinformer.testing.mutations import MutationDetector as MutationDetector
+    from aioinformer.testing.operators import running_operator as running_operator
     from aioinformer.testing.server.clock import Clock as Clock
     from aioinformer.testing.server.clock import LoopClock as LoopClock
     from aioinformer.testing.server.clock import ManualClock as ManualClock
@@ -64,6 +66,7 @@ __all__ = [
     "Snapshot",
     "User",
     "load_manifests",
+    "running_operator",
 ]
 
 _MODULES = {
@@ -84,6 +87,7 @@ _MODULES = {
     "Snapshot": "cluster.storage",
     "User": "access.users",
     "load_manifests": "manifests",
+    "running_operator": "operators",
 }
 """The module of each name, below this package."""
 

@@ -99,6 +99,22 @@ class ReconcileContext:
         """Return True if a cause is among the reasons, of ``informer`` if one is named."""
         return self._run.because(*causes, informer=informer)
 
+    # -- the own object ------------------------------------------------------------------------
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key that is reconciled."""
+        return self._run_writes.key
+
+    @property
+    def obj(self) -> KubeObject | None:
+        """The object of the key as the cache shows it now; ``None`` if it was deleted.
+
+        The object is the stored one. ``informer.lister.get(key)`` returns what ``convert=`` makes
+        of it.
+        """
+        return self._run_writes.obj
+
     # -- writes --------------------------------------------------------------------------------
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:

@@ -350,6 +350,13 @@ def test_objects_with_convert_are_finalized() -> None:
         cluster.get(FOOS, "a", namespace="default")
 
 
+class ReadingSource:
+    """A source that only lists and watches."""
+
+    def __init__(self, source: ClusterSource) -> None:
+        self.lister_watcher = source.lister_watcher
+
+
 def plain(key: ObjectKey, ctx: ReconcileContext) -> None:
     """Clean up in a thread."""
 
@@ -364,8 +371,9 @@ async def test_wrong_arguments_are_rejected_at_once() -> None:
             Controller(foos, runs, cleanup=runs, client=source)
         with pytest.raises(ValueError, match="a domain, a slash and a name"):
             Controller(foos, runs, finalizer="cleanup", cleanup=runs, client=source)
+        reading = SharedInformerFactory(ReadingSource(source)).informer(FOOS)
         with pytest.raises(UsageError, match="pass client=client"):
-            Controller(foos, runs, finalizer=OURS, cleanup=runs)
+            Controller(reading, runs, finalizer=OURS, cleanup=runs)
         with pytest.raises(TypeError, match="plain function"):
             Controller(foos, runs, finalizer=OURS, cleanup=plain, client=source)
         with pytest.raises(TypeError, match="client must be a Client, or None, not 5"):
