@@ -12,7 +12,6 @@ history       the changes that a watch can start from
 watches       one watch: the events that its selectors select
 watch_start   the start of a watch: version, initial events, errors
 pages         lists in pages, and continue tokens
-selection     selectors and shards
 definitions   CustomResourceDefinitions, and the resources that they add
 garbage_collection   the deletion of dependents after their owners
 settling      the wait until programs have reacted to all changes

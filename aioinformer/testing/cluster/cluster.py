@@ -25,22 +25,27 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.testing.cluster.collection_requests import CollectionRequests
+from aioinformer.testing.cluster.collection_requests import (
+    CollectionRequests,
+    ListRequestOptions,
+    WatchRequestOptions,
+    make_list_query,
+    make_watch_query,
+)
 from aioinformer.testing.cluster.definitions import DefinitionController
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.garbage_collection import GarbageCollector
 from aioinformer.testing.cluster.pages import ListQuery
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.selection import SelectorQuery
 from aioinformer.testing.cluster.storage import Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchQuery
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire.encoding import plain_json
+from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
-from aioinformer.testing.wire.tables import Include, ObjectForm
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
 
@@ -380,36 +385,8 @@ class Cluster:
 
     # -- many objects --------------------------------------------------------------------------
 
-    def list(
-        self,
-        resource: str | Resource,
-        *,
-        namespace: str | None = None,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str = "",
-        match: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-        shard: str = "",
-        form: ObjectForm = "whole",
-        include: Include = "Metadata",
-    ) -> bytes:
+    def list(self, resource: str | Resource, **options: Unpack[ListRequestOptions]) -> bytes:
         """Return a list, or one page of it, as the server's JSON.
-
-        Args:
-            resource: the resource.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-            resource_version: "" for the newest state, "0" for any state (the limit is ignored
-                then), a version for the state of that version or a later one.
-            match: ``resourceVersionMatch``: ``Exact`` or ``NotOlderThan``.
-            limit: the number of objects in a page; 0 for all.
-            continue_token: ``metadata.continue`` of the page before.
-            shard: a shard selector; ignored without the feature ``sharding``.
-            form: whole objects, their metadata, or a table for people.
-            include: the part of each object that a table has beside its cells.
 
         Raises:
             BadRequest: a selector or the continue token is malformed.
@@ -419,17 +396,7 @@ class Cluster:
             ServerFailure: the resourceVersion is not reached yet, or the shard selector is
                 malformed.
         """
-        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
-        query = ListQuery(
-            selectors=selectors,
-            resource_version=resource_version,
-            match=match,
-            limit=limit,
-            continue_token=continue_token,
-            form=form,
-            include=include,
-        )
-        return self.list_page(resource, query)
+        return self.list_page(resource, make_list_query(options))
 
     def list_page(self, resource: str | Resource, query: ListQuery) -> bytes:
         """Return the page that a query describes. ``list`` documents options and errors."""
@@ -477,41 +444,17 @@ class Cluster:
         return self._collections.delete_page(resource, query, preconditions, dry_run=dry_run)
 
     def watch(
-        self,
-        resource: str | Resource,
-        *,
-        now: float,
-        namespace: str | None = None,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str = "",
-        match: str = "",
-        bookmarks: bool = False,
-        send_initial_events: bool | None = None,
-        timeout: float | None = None,
-        shard: str = "",
-        form: ObjectForm = "whole",
-        include: Include = "Metadata",
+        self, resource: str | Resource, *, now: float, **options: Unpack[WatchRequestOptions]
     ) -> Watch:
         """Open a watch: the changes after a resourceVersion.
+
+        A forgotten version is answered by an ERROR event. A version that is not reached yet gives
+        no events until it is passed.
 
         Args:
             resource: the resource.
             now: seconds on any clock; ``Watch.take`` expects the same clock.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-            resource_version: the version to start from. "" and "0" start with an ADDED for each
-                object. A forgotten version is answered by an ERROR event. A version that is not
-                reached yet gives no events until it is passed.
-            match: ``resourceVersionMatch``; ``send_initial_events`` needs ``NotOlderThan``.
-            bookmarks: True if the client understands bookmarks.
-            send_initial_events: start with an ADDED for each object, then a bookmark that marks
-                the end of the initial events, if ``bookmarks`` (a WatchList).
-            timeout: seconds until the watch ends; 1800 by default.
-            shard: a shard selector; ignored without the feature ``sharding``.
-            form: whole objects, their metadata, or a table for each event.
-            include: the part of each object that a table has beside its cells.
+            **options: the options of the request.
 
         Raises:
             BadRequest: a selector is malformed.
@@ -519,18 +462,7 @@ class Cluster:
             Invalid: options that exclude each other.
             ServerFailure: the resourceVersion or the shard selector is malformed.
         """
-        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
-        query = WatchQuery(
-            selectors=selectors,
-            resource_version=resource_version,
-            match=match,
-            bookmarks=bookmarks,
-            send_initial_events=send_initial_events,
-            timeout=timeout,
-            form=form,
-            include=include,
-        )
-        return self.open_watch(resource, query, now=now)
+        return self.open_watch(resource, make_watch_query(options), now=now)
 
     def open_watch(self, resource: str | Resource, query: WatchQuery, *, now: float) -> Watch:
         """Open the watch that a query describes. ``watch`` documents options and errors."""

@@ -7,7 +7,9 @@ Each takes the query of a request, parses its selectors, and chooses the form of
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Set
 from dataclasses import dataclass
+from typing import TypedDict
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import NotFound
@@ -15,15 +17,119 @@ from aioinformer.testing.cluster.definitions import DefinitionController
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.selection import Selection, SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
 from aioinformer.testing.cluster.watches import Watch, WatchView
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import ObjectEncoder
+from aioinformer.testing.wire.selection import Selection, SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 
-__all__ = ["CollectionRequests"]
+__all__ = [
+    "CollectionRequests",
+    "ListRequestOptions",
+    "WatchRequestOptions",
+    "make_list_query",
+    "make_watch_query",
+]
+
+
+class CollectionOptions(TypedDict, total=False):
+    """The options that lists and watches share."""
+
+    namespace: str | None
+    """The namespace; ``None``, the default, for all."""
+    labels: str
+    """A label selector."""
+    fields: str
+    """A field selector."""
+    shard: str
+    """A shard selector; ignored without the feature ``sharding``."""
+    form: ObjectForm
+    """Whole objects (the default), their metadata, or a table for people."""
+    include: Include
+    """The part of each object that a table has beside its cells."""
+    match: str
+    """``resourceVersionMatch``: ``Exact`` or ``NotOlderThan``."""
+
+
+class ListRequestOptions(CollectionOptions, total=False):
+    """The options of ``Cluster.list``."""
+
+    resource_version: str
+    """"" (the default) for the newest state, "0" for any state (the limit is ignored then), a
+    version for the state of that version or a later one."""
+    limit: int
+    """The number of objects in a page; 0, the default, for all."""
+    continue_token: str
+    """``metadata.continue`` of the page before."""
+
+
+class WatchRequestOptions(CollectionOptions, total=False):
+    """The options of ``Cluster.watch``."""
+
+    resource_version: str
+    """The version to start from. "" (the default) and "0" start with an ADDED for each object."""
+    bookmarks: bool
+    """True if the client understands bookmarks; False by default."""
+    send_initial_events: bool | None
+    """True to start with an ADDED for each object, then a bookmark that marks the end of the
+    initial events, if ``bookmarks`` (a WatchList); this needs the match ``NotOlderThan``."""
+    timeout: float | None
+    """Seconds until the watch ends; 1800 by default."""
+
+
+def make_list_query(options: ListRequestOptions) -> ListQuery:
+    """Return the query of a list.
+
+    Raises:
+        TypeError: an option doesn't exist.
+    """
+    _check_names(options, ListRequestOptions.__optional_keys__)
+    return ListQuery(
+        selectors=_make_selectors(options),
+        resource_version=options.get("resource_version", ""),
+        match=options.get("match", ""),
+        limit=options.get("limit", 0),
+        continue_token=options.get("continue_token", ""),
+        form=options.get("form", "whole"),
+        include=options.get("include", "Metadata"),
+    )
+
+
+def make_watch_query(options: WatchRequestOptions) -> WatchQuery:
+    """Return the query of a watch.
+
+    Raises:
+        TypeError: an option doesn't exist.
+    """
+    _check_names(options, WatchRequestOptions.__optional_keys__)
+    return WatchQuery(
+        selectors=_make_selectors(options),
+        resource_version=options.get("resource_version", ""),
+        match=options.get("match", ""),
+        bookmarks=options.get("bookmarks", False),
+        send_initial_events=options.get("send_initial_events"),
+        timeout=options.get("timeout"),
+        form=options.get("form", "whole"),
+        include=options.get("include", "Metadata"),
+    )
+
+
+def _check_names(options: CollectionOptions, known: Set[str]) -> None:
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        listed = ", ".join(sorted(known))
+        raise TypeError(f"there is no option {unknown[0]!r}; the options are: {listed}")
+
+
+def _make_selectors(options: CollectionOptions) -> SelectorQuery:
+    return SelectorQuery(
+        namespace=options.get("namespace"),
+        labels=options.get("labels", ""),
+        fields=options.get("fields", ""),
+        shard=options.get("shard", ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from aioinformer.testing.cluster.selection import Selection, SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, CollectionSnapshot, Storage
 from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObject
+from aioinformer.testing.wire.selection import Selection, SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["ListQuery", "Page", "encode_page", "parse_version", "select_page"]
@@ -32,7 +32,7 @@ _TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105 - the version of the format, no s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """The options of a list request, as ``Cluster.list`` documents them."""
+    """The options of a list request, as ``ListRequestOptions`` documents them."""
 
     selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""

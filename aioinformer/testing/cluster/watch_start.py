@@ -13,11 +13,11 @@ from itertools import chain
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.cluster.pages import parse_version
-from aioinformer.testing.cluster.selection import SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.cluster.watches import Watch, WatchSchedule, WatchView
 from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import encode_error_event
+from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["WatchQuery", "open_watch"]
@@ -29,7 +29,7 @@ server adds up to as much again at random."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuery:
-    """The options of a watch request, as ``Cluster.watch`` documents them."""
+    """The options of a watch request, as ``WatchRequestOptions`` documents them."""
 
     selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""
