@@ -20,6 +20,9 @@ from aioinformer import (
     Event,
     Levels,
     ObjectKey,
+    Operator,
+    ReconcileContext,
+    Resource,
     SharedInformerFactory,
     WorkQueue,
     labelled,
@@ -320,6 +323,34 @@ async def test_the_finalizer_of_the_guide_cleans_up() -> None:
         assert buckets == {}
         operator.stop()
         await running
+
+
+async def test_the_guides_permanent_error_is_in_the_status_and_ends_the_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(block("async def reject("), names)  # noqa: S102 - the guide's code
+    shops, runs, cluster = Resource("example.com", "v1", "shops", "Shop"), list[str](), Cluster()
+    cluster.add_resource(shops, status=True)
+    cluster.create(shops, {"metadata": {"name": "tea"}, "spec": {}})
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(key.name)
+        assert ctx.obj is not None
+        await names["reject"](ctx.obj, ctx, "spec.page is empty")
+
+    async with ApiServer(cluster) as server:
+        operator = Operator(Client(server.url), name="shops")
+        operator.controller("shops", reconcile)
+        running = asyncio.create_task(operator.run())
+        await wait_until(lambda: len(runs) == 2, timeout=10)
+        (controller,) = operator.controllers
+        await wait_until(lambda: controller.health.failed_runs == 2, timeout=10)
+        assert [each.permanent for each in controller.health.failing] == [True]
+        await asyncio.sleep(0.1)
+        assert len(runs) == 2
+        operator.stop()
+        await running
+    (condition,) = cluster.get(shops, "tea", namespace="default")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "InvalidSpec")
 
 
 async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:

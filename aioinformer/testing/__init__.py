@@ -21,6 +21,61 @@ The server takes merge, JSON, strategic merge (for built-in kinds, as the real o
 patches.
 
 Each name is loaded when it is first used, so that tests without sockets need no aiohttp.
+
+Example::
+
+    from aioinformer.testing import ApiServer, Cluster, ClusterSource, Fault, Faults
+
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    source = ClusterSource(cluster)
+    faults: Faults = source.faults
+    fault: Fault = faults.status(503, verb="list")
+    async with SharedInformerFactory(source) as informers:
+        pods = informers.informer("pods")
+        await asyncio.sleep(0.01)
+        fault.end()
+        await pods.wait_synced(timeout=30)
+        assert [pod.name for pod in pods.lister] == ["web-0"]
+
+Example::
+
+    from aioinformer.testing import Access, ApiServer, ApiServerThread, PolicyRule, User
+
+    async with ApiServer(authorization="RBAC") as server:
+        access: Access = server.access
+        rule = PolicyRule(verbs=["list", "watch"], resources=["pods"], namespaces=["web"])
+        ada: User = access.add_user("ada", token="ada-token", rules=[rule])
+        async with Client(server.url, token="ada-token") as client:
+            assert len(await client.api("pods", namespace="web").list()) == 0
+
+    with ApiServerThread() as server:  # for tests that are not async
+        server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+
+Example::
+
+    from aioinformer.testing import (
+        CacheMutated, Clock, Cluster, ClusterSource, Features, LoopClock, ManualClock,
+        MutationDetector, Snapshot, load_manifests,
+    )
+
+    cluster = Cluster(features=Features(minor=30, watch_list=False))
+    (folder / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: web-0}}")
+    assert load_manifests(cluster, folder) == 1
+    backup: Snapshot = cluster.snapshot()
+    cluster.delete("pods", "web-0")
+    cluster.restore(backup)
+
+    clock: Clock = ManualClock()  # time passes when the test calls clock.advance(60)
+    real: Clock = LoopClock()
+    async with SharedInformerFactory(ClusterSource(cluster, clock=real)) as informers:
+        pods = informers.informer("pods", convert=KubeObject.to_dict)
+        await pods.wait_synced(timeout=30)
+        try:
+            with MutationDetector(pods):
+                pods.lister.get("default/web-0")["spec"] = {}
+        except CacheMutated as error:
+            print(error)
 """
 
 from __future__ import annotations

@@ -32,9 +32,18 @@ async def running_operator(
 
     Example::
 
-        async with running_operator(make_operator(simulation.source)) as operator:
-            simulation.cluster.create(shops, {"metadata": {"name": "tea"}})
-            await simulation.settled()
+        from aioinformer.testing import ClusterSource, running_operator
+
+        async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
+            child = {"apiVersion": "v1", "kind": "ConfigMap"}
+            await run.apply(child | {"metadata": {"name": key.name}})
+
+        operator = Operator(ClusterSource(cluster), name="shop-operator")
+        operator.controller("pods", reconcile)
+        async with running_operator(operator):
+            cluster.create("pods", {"metadata": {"name": "tea"}})
+            await cluster.settled(operator)
+            assert cluster.get("configmaps", "tea")
     """
     task = asyncio.create_task(operator.run(), name=f"{operator!r}")
     try:

@@ -17,6 +17,34 @@ modules in every test run of an environment, also of projects that have fixtures
 ``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
 don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
 ``pip install '.[testing]'``, in a checkout.
+
+Example::
+
+    from aioinformer import Operator
+    from aioinformer.testing import ClusterSource
+    from aioinformer.testing.plugin import RunOperator
+
+    async def test_the_pods_of_the_shop(api_server, client, informers):
+        api_server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        pods = informers.informer("pods")
+        await pods.wait_synced(timeout=30)
+        assert [pod.name for pod in pods.lister] == ["web-0"]
+        assert len(await client.api("pods").list()) == 1
+
+    async def test_an_operator(cluster, run_operator: RunOperator):
+        async def reconcile(key, run):
+            child = {"apiVersion": "v1", "kind": "ConfigMap"}
+            await run.apply(child | {"metadata": {"name": key.name}})
+
+        operator = Operator(ClusterSource(cluster), name="shop-operator")
+        operator.controller("pods", reconcile)
+        await run_operator(operator)
+        cluster.create("pods", {"metadata": {"name": "tea"}})
+        await cluster.settled()
+        assert cluster.get("configmaps", "tea")
+
+    def test_a_synchronous_program(api_server_thread, kubeconfig):
+        assert api_server_thread.url in kubeconfig.read_text()
 """
 
 from __future__ import annotations

@@ -234,10 +234,12 @@ class ReconcileContext:
 
         Example::
 
-            def scale(body: dict[str, Any]) -> None:
-                body.setdefault("spec", {})["replicas"] = 3
+            def resize(body: dict) -> None:
+                body["data"] = {"replicas": "3"}
 
-            done, deployment = await ctx.create_or_update(template, scale)
+            head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "size"}}
+            done, config_map = await ctx.create_or_update(head, resize)
+            assert done == "created"
         """
         return await self._run_writes.create_or_update(obj, mutate, resource=resource, owned=owned)
 

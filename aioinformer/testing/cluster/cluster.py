@@ -162,9 +162,13 @@ class Cluster:
 
         Example::
 
-            cluster.create(shops, {"metadata": {"name": "tea"}})
-            await cluster.settled(operator)
-            assert cluster.get("configmaps", "tea")
+            from aioinformer.testing import ClusterSource
+
+            async with SharedInformerFactory(ClusterSource(cluster)) as factory:
+                nodes = factory.informer("nodes")
+                cluster.create("nodes", {"metadata": {"name": "node-1"}})
+                await cluster.settled(factory)
+                assert nodes.lister.get("node-1") is not None
         """
         # Imported here, since most tests need no operator.
         from aioinformer.testing.cluster.settling import wait_settled

@@ -191,7 +191,8 @@ def _item_identity(item: Any, schema: Mapping[str, Any]) -> Any:
             return item
         case "map" if isinstance(item, dict):
             keys: Sequence[str] = schema.get(_LIST_MAP_KEYS) or ()
-            return {name: item[name] for name in keys if name in item}
+            members = cast("JsonObject", item)
+            return {name: members[name] for name in keys if name in members}
         case _:
             return None
 

@@ -123,7 +123,11 @@ def test_items_of_sets_and_keyed_lists_are_unique() -> None:
     keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
     tags = {"type": "array", "x-kubernetes-list-type": "set"}
     schema = StructuralSchema(SIZES, {"type": "object", "properties": {"l": keyed, "t": tags}})
-    body = {"metadata": {}, "l": [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"k": 2}], "t": ["a", "a"]}
+    body: dict[str, Any] = {
+        "metadata": {},
+        "l": [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"k": 2}],
+        "t": ["a", "a"],
+    }
     with pytest.raises(Invalid) as raised:
         schema.check(body)
     causes = raised.value.status.details["causes"]
