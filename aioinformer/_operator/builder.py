@@ -16,7 +16,11 @@ from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.options import ControllerKeywords, ControllerOptions
-from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
+from aioinformer._runtime.controllers.reconcile_runs import (
+    BlockingReconcile,
+    Reconcile,
+    compile_functions,
+)
 from aioinformer._runtime.controllers.triggers import ToKeys, check_to_keys
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
@@ -95,7 +99,7 @@ class ControllerBuilder:
         self,
         informers: SharedInformerFactory,
         resource: WatchedResource,
-        reconcile: Reconcile,
+        reconcile: Reconcile | BlockingReconcile,
         keywords: ControllerKeywords,
     ) -> None:
         """Declare a controller. ``Operator.controller`` documents the arguments."""
@@ -106,7 +110,7 @@ class ControllerBuilder:
         self._reconcile = reconcile
         self._keywords = cast("ControllerKeywords", {**keywords, "name": self.name})
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
-        ReconcileRuns(reconcile, ControllerOptions(**self._keywords))
+        compile_functions(reconcile, ControllerOptions(**self._keywords))
         _check_filter(keywords.get("filter"))
         self._triggers: list[_Trigger] = []
         self._started = False

@@ -21,7 +21,7 @@ from aioinformer._operator.process import run_process
 from aioinformer._operator.run import OperatorClient, OperatorRun
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.options import ControllerKeywords
-from aioinformer._runtime.controllers.reconcile_runs import Reconcile
+from aioinformer._runtime.controllers.reconcile_runs import BlockingReconcile, Reconcile
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.options import InformerKeywords
 from aioinformer._runtime.reporting.error_hook import OnError
@@ -49,6 +49,23 @@ class Operator:
 
     An operator is controller-runtime's Manager. Its parts can be used alone: ``Controller``,
     ``SharedInformerFactory``, ``LeaderElector``, ``EventRecorder``.
+
+    Example::
+
+        from aioinformer.controllers import ControllerBuilder, OperatorHealth
+
+        async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
+            print(key)
+
+        operator = Operator(client, name="shop-operator", namespace="web")
+        builder: ControllerBuilder = operator.controller("deployments", reconcile)
+        builder.owns("replicasets")
+        running = asyncio.create_task(operator.run())
+        await operator.wait_synced(timeout=30)
+        health: OperatorHealth = operator.health
+        assert health.error is None
+        operator.stop()
+        await running
     """
 
     def __init__(
@@ -140,7 +157,7 @@ class Operator:
     def controller(
         self,
         resource: WatchedResource,
-        reconcile: Reconcile,
+        reconcile: Reconcile | BlockingReconcile,
         **keywords: Unpack[ControllerKeywords],
     ) -> ControllerBuilder:
         """Declare a controller, and return it for ``owns`` and ``watches``.
@@ -151,7 +168,8 @@ class Operator:
                 a custom resource's name when the operator starts.
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
             **keywords: the options of a ``Controller``: ``name`` (the resource by default),
-                ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``.
+                ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``, ``finalizer``,
+                ``cleanup``, ``run_in_thread``.
 
         Raises:
             UsageError: the operator has started, or has a controller of that name already.

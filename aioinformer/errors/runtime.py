@@ -11,6 +11,7 @@ __all__ = [
     "AlreadyOwned",
     "CacheDiffers",
     "CacheWaitTimeout",
+    "CleanupFailed",
     "HandlerCancelled",
     "HandlerTimeout",
     "LeadershipLost",
@@ -192,6 +193,13 @@ class PermanentError(InformerError):
     ``PermanentError`` is recorded on the object, if the controller has an ``EventRecorder``. The
     counterpart of controller-runtime's ``TerminalError``. A cleanup that raises it is retried
     nevertheless, since nothing else would ever start the cleanup again.
+    """
+
+
+class CleanupFailed(InformerError):
+    """The ``cleanup=`` of a controller raised a ``PermanentError``, which is the ``__cause__``.
+
+    The cleanup is retried with backoff, and the finalizer stays until the cleanup succeeds.
     """
 
 

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from aioinformer import Client, Metrics, SharedInformer, SharedInformerFactory, field
 from aioinformer.adapters.asgi import EventFeed
 from aioinformer.errors import UnknownResource
-from examples.fastapi_app.embedded import SHORT_BACKOFF, Embedded, embedded
+from examples.fastapi_app.embedded import SHORT_BACKOFF, Embedded, embedded, running_app
 from examples.fastapi_app.history import History
 from examples.fastapi_app.settings import Settings
 from examples.fastapi_app.status import ChangeCounter, Problems, StatusReport
@@ -51,6 +52,9 @@ async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGe
         for name in settings.resources:
             informer = await _informer(factory, client, name)
             informers[informer.resource.plural] = informer
+        if own is not None and "pods" in informers:
+            informers["pods"].add_indexers({"running": running_app})
+            own.count_running(partial(informers["pods"].lister.unsynced.index_counts, "running"))
         counters = {plural: ChangeCounter() for plural in informers}
         for plural, informer in informers.items():
             informer.add_handler(counters[plural], name="counter")

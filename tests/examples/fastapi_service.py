@@ -85,7 +85,8 @@ async def running_service(settings: Settings, *, port: int = 0) -> AsyncGenerato
     service = Service(app, server)
     running = asyncio.create_task(server.serve([make_listening_socket(port)]), name="uvicorn")
     try:
-        await wait_until(lambda: server.started or running.done())
+        # To fill a large embedded cluster takes some time.
+        await wait_until(lambda: server.started or running.done(), timeout=100)
         yield service
     finally:
         service.begin_shutdown()

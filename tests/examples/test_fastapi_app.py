@@ -213,8 +213,8 @@ async def test_without_a_cluster_it_shows_one_that_lives_and_can_be_interrupted(
         before = live.informers["pods"].lister.resource_version
         await wait_until(lambda: live.informers["pods"].lister.resource_version != before)
         assert len(live.informers["nodes"].lister) == 12
-        (some, *_) = live.informers["deployments"].lister
-        assert some["status"]["readyReplicas"] > 0
+        deployments = live.informers["deployments"].lister
+        await wait_until(lambda: any(each["status"]["readyReplicas"] > 0 for each in deployments))
         assert (await http.post("/embedded/outage")).status_code == 403, "from another site"
         answer = await http.post("/embedded/outage", headers={"X-Requested-With": "page"})
         assert answer.status_code == 202

@@ -21,9 +21,7 @@ from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
 from tests.simulation.plan import Plan
-from tests.simulation.probes import Parts
 from tests.simulation.runner import (
-    REAL,
     Row,
     explain,
     parse_ranges,
@@ -33,12 +31,11 @@ from tests.simulation.runner import (
 )
 
 
-def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out the command line and return the exit status.
 
     Args:
         arguments: the command line; default: ``sys.argv``.
-        parts: the classes of the histories; default: those of the library.
     """
     options = _parser().parse_args(arguments)
     rows: Counter[Row] = Counter()
@@ -46,19 +43,19 @@ def main(arguments: Sequence[str] | None = None, *, parts: Parts = REAL) -> int:
         plan: Plan = draw(seed)
         if options.keep is not None:
             plan = plan.keep(options.keep)
-        violation = _run(plan, parts, rows, trace=options.trace)
+        violation = _run(plan, rows, trace=options.trace)
         if violation is not None:
             whole = options.keep is None and not options.trace
-            _say(explain(plan, violation, parts) if whole else f"seed {seed}: {violation}")
+            _say(explain(plan, violation) if whole else f"seed {seed}: {violation}")
             return 1
     if options.rows:
         _say(show_rows(rows))
     return 0
 
 
-def _run(plan: Plan, parts: Parts, rows: Counter[Row], *, trace: bool) -> Violation | None:
+def _run(plan: Plan, rows: Counter[Row], *, trace: bool) -> Violation | None:
     try:
-        history = simulate(plan, parts)
+        history = simulate(plan)
     except Stuck as stuck:
         return Violation(9, str(stuck), time=plan.ends)
     rows += rows_taken([history])

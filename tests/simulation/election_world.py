@@ -49,15 +49,8 @@ class LeadershipOverlap(AssertionError):
 class ElectionWorld:
     """One history."""
 
-    def __init__(
-        self,
-        seed: int,
-        *,
-        election: type[Election] = Election,
-        candidate: type[Candidate] | None = None,
-    ) -> None:
+    def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.election = election
         self.now = 0.0
         self.cluster = Cluster(seed=seed)
         self.running: list[Candidate] = []
@@ -68,8 +61,8 @@ class ElectionWorld:
         self._scheduled: list[tuple[float, float, int, Callable[[], None]]] = []
         self.duel = self.random.random() < 0.5
         self.failure_rate = 0.0 if self.duel else self.random.choice([0.0, 0.05, 0.2, 0.5])
-        made, draw = candidate or Candidate, draw_duel if self.duel else draw_candidates
-        self.candidates = [made(self, nature) for nature in draw(self.random)]
+        draw = draw_duel if self.duel else draw_candidates
+        self.candidates = [Candidate(self, nature) for nature in draw(self.random)]
 
     def schedule(self, when: float, do: Callable[[], None]) -> None:
         """Do something then; what is due together comes in any order."""
@@ -150,7 +143,7 @@ class Candidate:
         self.election = self._make_election()
 
     def _make_election(self) -> Election:
-        return self.world.election(KEY, identity=self.spec.identity, times=self.spec.times)
+        return Election(KEY, identity=self.spec.identity, times=self.spec.times)
 
     # -- time ----------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ def draw(seed: int) -> Plan:
         *draw_visits(chance, moments),
     ]
     steps += _draw_redefinition(Random(f"{seed} redefinition"), steps)
+    steps += _draw_drained_visit(Random(f"{seed} drained"), moments)
     ordered = sorted(steps, key=lambda step: step.at)
     return Plan(
         seed=seed,
@@ -220,6 +221,21 @@ def draw_visits(chance: Random, moments: list[float]) -> list[Visit]:
         drains, delay = chance.random() < 0.6, chance.choice((0.0, 0.005, 1.0))
         visits.append(Visit(at, name, lasting, drains, delay))
     return visits
+
+
+def _draw_drained_visit(chance: Random, moments: list[float]) -> list[Visit]:
+    """Draw a factory that is left at the moment of a change, with an event for its handler."""
+    begins = max(0.0, chance.choice(moments) - 10)
+    visit = Visit(
+        begins,
+        "drained",
+        chance.choice((5.0, 10.0, 60.0)),
+        drains=True,
+        delay=chance.choice((0.0, 0.02, 0.1)),
+        concurrency=chance.choice((1, 3, 3)),
+        leaves_with_event=True,
+    )
+    return [visit] if chance.random() < 0.8 else []
 
 
 def vary(chance: Random, steps: Sequence[Step]) -> list[Step]:

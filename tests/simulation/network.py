@@ -66,13 +66,13 @@ from aioinformer.errors import FetchError, Phase, ServerError
 from aioinformer.testing import ClusterSource, Faults
 from aioinformer.testing import Fault as Switch
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.faults.effects import Cut, RewriteLine
+from aioinformer.testing.faults.effects import Cut
 from aioinformer.testing.faults.faults import TOO_LARGE
 from aioinformer.testing.server.source import ClusterListerWatcher
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 from tests.simulation.plan import Fault
-from tests.simulation.records import Closed, FaultStarted, History, Request
+from tests.simulation.records import FaultStarted, History, Request
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
 _END_ANNOTATION = b'"%s":"true"' % INITIAL_EVENTS_END.encode()
@@ -186,7 +186,6 @@ class Network:
         history: History,
         chance: Random,
         *,
-        rewrite: Callable[[str], RewriteLine] | None = None,
         on_failure: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Create a network without faults.
@@ -195,8 +194,6 @@ class Network:
             cluster: answers the requests.
             history: receives the records of requests and faults.
             chance: decides the cuts between bytes.
-            rewrite: returns for an informer the function that changes all its watch events: a
-                planted bug of the server.
             on_failure: called with the name of an informer of which a request has failed.
         """
         self.cluster = cluster
@@ -205,7 +202,6 @@ class Network:
         self.open: list[Request] = []
         """Requests whose context was not left yet."""
         self.on_failure = on_failure
-        self._rewrite = rewrite
         self._faults: dict[str, Faults] = {}
         self._versions: list[tuple[float, Fault]] = []
         """The faults ``absent`` and ``moved``, with the times of their ends."""
@@ -231,11 +227,12 @@ class Network:
     def source(self, name: str) -> ClusterSource:
         """Return the cluster as an informer reaches it. Faults concern it from now on."""
         if name not in self._faults:
-            faults = Faults(random=Random(f"{self.chance.random()} {name}"))
-            self._faults[name] = faults
-            if self._rewrite is not None:
-                faults.rewrite_events(self._rewrite(name))
+            self._faults[name] = self.make_faults(name)
         return ClusterSource(self.cluster, self._faults[name])
+
+    def make_faults(self, name: str) -> Faults:
+        """Make the faults of an informer, none of which is on."""
+        return Faults(random=Random(f"{self.chance.random()} {name}"))
 
     def served_version(self, informer: str, resource: Resource) -> Resource | None:
         """Return a resource in the version in which it is served now; ``None`` if it isn't."""
@@ -260,7 +257,7 @@ class Network:
             raise
         finally:
             self.open.remove(request)
-            request.ended = self.history.add(Closed, request).time
+            _, request.ended = self.history.stamp()
 
     def __repr__(self) -> str:
         return f"<Network open={len(self.open)} faults={len(self.history.of(FaultStarted))}>"

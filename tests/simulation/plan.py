@@ -231,6 +231,9 @@ class Visit:
     """Seconds that the handler sleeps at each event."""
     fails: int = 0
     """The number of the event at which the handler raises to end the factory; 0 for none."""
+    concurrency: int = 1
+    leaves_with_event: bool = False
+    """True to leave the factory at the first change after ``lasting``, as its event arrives."""
 
 
 Step: TypeAlias = Put | Remove | ServerStep | Fault | Join | Merge | Leave | Visit

@@ -3,15 +3,11 @@
 The informer is the library's own. Its error hook, metrics, health and statistics are recorded. Four
 things are not public, and ``observe`` looks at the calls of one method for each: the transition
 after a request, the creation of a mailbox, the arrival of events in a mailbox, and its overflow.
-
-``Parts`` are the classes and options of a history's informers. A part with a planted bug in the
-place of the library's shows that the checks notice the bug.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -20,19 +16,15 @@ from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter
-from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.scopes.reflectors import SingleReflector
-from aioinformer.testing.faults.effects import RewriteLine
 from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
 from tests.simulation.records import (
     History,
@@ -76,25 +68,6 @@ def indexer_of(pipeline: InformerPipeline) -> Indexer:
     if not isinstance(pipeline.indexer, Indexer):
         raise TypeError(f"an informer of one scope is needed, not one of {pipeline.indexer!r}")
     return pipeline.indexer
-
-
-def _plant_nothing(_: InformerPipeline) -> None:
-    return
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The classes and options of a history: the real ones, or ones with a planted bug."""
-
-    rewrite: Callable[[str], RewriteLine] | None = None
-    """Returns for an informer the function that changes its watch events: a bug of the server."""
-    informer: type[SharedInformer] = SharedInformer
-    factory: type[SharedInformerFactory] = SharedInformerFactory
-    mailbox: type[Mailbox] = Mailbox
-    options: InformerOptions = field(default_factory=InformerOptions)
-    profile: type[ServerProfile] = ServerProfile
-    plant: Callable[[InformerPipeline], None] = _plant_nothing
-    """Changes the parts of an informer that was made."""
 
 
 class CountedFailures(NoMetrics):
@@ -198,24 +171,19 @@ class MailboxProbe:
 class InformerProbe:
     """An informer of a history, and the records of it."""
 
-    def __init__(
-        self, source: ListerWatcher, spec: InformerSpec, history: History, parts: Parts
-    ) -> None:
+    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
         """Create an informer of ``spec`` and record in ``history``."""
         self.spec = spec
         self.listeners: list[Observable] = []
         self.newest_mailbox: MailboxProbe | None = None
         """The mailbox of the listener that joined last."""
         self._history = history
-        self._mailbox = parts.mailbox
-        self.informer = parts.informer(
+        self.informer = SharedInformer(
             source,
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
             indexers={INDEX: _rejecting if spec.raising_index else _node},
-            profile=parts.profile(),
-            options=parts.options,
             resync=spec.resync,
             page_size=spec.page_size,
             watch_list=spec.watch_list,
@@ -225,7 +193,6 @@ class InformerProbe:
         self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline  # pyright: ignore[reportPrivateUsage]
         queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)  # pyright: ignore[reportPrivateUsage]
         queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
-        parts.plant(self._pipeline)
         self._record_transitions(reflector_of(self._pipeline)._state)  # pyright: ignore[reportPrivateUsage]
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
@@ -258,7 +225,7 @@ class InformerProbe:
     ) -> Mailbox:
         each = None if event_filter is None else event_filter.apply
         holds = self._pipeline.indexer.holds
-        made = self._mailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
+        made = Mailbox(limit=limit, overflow=overflow, holds=holds, event_map=each)
         self.newest_mailbox = MailboxProbe(made)
         return made
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass, field, fields
+from enum import Enum
 from itertools import chain, count
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
@@ -48,6 +49,40 @@ class Record:
     order: int
     time: float
 
+    def __str__(self) -> str:
+        values = ((each.name, getattr(self, each.name)) for each in fields(self)[2:])
+        shown = (f"{name}={_show(value)}" for name, value in values if value)
+        return f"{type(self).__name__} {' '.join(shown)}"
+
+
+def _show(value: object) -> str:
+    """Return a value of a record as a part of a line."""
+    match value:
+        case Record():
+            return f"{type(value).__name__}@{value.time:.6f}"
+        case Enum():
+            return value.name
+        case float():
+            return f"{value:.6f}"
+        case Sized() if not isinstance(value, str | tuple | list):
+            return f"{len(value)} objects"
+        case _:
+            return str(value)
+
+
+@dataclass(slots=True)
+class InformerRecord(Record):
+    """Something that an informer did."""
+
+    informer: str
+
+
+@dataclass(slots=True)
+class ListenerRecord(Record):
+    """Something that a listener did, or that happened to it."""
+
+    listener: str
+
 
 # -- the server --------------------------------------------------------------------------------
 
@@ -67,22 +102,12 @@ class Write(Record):
     """The object's resourceVersion if that is an earlier one: its content changed without a write;
     0 otherwise."""
 
-    def __str__(self) -> str:
-        if self.number:
-            return f"server shows {self.key} {self.uid[:8]}@{self.number} with {self.value}"
-        if self.deleted:
-            return f"server removes {self.key} {self.uid[:8]}@{self.version}"
-        return f"server stores {self.key} {self.uid[:8]}@{self.version} {self.app} {self.node}"
-
 
 @dataclass(slots=True)
 class BackupMade(Record):
     """A backup of the server was made."""
 
     version: int
-
-    def __str__(self) -> str:
-        return f"backup of rv={self.version}"
 
 
 @dataclass(slots=True)
@@ -93,9 +118,6 @@ class Restored(Record):
     version: int
     """The newest resourceVersion before."""
 
-    def __str__(self) -> str:
-        return f"server goes back from rv={self.version} to rv={self.backup.version}"
-
 
 @dataclass(slots=True)
 class FaultStarted(Record):
@@ -103,23 +125,14 @@ class FaultStarted(Record):
 
     fault: Fault
 
-    def __str__(self) -> str:
-        fault = self.fault
-        on = fault.target or "all"
-        return (
-            f"fault {fault.kind} lasting={fault.lasting:g} amount={fault.amount} "
-            f"retry_after={fault.retry_after} share={fault.share:g} on {on}"
-        )
-
 
 # -- requests ----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Request(Record):
+class Request(InformerRecord):
     """An informer sent a request."""
 
-    informer: str
     kind: Verb
     query: str
     length: float = 0.0
@@ -146,27 +159,11 @@ class Request(Record):
     awaited: bool = False
     """True while the client waits for bytes, and at the end if it did so then."""
 
-    def __str__(self) -> str:
-        return f"{self.informer} asks: {self.kind} {self.query}"
-
 
 @dataclass(slots=True)
-class Closed(Record):
-    """A request ended."""
-
-    request: Request
-
-    def __str__(self) -> str:
-        asked = self.request
-        how = asked.failure or "in order"
-        return f"{asked.informer} {asked.kind} of {asked.time:.6f} ended: {how}"
-
-
-@dataclass(slots=True)
-class Transition(Record):
+class Transition(InformerRecord):
     """A reflector took a row of its transition table."""
 
-    informer: str
     phase: Phase
     outcome: Outcome
     delay: float
@@ -182,25 +179,17 @@ class Transition(Record):
         """The place in the table."""
         return self.phase, self.outcome
 
-    def __str__(self) -> str:
-        row = f"{self.phase.name} {self.outcome.name}"
-        return f"{self.informer} finds: {row}, knows rv={self.version}, waits {self.delay:.6f} s"
-
 
 # -- reports -----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class ProblemReported(Record):
+class ProblemReported(InformerRecord):
     """The error hook was called."""
 
-    informer: str
     phase: str
     cause: str
     error: str
-
-    def __str__(self) -> str:
-        return f"{self.informer} reports: {self.phase} {self.cause}: {self.error}"
 
 
 @dataclass(slots=True)
@@ -209,9 +198,6 @@ class Logged(Record):
 
     level: str
     message: str
-
-    def __str__(self) -> str:
-        return f"log {self.level}: {self.message}"
 
 
 # -- listeners ---------------------------------------------------------------------------------
@@ -225,16 +211,11 @@ class Joined(Record):
     cached: State | None
     """The cache at that moment; ``None`` before the first full state."""
 
-    def __str__(self) -> str:
-        there = "nothing yet" if self.cached is None else f"{len(self.cached)} objects"
-        return f"{self.listener.name} joins {self.listener.informer}, which has {there}"
-
 
 @dataclass(slots=True)
-class EventDelivered(Record):
+class EventDelivered(ListenerRecord):
     """A listener received an event."""
 
-    listener: str
     what: Literal["added", "updated", "deleted"]
     key: ObjectKey
     version: Version
@@ -251,32 +232,18 @@ class EventDelivered(Record):
     merged: bool = False
     """True if other events may have been merged into this one in a full mailbox."""
 
-    def __str__(self) -> str:
-        since = f" from {self.old}" if self.old else ""
-        note = f" ({self.note})" if self.note else ""
-        return f"{self.listener} receives: {self.what} {self.key} {self.version}{since}{note}"
-
 
 @dataclass(slots=True)
-class FilterRaised(Record):
+class FilterRaised(ListenerRecord):
     """The filter of a listener raised."""
 
-    listener: str
-
-    def __str__(self) -> str:
-        return f"the filter of {self.listener} raises"
-
 
 @dataclass(slots=True)
-class Left(Record):
+class Left(ListenerRecord):
     """A listener was removed. No event may be delivered to it from here on."""
 
-    listener: str
     waited: bool = False
     """True if the calls in flight were waited for."""
-
-    def __str__(self) -> str:
-        return f"{self.listener} leaves"
 
 
 @dataclass(slots=True)
@@ -291,9 +258,6 @@ class Overflowed(Record):
     """True if the mailbox received the changes of a list while it had those of another."""
     raised: list[str]
     """The errors with which the listener's stream ended."""
-
-    def __str__(self) -> str:
-        return f"{self.listener} is ended: {self.high} of {self.limit} events were pending"
 
 
 @dataclass(slots=True)
@@ -316,10 +280,6 @@ class Visited(Record):
     raised: str = ""
     """The error with which the factory ended; empty for none."""
 
-    def __str__(self) -> str:
-        how = self.incomplete or "in order"
-        return f"{self.name} is left with {len(self.held)} of {len(self.cached)} objects: {how}"
-
 
 # -- samples -----------------------------------------------------------------------------------
 
@@ -339,10 +299,9 @@ class ListenerSample(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sample(Record):
+class Sample(InformerRecord):
     """The state that an informer showed at one moment."""
 
-    informer: str
     synced: bool
     version: str
     state: State
@@ -357,12 +316,6 @@ class Sample(Record):
     queued: int
     """Entries in the queue."""
     listeners: tuple[ListenerSample, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"{self.informer} shows: {self.condition} synced={self.synced} rv={self.version} "
-            f"objects={len(self.state)} queued={self.queued} error={self.error or 'none'}"
-        )
 
 
 @dataclass(slots=True)
@@ -379,14 +332,12 @@ class Ending(Record):
     failures: tuple[str, ...] = ()
     """The errors with which informers ended, other than cancellation."""
 
-    def __str__(self) -> str:
-        return f"end: {len(self.tasks)} tasks, {self.requests} requests, {len(self.waits)} waits"
-
 
 # -- all of them -------------------------------------------------------------------------------
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Record)
+OfInformer = TypeVar("OfInformer", bound=InformerRecord)
 
 
 @dataclass(slots=True)
@@ -421,6 +372,10 @@ class History:
     def of(self, kind: type[R]) -> list[R]:
         """Return all records of one kind, in order."""
         return cast("list[R]", self._records.setdefault(kind, []))
+
+    def of_informer(self, kind: type[OfInformer], name: str) -> list[OfInformer]:
+        """Return the records of one kind that concern one informer, in order."""
+        return [each for each in self.of(kind) if each.informer == name]
 
     def version_of(self, obj: KubeObject) -> Version:
         """Return the version of an object; the same tuple for the same state."""

@@ -20,15 +20,11 @@ from aioinformer.testing.simulation.shrink import BUDGET, shrink
 from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import Plan
-from tests.simulation.probes import Parts
 from tests.simulation.records import History, Logged, Transition
 from tests.simulation.world import World
 
-REAL = Parts()
-"""The classes of the library."""
 
-
-def simulate(plan: Plan, parts: Parts = REAL) -> History:
+def simulate(plan: Plan) -> History:
     """Carry out ``plan`` and return what happened. Nothing is judged.
 
     Raises:
@@ -43,17 +39,17 @@ def simulate(plan: Plan, parts: Parts = REAL) -> History:
 
     async def live() -> None:
         history.clock = asyncio.get_running_loop().time
-        await World(plan, history, parts).live()
+        await World(plan, history).live()
 
     with recorded_logs(record_log, level=logging.INFO):
         run(live(), seed=plan.seed, cost=plan.cost)
     return history
 
 
-def examine(plan: Plan, parts: Parts = REAL) -> Violation | None:
+def examine(plan: Plan) -> Violation | None:
     """Carry out ``plan`` and return the first violation, if there is one."""
     try:
-        judge(simulate(plan, parts))
+        judge(simulate(plan))
     except Violation as violation:
         return violation
     except Stuck as stuck:
@@ -64,13 +60,11 @@ def examine(plan: Plan, parts: Parts = REAL) -> Violation | None:
 # -- reports -----------------------------------------------------------------------------------
 
 
-def shrunk(
-    plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: int = BUDGET
-) -> list[int]:
+def shrunk(plan: Plan, violation: Violation, *, budget: int = BUDGET) -> list[int]:
     """Return the indexes of the steps that are needed to break the same promise."""
 
     def fails(kept: Sequence[int]) -> bool:
-        found = examine(plan.keep(kept), parts)
+        found = examine(plan.keep(kept))
         return found is not None and found.promise == violation.promise
 
     every = list(range(len(plan.steps)))
@@ -79,18 +73,17 @@ def shrunk(
     return shrink(start, fails, budget=budget)
 
 
-def explain(plan: Plan, violation: Violation, parts: Parts = REAL, *, budget: int = BUDGET) -> str:
+def explain(plan: Plan, violation: Violation, *, budget: int = BUDGET) -> str:
     """Return a report of a failure: the steps that are needed and the command that repeats it.
 
     Args:
         plan: the plan that was carried out.
         violation: the violation that was found.
-        parts: the classes that were used.
         budget: the number of histories that may be tried to make the plan smaller.
     """
-    kept = shrunk(plan, violation, parts, budget=budget)
+    kept = shrunk(plan, violation, budget=budget)
     least = plan.keep(kept)
-    again = examine(least, parts) or violation
+    again = examine(least) or violation
     lines = [
         f"seed {plan.seed}: {violation}",
         f"{len(kept)} of {len(plan.steps)} steps are enough:",

@@ -60,7 +60,7 @@ def test_names_tell_listeners_apart() -> None:
 
 def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -> None:
     visits = [step for step in STEPS if isinstance(step, Visit)]
-    assert {(each.drains, each.delay) for each in visits} == {
+    assert {(each.drains, each.delay) for each in visits} >= {
         (drains, delay) for drains in (True, False) for delay in (0.0, 0.005, 1.0)
     }
 

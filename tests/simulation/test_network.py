@@ -32,7 +32,7 @@ from aioinformer.testing import Cluster
 from aioinformer.testing.simulation import run
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import PODS, Fault, Plan
-from tests.simulation.records import Closed, History, Request
+from tests.simulation.records import History, Request
 
 T = TypeVar("T")
 
@@ -255,7 +255,6 @@ def test_the_records_have_what_arrived_and_when() -> None:
     assert [round(at) for at in watched.bookmarks] == [60, 120, 148, 149]
     assert (watched.answered, watched.last_read, watched.ended) == (0, 149, 150)
     assert watched.changes == 4
-    assert [closed.request for closed in history.of(Closed)] == history.of(Request)
 
 
 def test_the_records_have_the_errors_of_requests() -> None:

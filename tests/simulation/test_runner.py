@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.simulation import mutants
 from tests.simulation.__main__ import main
 from tests.simulation.generator import draw
-from tests.simulation.probes import Parts
+from tests.simulation.planted_bugs import a_wait_never_sleeps, an_index_loses_entries
 from tests.simulation.runner import command, examine, explain, parse_ranges, ranges, simulate
 
 SEED = 5
@@ -47,11 +46,11 @@ def test_a_part_of_a_history_is_repeated_as_well() -> None:
 
 
 def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() -> None:
-    parts = Parts(plant=mutants.lose_index_entries)
     plan = draw(SEED)
-    violation = examine(plan, parts)
-    assert violation is not None
-    text = explain(plan, violation, parts, budget=60)
+    with an_index_loses_entries.planted():
+        violation = examine(plan)
+        assert violation is not None
+        text = explain(plan, violation, budget=60)
     assert f"seed {SEED}: promise 3" in text
     repeat = text.splitlines()[-1].split()
     assert repeat[:5] == [
@@ -63,7 +62,8 @@ def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() ->
     ]
     kept = parse_ranges(repeat[repeat.index("--keep") + 1])
     assert len(kept) <= 5, text
-    again = examine(plan.keep(kept), parts)
+    with an_index_loses_entries.planted():
+        again = examine(plan.keep(kept))
     assert again is not None
     assert again.promise == 3
     assert str(again) in text
@@ -77,22 +77,23 @@ def test_the_command_line_runs_several_histories(capsys: pytest.CaptureFixture[s
 
 
 def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = Parts(plant=mutants.lose_index_entries)
-    assert main(["--seed", "3", "--histories", "9"], parts=parts) == 1
+    with an_index_loses_entries.planted():
+        assert main(["--seed", "3", "--histories", "9"]) == 1
     explained = capsys.readouterr().out
     assert "seed 3: promise 3" in explained
     words = explained.splitlines()[-1].split()
-    assert main(words[words.index("--seed") :], parts=parts) == 1
+    with an_index_loses_entries.planted():
+        assert main(words[words.index("--seed") :]) == 1
     repeated = capsys.readouterr().out
-    assert " stores " in repeated, "the trace"
+    assert " Write version=" in repeated, "the trace"
     assert repeated.splitlines()[-2].startswith("seed 3: promise 3")
 
 
 def test_a_history_that_never_ends_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
-    parts = Parts(informer=mutants.BusyWaits)
-    assert main(["--seed", "3", "--keep", "none"], parts=parts) == 1
-    assert "promise 9 (liveness)" in capsys.readouterr().out
-    violation = examine(draw(3).keep([]), parts)
+    with a_wait_never_sleeps.planted():
+        assert main(["--seed", "3", "--keep", "none"]) == 1
+        assert "promise 9 (liveness)" in capsys.readouterr().out
+        violation = examine(draw(3).keep([]))
     assert violation is not None
     assert "time stands still; tasks:" in str(violation)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from random import Random
 from typing import Any
 
-from aioinformer._core.objects.kube_object import Deleted, Event, ObjectKey
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectKey
 from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer.errors import NotRunning, ShutdownIncomplete
 from aioinformer.testing.cluster.cluster import Cluster
@@ -35,7 +37,7 @@ from tests.simulation.plan import (
     Step,
     Visit,
 )
-from tests.simulation.probes import InformerProbe, Parts
+from tests.simulation.probes import InformerProbe
 from tests.simulation.records import (
     BackupMade,
     Ending,
@@ -51,6 +53,8 @@ SHUTDOWN_TIMEOUT = 100.0
 """Virtual seconds that anything may take to end once it was asked to."""
 _STEPS_PER_SAMPLE = 6
 """After one step in so many, every informer is sampled."""
+LONGEST_WAIT = 300.0
+"""Seconds that a visit waits for a change."""
 _PAUSES = 0.6
 """Share of the steps after which the loop turns."""
 _AFTER_FAILURE = 0.0005
@@ -60,10 +64,9 @@ _AFTER_FAILURE = 0.0005
 class World:
     """Everything that takes part in a history."""
 
-    def __init__(self, plan: Plan, history: History, parts: Parts) -> None:
+    def __init__(self, plan: Plan, history: History) -> None:
         """Create the world of a plan. There must be a running loop."""
         self._plan = plan
-        self._parts = parts
         self._history = history
         self._random = Random(f"{plan.seed} steps")
         self._cluster = Cluster(
@@ -77,7 +80,6 @@ class World:
             self._cluster,
             history,
             Random(f"{plan.seed} network"),
-            rewrite=parts.rewrite,
             on_failure=self._sample_after_failure,
         )
         self._informers = {spec.name: self._make_informer(spec) for spec in plan.informers}
@@ -100,7 +102,7 @@ class World:
         source = RecordingSource(self._network, spec.name).lister_watcher(
             self._plan.resource, namespace=spec.namespace, labels=labels
         )
-        return InformerProbe(source, spec, self._history, self._parts)
+        return InformerProbe(source, spec, self._history)
 
     # -- the course of a history --------------------------------------------------------------
 
@@ -268,7 +270,7 @@ class World:
 
     async def _visit(self, step: Visit) -> None:
         """Enter and leave a factory, which must leave no request behind."""
-        await visit(step, self._parts.factory, self._network, self._plan.resource)
+        await visit(step, self._network, self._plan.resource)
         left = [each for each in self._network.open if each.informer == step.name]
         if left:
             self._complaints.append(f"{step.name} left requests open: {left}")
@@ -347,9 +349,18 @@ class _Visitor:
             self.held[event.obj.key] = self._history.version_of(event.obj)
 
 
-async def visit(
-    step: Visit, factory: type[SharedInformerFactory], network: Network, resource: Resource
-) -> None:
+async def _wait_for_change(events: EventStream) -> None:
+    """Return in the step of the loop in which the event of a change arrives, or after a while."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_WAIT):
+            async for event in events:
+                initial = isinstance(event, Added) and event.initial
+                if not (initial or events.statistics().pending):
+                    await anext(events)
+                    return
+
+
+async def visit(step: Visit, network: Network, resource: Resource) -> None:
     """Enter a factory, use one informer with one handler for a while, and leave; record the end."""
     history = network.history
     visitor, incomplete, raised = _Visitor(step, history), "", ""
@@ -357,14 +368,24 @@ async def visit(
     left_at, order = 0.0, 0
     try:
         async with (
-            factory(RecordingSource(network, step.name), namespace="db") as informers,
+            SharedInformerFactory(RecordingSource(network, step.name), namespace="db") as informers,
             informers.use(resource) as informer,
+            informer.events() as events,  # before the handler, so that it wakes up first
         ):
-            informer.add_handler(visitor, drain=step.drains, fail_fast=step.fails > 0)
+            registration = informer.add_handler(
+                visitor,
+                drain=step.drains,
+                fail_fast=step.fails > 0,
+                concurrency=step.concurrency,
+            )
             await asyncio.sleep(step.lasting)
+            if step.leaves_with_event:
+                await _wait_for_change(events)
             lister = informer.lister.unsynced
             cached = {obj.key: history.version_of(obj) for obj in lister}
             order, left_at = history.stamp()
+            if step.leaves_with_event:
+                await registration.aclose(drain=step.drains)
     except ShutdownIncomplete as error:
         incomplete = str(error)
     except HandlerRaised as error:

@@ -21,6 +21,7 @@ from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
 from aioinformer._runtime.controllers.health import (
     ControllerHealth,
     ControllerState,
@@ -35,7 +36,12 @@ from aioinformer._runtime.controllers.options import (
     resolve_alias,
 )
 from aioinformer._runtime.controllers.own_writes import OwnWrites
-from aioinformer._runtime.controllers.reconcile_runs import Reconcile, ReconcileRuns
+from aioinformer._runtime.controllers.reconcile_runs import (
+    BlockingReconcile,
+    Reconcile,
+    ReconcileRuns,
+    compile_functions,
+)
 from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
     ObjectTrigger,
@@ -91,7 +97,7 @@ class Controller:
     def __init__(
         self,
         informer: SharedInformer[T],
-        reconcile: Reconcile,
+        reconcile: Reconcile | BlockingReconcile,
         *,
         concurrency: int | None = None,
         name: str = "",
@@ -105,6 +111,9 @@ class Controller:
         shutdown_timeout: float = SHUTDOWN_TIMEOUT,
         client: WriterSource | None = None,
         events: EventRecorder | None = None,
+        finalizer: str | None = None,
+        cleanup: Reconcile | BlockingReconcile | None = None,
+        run_in_thread: bool = False,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -133,13 +142,30 @@ class Controller:
             client: makes the writers of this controller: the ``Client``, or, under a
                 ``LeaderElector``, ``elector.guarded_client(client)``.
             events: records Warning Events on objects that can't be reconciled.
+            finalizer: a name such as ``example.com/cleanup``. The controller adds it to
+                ``metadata.finalizers`` before the first reconcile of an object, through ``client``,
+                and removes it after the cleanup. Objects that are being deleted are not passed to
+                ``reconcile``. A ``filter`` doesn't exclude deletions of objects that have it.
+            cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
+                has the finalizer. If it returns ``None``, the finalizer is removed, and the server
+                deletes the object. If it returns a ``Result``, it is called again later. If it
+                raises, it is retried with backoff, and a Warning Event ``CleanupFailed`` is
+                recorded; it is never skipped. It may be called again after it has succeeded, if
+                the process ends before the finalizer is removed.
+            run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
+                then, in ``concurrency`` threads of the controller's own. They may block, and read
+                caches; a thread can't be cancelled, so ``run`` waits until they return.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            TypeError: an argument has the wrong type, ``reconcile`` is not a function of a key and
-                a context, or an argument is given by both of its names.
-            ValueError: a number is out of range.
+            TypeError: an argument has the wrong type, ``reconcile`` or ``cleanup`` is not a
+                function of a key and a context, one is a plain function without
+                ``run_in_thread=True`` or async with it, or an argument is given by both of its
+                names.
+            ValueError: a number is out of range, or ``finalizer`` is no qualified name.
+            UsageError: ``finalizer`` is given without ``client``, or ``informer`` has a ``model=``
+                and so no metadata to read it in.
         """
         options = ControllerOptions(
             name=name or handler_name(reconcile),
@@ -152,6 +178,9 @@ class Controller:
             shutdown_timeout=shutdown_timeout,
             client=client,
             events=events,
+            finalizer=finalizer,
+            cleanup=cleanup,
+            run_in_thread=run_in_thread,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -162,8 +191,14 @@ class Controller:
         self.informer: SharedInformer[Any] = check_informer(informer)
         """The informer of the objects that are reconciled."""
         self._errors = ReconcileErrors(informer.name, options)
-        self._reconcile_runs = ReconcileRuns(reconcile, options, self._errors)
         warnings = WarningEvents(informer, events)
+        function, cleanup_function = compile_functions(reconcile, options)
+        self._functions = [function]
+        program: Reconcile = function
+        if cleanup_function is not None:
+            self._functions.append(cleanup_function)
+            program = finalized(function, cleanup_function, informer, warnings, options)
+        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
         self._own_writes = OwnWrites(options.name)
         target = WriteTarget(options.name, informer, self._own_writes, options.client)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
@@ -174,6 +209,9 @@ class Controller:
         self._add_source(
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
+        if options.finalizer is not None and options.filter is not None:
+            deletions = InternalHandler(DeletionTrigger(informer.name, self._workers.enqueue))
+            self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------
 
@@ -270,6 +308,11 @@ class Controller:
         check_loop(self._controller_run.loop, f"the controller {self.name}")
         self._workers.enqueue(self.informer.lister.key(key), REQUEST, priority)
 
+    @property
+    def informers(self) -> tuple[SharedInformer[Any], ...]:
+        """The informers whose events are triggers, that of the reconciled objects first."""
+        return tuple(dict.fromkeys(each.informer for each in self._sources))
+
     # -- the program's view --------------------------------------------------------------------
 
     @property
@@ -348,10 +391,16 @@ class Controller:
         """
         self._controller_run.check_new()
         try:
-            async with self:
+            await self._controller_run.enter(self._sources)
+            try:
                 await self._stop.wait()
+            except BaseException as error:
+                await self._controller_run.leave(error)
+                raise
+            await self._controller_run.leave(None)
         finally:
             await self._controller_run.wait_ended()
+            self._close_functions()
 
     def stop(self) -> None:
         """Start no more runs. ``run`` returns when the current runs have ended; the body of an
@@ -371,7 +420,16 @@ class Controller:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._controller_run.leave(error)
+        try:
+            await self._controller_run.leave(error)
+        finally:
+            for function in self._functions:
+                function.give_up()  # the block may end before a thread does; see run()
+            self._close_functions()
+
+    def _close_functions(self) -> None:
+        for function in self._functions:
+            function.close()
 
     def __repr__(self) -> str:
         return (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
+from aioinformer._core.controllers.finalizers import check_finalizer_name
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
@@ -40,6 +42,9 @@ class ControllerKeywords(TypedDict, total=False):
     filter: Filter[Any]
     timeout: float
     resync: float
+    finalizer: str
+    cleanup: Callable[[ObjectKey, Any], Any]
+    run_in_thread: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +70,12 @@ class ControllerOptions:
     client: WriterSource | None = None
     """The writes of reconcilers and of finalizers."""
     events: EventRecorder | None = None
+    finalizer: str | None = None
+    cleanup: Callable[[ObjectKey, Any], Any] | None = None
     run_in_thread: bool = False
 
     def __post_init__(self) -> None:
+        self._check_finalizer()
         _check_has("client", self.client, "api", "a Client")
         _check_has("events", self.events, "record", "an EventRecorder")
         check_int("concurrency", self.concurrency)
@@ -81,6 +89,12 @@ class ControllerOptions:
                 "backoff must be a RateLimiter such as ItemExponential(base=1, cap=60), "
                 f"not {self.backoff!r}"
             )
+
+    def _check_finalizer(self) -> None:
+        if (self.finalizer is None) != (self.cleanup is None):
+            raise TypeError("finalizer= and cleanup= belong together: pass both, or none of them")
+        if self.finalizer is not None:
+            check_finalizer_name(self.finalizer)
 
 
 def _check_has(name: str, given: object, method: str, expected: str) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextvars import Context
 from dataclasses import dataclass
-from inspect import isawaitable
-from typing import Any, Protocol
+from inspect import iscoroutinefunction, unwrap
+from typing import Any, Protocol, cast
 
 from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.reconcile import Result
@@ -22,12 +22,19 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.delivery.handlers import handler_name
+from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
 from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER, BlockingReporter
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout
 
-__all__ = ["Reconcile", "ReconcileRuns"]
+__all__ = [
+    "BlockingReconcile",
+    "Reconcile",
+    "ReconcileFunction",
+    "ReconcileRuns",
+    "compile_functions",
+]
 
 log = logging.getLogger("aioinformer.controller")
 
@@ -43,6 +50,101 @@ class Reconcile(Protocol):
         retried.
         """
         ...
+
+
+class BlockingReconcile(Protocol):
+    """A plain function that may block, for ``run_in_thread=True``."""
+
+    def __call__(self, key: ObjectKey, ctx: ReconcileContext, /) -> Result | None:
+        """Reconcile ``key`` in a thread: ``def reconcile(key, ctx)``."""
+        ...
+
+
+class ReconcileFunction:
+    """A reconciler or a cleanup of the program, checked, and called in the loop or in a thread."""
+
+    def __init__(
+        self, function: Reconcile | BlockingReconcile, options: ControllerOptions, *, what: str
+    ) -> None:
+        """Check the function.
+
+        Args:
+            function: the program's function of a key and a context.
+            options: those of the controller.
+            what: the argument's name, for errors.
+
+        Raises:
+            TypeError: the function takes other arguments; it is a plain function without
+                ``run_in_thread=True``, or is async with it.
+        """
+        if isinstance(function, type) or not callable(function):
+            raise TypeError(
+                f"{what} must be an async function of a key and a context, not {function!r}"
+            )
+        self.name = handler_name(function)
+        check_signature(function, self.name, "key", "ctx")
+        is_async = _is_async(function)
+        if is_async and options.run_in_thread:
+            raise TypeError(f"{self.name} is async; run_in_thread=True is for plain functions")
+        if not is_async and not options.run_in_thread:
+            raise TypeError(
+                f"{self.name} is a plain function, which would block the event loop: write "
+                f"'async def', or pass run_in_thread=True to run {what} in threads"
+            )
+        self._threads: HandlerThreads | None = None
+        if options.run_in_thread:
+            self._threads = HandlerThreads(
+                function, max_threads=options.concurrency, name=options.name
+            )
+        self._function: Callable[..., Awaitable[Any]] = cast("Any", self._threads or function)
+
+    async def __call__(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        """Call the function.
+
+        Raises:
+            TypeError: the function returned something else than a ``Result`` or ``None``.
+            Exception: an exception of the function.
+        """
+        result = await self._function(key, ctx)
+        if not _is_result(result):
+            raise TypeError(f"{self.name} must return a Result or None, not {result!r}")
+        return cast("Result | None", result)
+
+    def give_up(self) -> None:
+        """Stop waiting for threads that don't return."""
+        if self._threads is not None:
+            self._threads.give_up()
+
+    def close(self) -> None:
+        """End the threads: no further call follows."""
+        if self._threads is not None:
+            self._threads.close()
+
+    def __repr__(self) -> str:
+        return f"<ReconcileFunction {self.name}>"
+
+
+def compile_functions(
+    reconcile: Reconcile | BlockingReconcile, options: ControllerOptions
+) -> tuple[ReconcileFunction, ReconcileFunction | None]:
+    """Return the checked reconciler, and the checked cleanup if there is one.
+
+    Raises:
+        TypeError: a function can't be one of these; see ``ReconcileFunction``.
+    """
+    cleanup = options.cleanup
+    return (
+        ReconcileFunction(reconcile, options, what="reconcile"),
+        None if cleanup is None else ReconcileFunction(cleanup, options, what="cleanup"),
+    )
+
+
+def _is_async(function: object) -> bool:
+    """Return True for an async function, an object with an async ``__call__``, and a decorated
+    async function, whose wrapper may be a plain function that returns the coroutine.
+    """
+    candidates = (function, unwrap(cast("Any", function)), type(function).__call__)
+    return any(map(iscoroutinefunction, candidates))
 
 
 @dataclass(slots=True, eq=False)
@@ -71,22 +173,14 @@ class ReconcileRuns:
         """Hold no run yet.
 
         Args:
-            reconcile: the reconciler.
+            reconcile: the checked function of the program, or what adds finalizers before it.
             options: those of the controller.
             blocking_reporter: receives reports about runs that hold the event loop.
-
-        Raises:
-            TypeError: ``reconcile`` is not a function of a key and a context.
         """
-        if isinstance(reconcile, type) or not callable(reconcile):
-            raise TypeError(
-                f"reconcile must be an async function of a key and a context, not {reconcile!r}"
-            )
-        check_signature(reconcile, handler_name(reconcile), "key", "ctx")
         self._context = Context()
         self._blocking_reporter = blocking_reporter
         self._name = options.name
-        self._reconcile, self._reconcile_name = reconcile, handler_name(reconcile)
+        self._reconcile = reconcile
         self._timeout = options.timeout
         self._begin_span = reconcile_span_factory(options.tracing, options.name)
         self._runs: dict[ObjectKey, _Run] = {}
@@ -128,14 +222,8 @@ class ReconcileRuns:
 
     async def _call(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler, in the run's own task and context."""
-        answer = self._reconcile(key, ctx)
-        if not isawaitable(answer):
-            raise TypeError(f"{self._reconcile_name} must be async: it returned {answer!r}")
-        begin = self._begin_span
-        result = await (answer if begin is None else await_in_span(answer, begin()))
-        if not _is_result(result):
-            raise TypeError(f"{self._reconcile_name} must return a Result or None, not {result!r}")
-        return result
+        answer, begin = self._reconcile(key, ctx), self._begin_span
+        return await (answer if begin is None else await_in_span(answer, begin()))
 
     async def _wait_ended(self, key: ObjectKey, run: _Run) -> ReconcileTimeout | None:
         """Wait for the end of a run. Return an error if it was cancelled because of the timeout."""

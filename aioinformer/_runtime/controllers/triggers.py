@@ -17,6 +17,7 @@ from aioinformer._core.callables import check_signature
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.objects.resources import Resource
 
 __all__ = [
     "Enqueue",
@@ -43,6 +44,12 @@ def check_informer(informer: T) -> T:
     Raises:
         TypeError: it is something else, the name of a resource for example.
     """
+    if isinstance(informer, str | Resource):
+        raise TypeError(
+            f"a controller takes an informer, such as informers.informer({str(informer)!r}), not "
+            f"{informer!r}; names of resources are for the controllers of an Operator, whose "
+            "informers it makes: Operator(client, name=...).controller(...)"
+        )
     if not hasattr(informer, "add_handler"):
         raise TypeError(
             f"a controller takes an informer, such as informers.informer('pods'), not {informer!r}"

@@ -1,6 +1,6 @@
-"""Threads for one handler with ``run_in_thread=True``, which may block.
+"""Threads for one function with ``run_in_thread=True``, which may block: a handler or a reconciler.
 
-Each such handler has threads of its own, ``concurrency`` many. The loop's default executor is
+Each such function has threads of its own, ``concurrency`` many. The loop's default executor is
 shared by the whole program: one slow handler could occupy all of its threads, and so block every
 ``to_thread`` of the program.
 
@@ -20,17 +20,15 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias
 
-from aioinformer._core.objects.kube_object import Event
-
 __all__ = ["HandlerThreads"]
 
 _Job: TypeAlias = Callable[[], None]
 
 
 class HandlerThreads:
-    """Daemon threads that call one function with events."""
+    """Daemon threads that call one function: of an event, or of a key and a context."""
 
-    def __init__(self, call: Callable[[Event], Any], *, max_threads: int, name: str) -> None:
+    def __init__(self, call: Callable[..., Any], *, max_threads: int, name: str) -> None:
         """Make a pool. The first thread starts with the first call.
 
         Args:
@@ -45,17 +43,17 @@ class HandlerThreads:
         self._thread_count = 0
         self._in_flight: set[asyncio.Future[Any]] = set()
 
-    def __call__(self, event: Event) -> Awaitable[None]:
-        """Call the function in a thread."""
-        return self._run(event)
+    def __call__(self, *arguments: object) -> Awaitable[Any]:
+        """Call the function in a thread, and return its result."""
+        return self._run(arguments)
 
-    async def _run(self, event: Event) -> None:
+    async def _run(self, arguments: tuple[object, ...]) -> Any:
         """Wait until the call returns.
 
         A cancellation doesn't end this wait, since the call goes on in its thread. The caller finds
         the cancellation in ``task.cancelling()``, as after a handler that swallows it.
         """
-        work = self._start(event)
+        work = self._start(arguments)
         while not work.done():
             try:
                 await asyncio.wait({work})
@@ -63,19 +61,20 @@ class HandlerThreads:
                 continue
         self._in_flight.discard(work)
         if work.cancelled():
-            return  # ``give_up`` was called; the shutdown error names the handler
+            return None  # ``give_up`` was called; the shutdown error names the handler
         result: object = work.result()
         if iscoroutine(result):
             result.close()  # or Python warns that it was never awaited
         if isawaitable(result):
             raise TypeError("with run_in_thread=True the handler must not be async")
+        return result
 
-    def _start(self, event: Event) -> asyncio.Future[Any]:
+    def _start(self, arguments: tuple[object, ...]) -> asyncio.Future[Any]:
         loop, context = asyncio.get_running_loop(), copy_context()
         work: asyncio.Future[Any] = loop.create_future()
 
         def job() -> None:
-            outcome = context.run(self._execute, work, event)
+            outcome = context.run(self._execute, work, arguments)
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(outcome)
 
@@ -87,10 +86,10 @@ class HandlerThreads:
         self._jobs.put(job)
         return work
 
-    def _execute(self, work: asyncio.Future[Any], event: Event) -> _Job:
+    def _execute(self, work: asyncio.Future[Any], arguments: tuple[object, ...]) -> _Job:
         """Make the call. Returns the function that passes its outcome to the loop."""
         try:
-            result = self._call(event)
+            result = self._call(*arguments)
         except StopIteration as stop:  # a future rejects this exception, and would never be done
             error: BaseException = RuntimeError("the handler raised StopIteration")
             error.__cause__ = stop

@@ -121,7 +121,7 @@ export class Overview {
   problem({ problem, problems }, since) {
     if (!problem) return;
     const times = problems === 1 ? "once" : `${problems} times`;
-    put($("said-when"), `${problem.phase} of ${problem.informer}, ${ago(problem.ago + since)}`);
+    put($("said-when"), `${problem.phase.replaceAll("_", " ")} of ${problem.informer}, ${ago(problem.ago + since)}`);
     put($("said"), `${problem.message} (something went wrong ${times} so far)`);
   }
 

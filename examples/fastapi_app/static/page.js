@@ -1,7 +1,10 @@
 // The page: events of the stream go to the store at once, and to the screen at most once for each
 // frame. No code here converts text to HTML.
 
+import { Chips } from "./chips.js";
 import { Feed } from "./feed.js";
+import { Keyboard } from "./keyboard.js";
+import { Listing, matches } from "./listing.js";
 import { Overview, trouble } from "./overview.js";
 import { Store } from "./store.js";
 import { Table } from "./table.js";
@@ -10,21 +13,30 @@ import { readView, writeView } from "./view.js";
 
 /** Milliseconds between two passes that filter and sort thousands of rows. */
 const ARRANGING = 200;
+/** On a slow device, a pass is followed by this many times its length for everything else. */
+const SHARE = 10;
 /** Milliseconds between two updates of ages. */
 const TICK = 500;
-const TONES = ["good", "wait", "bad", "done", ""];
+/** Milliseconds without input after which a screen reader is told the number of matches. */
+const QUIET = 700;
 
 const $ = (id) => document.getElementById(id);
 const store = new Store();
 const overview = new Overview();
-const table = new Table($("table"), inspect);
+const listing = new Listing(store);
+const table = new Table($("table"));
+const keyboard = new Keyboard(table, { open: inspect, leave });
+const chips = new Chips($("chips"), (status) => choose({ status: filter.status === status ? null : status }));
+const headers = [...document.querySelectorAll("[data-sort]")];
 const search = $("search");
 const view = readView([...$("order").options].map((option) => option.value).concat("namespace", "detail"));
-const filter = { of: view.tab, terms: termsOf(view.search), status: view.status };
+const filter = { of: view.tab, terms: termsOf(view.search), status: view.status, sort: view.sort, down: view.down };
 const tabs = new Map();
-const chips = new Map();
-let arranged = { changes: -1, at: -Infinity, filter: "" };
+const hits = new Map(); // resource -> the number of rows that match the search
+let arranged = { changes: -1, until: 0, filter: "" };
 let due = false;
+let later = 0; // timers
+let saying = 0;
 let elsewhere = ""; // the tabs with matches that the empty table names
 
 // -- events of the stream -----------------------------------------------------------------------
@@ -89,59 +101,72 @@ function draw() {
   due = false;
   const now = performance.now();
   const wanted = JSON.stringify(filter);
-  const stale = arranged.changes !== store.changes;
-  if (wanted !== arranged.filter || (stale && now - arranged.at >= ARRANGING)) {
-    arranged = { changes: store.changes, at: now, filter: wanted };
+  const stale = arranged.changes !== store.changes || (listing.waiting.size > 0 && !isHeld());
+  if (wanted !== arranged.filter || (stale && now >= arranged.until)) {
+    arranged = { changes: store.changes, until: 0, filter: wanted };
     arrange();
-  } else if (stale) setTimeout(schedule, ARRANGING);
-  table.paint(now);
+    arranged.until = now + Math.max(ARRANGING, (performance.now() - now) * SHARE);
+  } else if (stale) {
+    clearTimeout(later);
+    later = setTimeout(schedule, ARRANGING);
+  }
+  keyboard.paint(now);
 }
 
 function arrange() {
-  const rows = [];
-  const counts = new Map();
-  for (const row of store.table(filter.of).values()) {
-    if (!matches(row)) continue;
-    if (!row.gone && row.status) counts.set(row.status, [(counts.get(row.status)?.[0] ?? 0) + 1, row.tone]);
-    if (filter.status === null || row.status === filter.status) rows.push(row);
+  listing.update(filter, isHeld());
+  table.arrange(listing.rows);
+  for (const [of, tab] of tabs) {
+    countHits(of);
+    put(tab.lastElementChild, countText(of));
   }
-  table.arrange(rows);
-  const hits = new Map([...tabs.keys()].map((of) => [of, count(store.table(of))]));
-  for (const [of, tab] of tabs) put(tab.lastElementChild, countText(of, hits.get(of)));
-  showChips(counts);
-  const narrowed = filter.terms.length > 0 || filter.status !== null;
+  chips.show(listing.counts, filter.status);
+  const narrowed = isNarrowed();
   $("clear").hidden = !narrowed;
-  $("narrow").hidden = (store.synced || informerOf(filter.of)?.error) && !narrowed && !counts.size;
-  const shown = rows.filter((row) => !row.gone).length;
-  put($("found"), narrowed ? `${shown.toLocaleString("en")} of ${store.table(filter.of).size.toLocaleString("en")}` : "");
-  showNone(rows.length === 0, narrowed, hits);
+  $("narrow").hidden = (store.synced || informerOf(filter.of)?.error) && !narrowed && !listing.counts.size;
+  put($("found"), narrowed ? foundText() : "");
+  $("held").hidden = !listing.waiting.size;
+  put($("held"), `↑ ${listing.waiting.size.toLocaleString("en")} changed · show the latest`);
+  showNone(listing.rows.length === 0, narrowed);
 }
 
-/** Return true if the row matches the search; each row is tested once for each search. */
-function matches(row) {
-  if (row.terms !== filter.terms) {
-    row.terms = filter.terms;
-    row.matches = filter.terms.every((term) => row.text.includes(term));
-  }
-  return row.matches;
+const isNarrowed = () => filter.terms.length > 0 || filter.status !== null;
+
+/** Return true while the user reads rows further down, whose order must stay as it is. */
+function isHeld() {
+  return !store.first && (table.top >= table.height || keyboard.inside);
 }
 
-/** Return the numbers of rows that match the search, and of all rows. */
-function count(rows) {
-  let [found, total] = [0, 0];
-  for (const row of rows.values()) {
-    if (row.gone) continue;
-    total += 1;
-    if (matches(row)) found += 1;
-  }
-  return { found, total };
+/** Count the rows that match the search, unless neither has changed. */
+function countHits(of) {
+  const rows = store.table(of);
+  const known = hits.get(of);
+  if (!filter.terms.length) return; // the tab shows the total
+  if (known?.version === rows.version && known.terms === filter.terms) return;
+  let found = 0;
+  for (const row of rows.values()) if (!row.gone && matches(row, filter.terms)) found += 1;
+  hits.set(of, { version: rows.version, terms: filter.terms, found });
+}
+
+function foundText() {
+  const shown = listing.rows.reduce((sum, row) => sum + !row.gone, 0);
+  return `${shown.toLocaleString("en")} of ${store.table(filter.of).total.toLocaleString("en")}`;
+}
+
+/** Tell screen readers the number of matches, once the user has stopped typing. */
+function say() {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    const shown = isNarrowed() ? foundText() : store.table(filter.of).total.toLocaleString("en");
+    put($("spoken"), `${shown} ${filter.of}`);
+  }, QUIET);
 }
 
 /** Return the text beside a tab's name; the number of objects that were never read is unknown. */
-function countText(of, { found, total }) {
+function countText(of) {
   if (!informerOf(of)?.synced) return "–";
-  const all = total.toLocaleString("en");
-  return filter.terms.length ? `${found.toLocaleString("en")} of ${all}` : all;
+  const all = store.table(of).total.toLocaleString("en");
+  return filter.terms.length ? `${hits.get(of).found.toLocaleString("en")} of ${all}` : all;
 }
 
 const informerOf = (of) => overview.health?.informers.find((each) => each.of === of);
@@ -160,16 +185,16 @@ function showTrouble() {
 }
 
 /** Show the reason of an empty table, and the tabs in which the search has matches. */
-function showNone(empty, narrowed, hits) {
+function showNone(empty, narrowed) {
   $("none").hidden = !empty;
   const read = store.synced && informerOf(filter.of)?.synced !== false;
   put($("none-text"), !read ? "Waiting for the first full state…" : narrowed ? "Nothing matches." : "There is nothing here.");
-  const others = [...hits].filter(([of, { found }]) => of !== filter.of && found > 0);
+  const others = [...hits].map(([of, { found }]) => [of, found]).filter(([of, found]) => of !== filter.of && found > 0);
   const wanted = narrowed && filter.terms.length ? JSON.stringify(others) : "";
   $("elsewhere").hidden = !wanted || !others.length;
   if (wanted === elsewhere) return; // keeps the focus
   elsewhere = wanted;
-  $("elsewhere").replaceChildren(...(wanted ? others : []).map(([of, { found }]) => {
+  $("elsewhere").replaceChildren(...(wanted ? others : []).map(([of, found]) => {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";
@@ -182,44 +207,42 @@ function showNone(empty, narrowed, hits) {
   }));
 }
 
-function showChips(counts) {
-  const box = $("chips");
-  if (filter.status !== null && !counts.has(filter.status)) counts.set(filter.status, [0, ""]);
-  const order = [...counts.keys()].sort((a, b) => {
-    const [tone, other] = [TONES.indexOf(counts.get(a)[1]), TONES.indexOf(counts.get(b)[1])];
-    return tone - other || (a < b ? -1 : 1);
-  });
-  for (const [status, chip] of chips) {
-    if (counts.has(status)) continue;
-    chip.remove();
-    chips.delete(status);
-  }
-  order.forEach((status, i) => {
-    const chip = chips.get(status) ?? addChip(status);
-    const [total, tone] = counts.get(status);
-    if (chip.dataset.tone !== tone) chip.dataset.tone = tone;
-    put(chip.lastElementChild, total.toLocaleString("en"));
-    chip.setAttribute("aria-pressed", status === filter.status);
-    if (box.children[i] !== chip) box.insertBefore(chip, box.children[i] ?? null);
-  });
-  box.toggleAttribute("data-chosen", filter.status !== null);
-}
-
-function addChip(status) {
-  const chip = document.createElement("button");
-  const number = document.createElement("span");
-  chip.type = "button";
-  chip.append(status, number);
-  chip.addEventListener("click", () => choose({ status: filter.status === status ? null : status }));
-  chips.set(status, chip);
-  return chip;
-}
-
 // -- controls -----------------------------------------------------------------------------------
 
 function choose(change) {
   Object.assign(filter, change);
+  if (table.top > 0) scrollBy(0, -table.top - table.root.querySelector(".head").offsetHeight);
   keepView();
+  schedule();
+  say();
+}
+
+/** Sort by a column; a second choice of the same column reverses the order. */
+function sortBy(sort, down) {
+  Object.assign(filter, { sort, down });
+  showSort();
+  keepView();
+  schedule();
+}
+
+function showSort() {
+  $("order").value = filter.sort;
+  for (const header of headers) {
+    const cell = header.parentElement;
+    if (header.dataset.sort === filter.sort) cell.ariaSort = filter.down ? "descending" : "ascending";
+    else cell.removeAttribute("aria-sort");
+  }
+}
+
+/** Leave the rows: show the latest ones, and go to the search. */
+function leave() {
+  search.focus();
+  showLatest();
+}
+
+function showLatest() {
+  if (table.top > 0) scrollBy(0, -table.top - table.root.querySelector(".head").offsetHeight);
+  arranged.filter = "";
   schedule();
 }
 
@@ -231,7 +254,7 @@ function termsOf(text) {
 function keepView() {
   const first = tabs.keys().next().value;
   const tab = filter.of === first ? "" : filter.of;
-  writeView({ tab, search: search.value, status: filter.status, sort: table.sort, down: table.down });
+  writeView({ tab, search: search.value, status: filter.status, sort: filter.sort, down: filter.down });
 }
 
 function addTab(of) {
@@ -270,13 +293,14 @@ $("tabs").addEventListener("keydown", (event) => {
   tabs.get(next).focus();
 });
 
-$("order").addEventListener("change", (event) => {
-  table.sortBy(event.target.value, false);
-  keepView();
-});
-$("table").addEventListener("click", () => {
-  $("order").value = table.sort; // the headers sort too
-  keepView();
+$("order").addEventListener("change", (event) => sortBy(event.target.value, false));
+for (const header of headers) {
+  const { sort } = header.dataset;
+  header.addEventListener("click", () => sortBy(sort, filter.sort === sort && !filter.down));
+}
+$("held").addEventListener("click", () => {
+  $("held").blur();
+  showLatest();
 });
 
 search.addEventListener("input", () => choose({ terms: termsOf(search.value) }));
@@ -287,8 +311,7 @@ $("clear").addEventListener("click", () => {
 });
 
 search.value = view.search;
-table.sortBy(view.sort, view.down);
-$("order").value = view.sort;
+showSort();
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && event.target !== search && !$("dialog").open) {

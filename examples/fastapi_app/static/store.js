@@ -7,8 +7,36 @@
 /** Milliseconds for which a change is highlighted. */
 export const SHOWN = 1500;
 
-/** Labels with the least information come last. */
-const DULL = /(managed-by|-hash)$/;
+/** The rows of one resource. */
+class Rows extends Map {
+  constructor() {
+    super();
+    this.version = 0; // grows with each change, so that views know whether to look again
+    this.gone = new Set(); // deleted rows that are still shown
+    this.statuses = new Map(); // status -> { number, tone }, which a listing counts
+    this.moved = null; // changed rows for the listing that shows them, else null
+  }
+
+  /** Note a change of a row; its place in a sorted list may be another one now. */
+  note(row) {
+    this.version += 1;
+    row.moved = true;
+    this.moved?.push(row);
+  }
+
+  /** Return the count of a status, with its latest tone. */
+  count(status, tone) {
+    let count = this.statuses.get(status);
+    if (!count) this.statuses.set(status, (count = { number: 0, tone }));
+    count.tone = tone;
+    return count;
+  }
+
+  /** The number of objects that exist. */
+  get total() {
+    return this.size - this.gone.size;
+  }
+}
 
 export class Store {
   constructor() {
@@ -16,12 +44,12 @@ export class Store {
     this.round = 0; // the number of `reset`s
     this.synced = false;
     this.first = true;
-    this.changes = 0; // grows with each change, so that views know whether to look again
+    this.changes = 0; // grows with each change of any resource
   }
 
   table(of) {
     let table = this.tables.get(of);
-    if (!table) this.tables.set(of, (table = new Map()));
+    if (!table) this.tables.set(of, (table = new Rows()));
     return table;
   }
 
@@ -42,30 +70,37 @@ export class Store {
     row.key = key;
     row.round = this.round;
     row.born = Date.parse(row.created) || 0;
-    const labels = Object.entries(row.labels).sort(([a], [b]) => DULL.test(a) - DULL.test(b));
-    row.labelText = labels.map(([name, value]) => `${name}=${value}`).join(" ");
-    // The name without its domain.
-    row.shortLabels = labels.map(([name, value]) => `${name.slice(name.indexOf("/") + 1)}=${value}`);
+    row.labelText = Object.entries(row.labels).map(([name, value]) => `${name}=${value}`).join(" ");
     row.text = `${row.name} ${row.namespace} ${row.status} ${row.detail} ${row.labelText}`.toLowerCase();
+    row.count = table.count(row.status, row.tone);
     row.gone = false;
     const again = known && known.uid === row.uid && !known.gone;
     const quiet = this.first; // the objects of a new page are no changes
     row.change = quiet ? "" : again ? "updated" : "added";
     row.at = quiet ? -Infinity : now;
     row.beat = known ? 1 - known.beat : 0;
+    row.terms = null; // the search that was matched last
+    if (known) {
+      known.moved = true;
+      table.gone.delete(known);
+    }
     table.set(key, row);
+    table.note(row);
   }
 
   drop(row, now) {
-    const known = this.table(row.of).get(`${row.namespace}/${row.name}`);
-    if (known && !known.gone && known.uid === row.uid) this.leave(known, now);
+    const table = this.table(row.of);
+    const known = table.get(`${row.namespace}/${row.name}`);
+    if (known && !known.gone && known.uid === row.uid) this.leave(table, known, now);
   }
 
-  leave(row, now) {
+  leave(table, row, now) {
     row.gone = true;
     row.change = "deleted";
     row.at = now;
     this.changes += 1;
+    table.gone.add(row);
+    table.note(row);
   }
 
   finish(now) {
@@ -73,7 +108,7 @@ export class Store {
     this.first = false;
     for (const table of this.tables.values()) {
       for (const row of table.values()) {
-        if (row.round !== this.round && !row.gone) this.leave(row, now);
+        if (row.round !== this.round && !row.gone) this.leave(table, row, now);
       }
     }
   }
@@ -81,11 +116,12 @@ export class Store {
   /** Remove rows that were shown as deleted for long enough. */
   sweep(now) {
     for (const table of this.tables.values()) {
-      for (const row of table.values()) {
-        if (row.gone && now - row.at > SHOWN) {
-          table.delete(row.key);
-          this.changes += 1;
-        }
+      for (const row of table.gone) {
+        if (now - row.at <= SHOWN) continue;
+        table.gone.delete(row);
+        table.delete(row.key);
+        table.note(row);
+        this.changes += 1;
       }
     }
   }

@@ -7,124 +7,106 @@ import { ago, duration, put } from "./text.js";
 
 /** Rows above and below the visible part that have elements too. */
 const MARGIN = 8;
+/** Labels with the least information come last. */
+const DULL = /(managed-by|-hash)$/;
+/** Elements that are kept for rows that will be visible. */
+const SPARE = 40;
 
-const ORDER = {
-  status: (a, b) => compare(a.status, b.status),
-  name: (a, b) => compare(a.name, b.name),
-  namespace: (a, b) => compare(a.namespace, b.namespace),
-  detail: (a, b) => compare(a.detail, b.detail),
-  age: (a, b) => b.born - a.born,
-  changed: (a, b) => b.at - a.at || b.born - a.born,
-};
-
-const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+export const COLUMNS = ["status", "name", "namespace", "detail", "labels", "age", "changed"];
 
 export class Table {
-  /** `open(row)` is called when the user selects a row. */
-  constructor(root, open) {
+  constructor(root) {
     this.root = root;
     this.rows = root.querySelector(".rows");
-    this.head = [...root.querySelectorAll("[data-sort]")];
-    this.open = open;
-    this.sort = "changed";
-    this.down = false;
-    this.shown = []; // the rows that match the filters, in order
+    this.shown = []; // the rows of the listing, in order
     this.elements = new Map(); // key -> element of a visible row
     this.spare = [];
-    for (const header of this.head) header.addEventListener("click", () => this.sortBy(header.dataset.sort));
-    this.rows.addEventListener("click", (event) => {
-      const row = event.target.closest("button") && event.target.closest(".row");
-      if (row) this.open(row.record);
-    });
+    this.pinned = null; // the key of a row that keeps its element, because it has the focus
     this.resized();
   }
 
   resized() {
     this.height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row"));
-    this.rows.style.height = `${this.shown.length * this.height}px`;
+    this.narrow = innerWidth <= 720;
+    this.stretch();
   }
 
-  /** Sort by a column; a second call for the same column reverses the order, unless it is given. */
-  sortBy(name, down = this.sort === name && !this.down) {
-    this.down = down;
-    this.sort = name;
-    for (const header of this.head) {
-      const cell = header.parentElement;
-      if (header.dataset.sort === name) cell.setAttribute("aria-sort", this.down ? "descending" : "ascending");
-      else cell.removeAttribute("aria-sort");
-    }
-    this.arrange(this.shown);
-    this.paint(performance.now());
+  stretch() {
+    this.rows.style.height = `${this.shown.length * this.height}px`;
   }
 
   /** Set the rows to show. */
   arrange(rows) {
-    const order = ORDER[this.sort];
-    const sign = this.down ? -1 : 1;
-    rows.sort((a, b) => sign * order(a, b) || compare(a.key, b.key));
+    if (rows.length !== this.shown.length) {
+      this.root.setAttribute("aria-rowcount", rows.length + 1);
+      this.shown = rows;
+      this.stretch();
+    }
     this.shown = rows;
-    this.rows.style.height = `${rows.length * this.height}px`;
-    this.root.setAttribute("aria-rowcount", rows.length + 1);
+  }
+
+  /** The pixels of the rows that are above the window. */
+  get top() {
+    return -this.rows.getBoundingClientRect().top;
   }
 
   /** Update the elements of the visible rows. */
   paint(now) {
-    const top = -this.rows.getBoundingClientRect().top;
+    const { top } = this;
     const first = Math.max(0, Math.floor(top / this.height) - MARGIN);
     const last = Math.min(this.shown.length, Math.ceil((top + innerHeight) / this.height) + MARGIN);
+    const places = [];
+    for (let i = first; i < last; i++) places.push(i);
+    const pinned = this.pinned === null ? -1 : this.indexOf(this.pinned);
+    if (pinned >= last) places.push(pinned);
+    else if (pinned >= 0 && pinned < first) places.unshift(pinned);
+    this.assign(places, now);
+    this.order(places);
+    this.spare.length = Math.min(this.spare.length, SPARE);
+  }
+
+  /** Give each place an element; rows that are not visible any more give theirs up. */
+  assign(places, now) {
     const wall = Date.now();
     const unused = new Map(this.elements);
-    const fresh = [];
-    for (let i = first; i < last; i++) {
+    const missing = [];
+    for (const i of places) {
       const row = this.shown[i];
       const element = this.elements.get(row.key);
-      if (element) {
-        unused.delete(row.key);
-        this.fill(element, row, i, now, wall);
-      } else fresh.push(i);
+      unused.delete(row.key);
+      if (element) this.fill(element, row, i, now, wall);
+      else missing.push(i);
     }
     for (const [key, element] of unused) {
       this.elements.delete(key);
       element.remove();
       this.spare.push(element);
     }
-    for (const i of fresh) {
-      const element = this.spare.pop() ?? this.make();
+    for (const i of missing) {
+      const element = this.spare.pop() ?? makeRow();
       element.record = null;
       this.fill(element, this.shown[i], i, now, wall);
       this.elements.set(this.shown[i].key, element);
     }
-    this.order(first, last);
-    this.spare.length = Math.min(this.spare.length, 40);
   }
 
-  /** Put the elements into the visible order, which the Tab key and screen readers follow. */
-  order(first, last) {
+  /** Put the elements into the visible order, which screen readers follow. */
+  order(places) {
+    const focused = document.activeElement;
     let next = this.rows.firstElementChild;
-    for (let i = first; i < last; i++) {
+    for (const i of places) {
       const element = this.elements.get(this.shown[i].key);
       if (element === next) next = next.nextElementSibling;
       else if (element.isConnected && this.rows.moveBefore) this.rows.moveBefore(element, next); // keeps the focus
       else this.rows.insertBefore(element, next);
     }
+    if (focused !== document.activeElement && this.rows.contains(focused)) focused.focus({ preventScroll: true });
   }
 
-  make() {
-    const element = document.createElement("div");
-    element.className = "row";
-    element.role = "row";
-    element.parts = {};
-    for (const name of ["status", "name", "namespace", "detail", "labels", "age", "changed"]) {
-      const cell = document.createElement("div");
-      cell.className = name;
-      cell.role = "cell";
-      element.append(cell);
-      element.parts[name] = cell;
-    }
-    element.parts.status = element.parts.status.appendChild(document.createElement("b"));
-    element.parts.name = element.parts.name.appendChild(document.createElement("button"));
-    element.parts.name.type = "button";
-    return element;
+  indexOf(key) {
+    const guess = this.elements.get(key)?.index;
+    if (this.shown[guess]?.key === key) return guess;
+    return this.shown.findIndex((row) => row.key === key);
   }
 
   fill(element, row, i, now, wall) {
@@ -134,9 +116,8 @@ export class Table {
       put(parts.name, row.name);
       parts.name.title = row.name;
       put(parts.namespace, row.namespace);
-      put(parts.detail, row.namespace && innerWidth <= 720 ? `${row.namespace} · ${row.detail}` : row.detail);
-      parts.labels.replaceChildren(...row.shortLabels.map(labelElement));
-      parts.labels.title = row.labelText;
+      put(parts.detail, row.namespace && this.narrow ? `${row.namespace} · ${row.detail}` : row.detail);
+      fillLabels(parts.labels, row);
       put(parts.status, row.status);
       parts.status.dataset.tone = row.tone;
       parts.status.hidden = !row.status;
@@ -158,18 +139,48 @@ export class Table {
   }
 }
 
-/** Return the element of a label. The spaces between elements separate them in copied text. */
-function labelElement(text) {
-  const element = document.createElement("span");
-  element.textContent = text;
+function makeRow() {
+  const element = document.createElement("div");
+  element.className = "row";
+  element.role = "row";
+  element.parts = {};
+  element.stops = []; // what the arrow keys go to, by column
+  COLUMNS.forEach((name, i) => {
+    const cell = document.createElement("div");
+    cell.className = name;
+    cell.role = "gridcell";
+    cell.ariaColIndex = i + 1;
+    cell.tabIndex = -1;
+    element.append(cell);
+    element.stops.push(cell);
+    element.parts[name] = cell;
+  });
+  element.parts.status = element.parts.status.appendChild(document.createElement("b"));
+  const button = document.createElement("button");
+  button.type = "button";
+  button.tabIndex = -1;
+  element.parts.name.removeAttribute("tabindex");
+  element.parts.name = element.stops[1] = element.parts.name.appendChild(button);
   return element;
+}
+
+/** Show the labels without the domains of their names, which the title has. */
+function fillLabels(cell, row) {
+  if (cell.title === row.labelText) return;
+  cell.title = row.labelText;
+  const labels = Object.entries(row.labels).sort(([a], [b]) => DULL.test(a) - DULL.test(b));
+  cell.replaceChildren(...labels.map(([name, value]) => {
+    const element = document.createElement("span"); // copied text has spaces between elements
+    element.textContent = `${name.slice(name.indexOf("/") + 1)}=${value}`;
+    return element;
+  }));
 }
 
 function flash(element, row, now) {
   if (row.change && now - row.at < SHOWN) {
     element.dataset.change = row.change;
     element.dataset.beat = row.beat;
-  } else {
+  } else if (element.dataset.change) {
     delete element.dataset.change;
     delete element.dataset.beat;
   }

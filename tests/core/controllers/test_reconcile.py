@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from aioinformer import Added, Deleted, Event, ObjectKey, Priority, Reason, Result, Updated
@@ -85,6 +88,25 @@ def test_a_key_that_waits_for_both_counts_once() -> None:
 def test_a_requeue_after_an_invalid_time_is_rejected(after: float) -> None:
     with pytest.raises(ValueError, match="requeue_after must be seconds"):
         Result(requeue_after=after)
+
+
+def test_a_time_may_be_a_timedelta() -> None:
+    assert Result(requeue_after=timedelta(minutes=2)) == Result(requeue_after=120)
+    assert Result(requeue_after=timedelta(minutes=2)).requeue_after == 120.0
+    with pytest.raises(ValueError, match="requeue_after must be seconds"):
+        Result(requeue_after=timedelta(seconds=-1))
+
+
+@pytest.mark.parametrize("after", ["30s", True, [30], "30"])
+def test_a_time_of_another_type_is_rejected(after: Any) -> None:
+    with pytest.raises(TypeError, match="must be seconds or a timedelta, not"):
+        Result(requeue_after=after)
+
+
+def test_requeue_is_true_or_false() -> None:
+    seconds: Any = 30
+    with pytest.raises(TypeError, match="requeue must be True or False, not 30"):
+        Result(requeue=seconds)
 
 
 def test_a_result_asks_for_one_kind_of_requeue() -> None:

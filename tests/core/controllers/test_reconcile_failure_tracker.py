@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from aioinformer import FailingKey, ObjectKey
 from aioinformer._core.controllers.reconcile import MAX_ERROR_LENGTH, FailureTracker
 
@@ -61,3 +63,19 @@ def test_an_error_is_stored_as_one_line() -> None:
     found = failing.get(A, 0.0)
     assert found is not None
     assert found.error == "ValueError: one two [2J"
+
+
+def test_a_permanent_failure_has_no_next_attempt() -> None:
+    failing = FailureTracker()
+    failing.record_failure(A, "PermanentError: no", now=0.0, due=inf)
+    failing.record_failure(B, "no", now=0.0, due=1.0)
+
+    assert (failing.is_permanent(A), failing.is_permanent(B)) == (True, False)
+    found = failing.get(A, 5.0)
+    assert found is not None
+    assert (found.permanent, found.retry_in) == (True, inf)
+    assert str(found) == (
+        "web/a failed 1 time in 5.0 s, no attempt before the object changes: PermanentError: no"
+    )
+    failing.record_success(A)
+    assert not failing.is_permanent(A)

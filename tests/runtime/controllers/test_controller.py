@@ -6,7 +6,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any
+from math import inf
+from typing import Any, cast
 
 import pytest
 from msgspec import Struct
@@ -20,6 +21,7 @@ from aioinformer import (
     Priority,
     Problem,
     Reason,
+    Reconcile,
     ReconcileContext,
     Result,
     SharedInformerFactory,
@@ -28,6 +30,7 @@ from aioinformer import (
 from aioinformer.errors import (
     HandlerCancelled,
     NotRunning,
+    PermanentError,
     ReconcileTimeout,
     SyncTimeout,
     UsageError,
@@ -683,32 +686,98 @@ def test_a_cancellation_of_the_reconcilers_own_is_a_failure(reconcile: Any) -> N
     assert [type(each.error) for each in problems] == [HandlerCancelled] * 3
 
 
-def not_async(key: ObjectKey, ctx: ReconcileContext) -> None:
-    return None
-
-
 async def answers_nonsense(key: ObjectKey, ctx: ReconcileContext) -> int:
     return 5
 
 
-@pytest.mark.parametrize(
-    ("reconcile", "said"),
-    [(not_async, "must be async: it returned None"), (answers_nonsense, "not 5")],
-)
-def test_a_reconciler_of_another_shape_fails_and_says_so(
-    reconcile: Any, said: str, caplog: pytest.LogCaptureFixture
+def test_a_reconciler_that_returns_no_result_fails_and_says_so(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster = make_cluster("a")
+    cluster, nonsense = make_cluster("a"), cast("Reconcile", answers_nonsense)
 
     async def main() -> None:
-        async with foo_informer(cluster) as foos, Controller(foos, reconcile) as it:
+        async with foo_informer(cluster) as foos, Controller(foos, nonsense) as it:
             await asyncio.sleep(0.001)
             failing = it.failing(key("a"))
             assert failing is not None
-            assert said in failing.error
+            assert "must return a Result or None, not 5" in failing.error
 
     run_simulated(main)
-    assert said in caplog.text
+    assert "must return a Result or None, not 5" in caplog.text
+
+
+async def test_names_of_resources_are_for_the_controllers_of_an_operator() -> None:
+    name: Any = "foos"
+    said = r"informers\.informer\('foos'\).*Operator\(client, name=\.\.\.\)\.controller"
+    with pytest.raises(TypeError, match=said):
+        Controller(name, RecordingReconciler())
+    async with foo_informer(make_cluster()) as foos:
+        controller = Controller(foos, RecordingReconciler())
+        with pytest.raises(TypeError, match=said):
+            controller.owns(name)
+        with pytest.raises(TypeError, match=said):
+            controller.watches(name, lambda obj: [])
+
+
+# -- errors that only a change can end -----------------------------------------------------------
+
+
+def test_a_permanent_error_is_not_retried_before_the_object_changes() -> None:
+    cluster, problems = make_cluster("a"), list[Problem]()
+    runs = RecordingReconciler(results=[PermanentError("no size"), None])
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(foos, runs, resync=30, on_error=problems.append) as it,
+        ):
+            await asyncio.sleep(200)
+            assert runs.causes == [["initial"]]  # neither retries nor resyncs
+            (failing,) = it.health.failing
+            assert failing.permanent
+            assert (failing.failures, failing.retry_in) == (1, inf)
+            assert "no attempt before the object changes: PermanentError: no size" in str(failing)
+            assert it.health.runs == 1
+            update_foo(cluster, "a", size=2)
+            await asyncio.sleep(1)
+            assert runs.causes[1:] == [["updated"]]
+            assert it.health.failing == ()
+
+    run_simulated(main)
+    assert [(each.phase, each.retry_in) for each in problems] == [("reconcile", None)]
+
+
+def test_a_child_and_a_request_start_a_run_after_a_permanent_error() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(results=[PermanentError("no")] * 3)
+
+    async def main() -> None:
+        async with running_factory(cluster) as informers:
+            controller = Controller(informers.informer(FOOS), runs).owns(informers.informer(BARS))
+            async with controller as it:
+                await asyncio.sleep(1)
+                cluster.create(BARS, body_with_owner("child", "a"))
+                await asyncio.sleep(1)
+                it.trigger(key("a"))
+                await asyncio.sleep(1)
+                assert it.health.failing[0].failures == 3
+
+    run_simulated(main)
+    assert runs.causes == [["initial"], ["added"], ["request"]]
+
+
+def test_a_requeue_of_an_earlier_run_does_not_repeat_a_permanent_error() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(results=[Result(requeue_after=10), PermanentError("no")])
+
+    async def main() -> None:
+        async with foo_informer(cluster) as foos, Controller(foos, runs):
+            await asyncio.sleep(5)
+            update_foo(cluster, "a", size=2)
+            await asyncio.sleep(100)
+
+    run_simulated(main)
+    assert runs.times == [0.0, 5.0]
 
 
 def test_an_error_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import threading
+from typing import Any
 
 import pytest
 
-from aioinformer import ObjectKey, Priority, ReconcileContext, Result
+from aioinformer import Controller, ObjectKey, Priority, ReconcileContext, Result
 from aioinformer._runtime.controllers.options import ControllerOptions
-from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
-from aioinformer.errors import HandlerCancelled, ReconcileTimeout
-from tests.runtime.controllers.reconcilers import key, loop_time, run_simulated
+from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns, compile_functions
+from aioinformer.errors import HandlerCancelled, ReconcileTimeout, ShutdownIncomplete
+from tests.runtime.controllers.reconcilers import (
+    FOOS,
+    foo_informer,
+    key,
+    loop_time,
+    make_cluster,
+    run_simulated,
+)
 
 A = key("a")
 CONTEXT = ReconcileContext(controller="it", reasons=(), retries=0, priority=Priority.NORMAL)
@@ -114,3 +124,121 @@ def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
         assert caught.value.__cause__ is None
 
     run_simulated(main)
+
+
+# -- functions of the program --------------------------------------------------------------------
+
+
+def plain(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+    return Result(requeue_after=1)
+
+
+class AsyncObject:
+    async def __call__(self, key: ObjectKey, ctx: ReconcileContext) -> None:
+        pass
+
+
+@functools.wraps(waits)
+def decorated(*arguments: Any) -> Any:
+    return waits(*arguments)
+
+
+def test_a_plain_function_needs_run_in_thread() -> None:
+    with pytest.raises(TypeError, match=r"plain is a plain function.*write 'async def', or pass"):
+        compile_functions(plain, ControllerOptions(name="it"))
+    compile_functions(plain, ControllerOptions(name="it", run_in_thread=True))
+
+
+@pytest.mark.parametrize("function", [waits, AsyncObject(), functools.partial(waits), decorated])
+def test_an_async_function_of_any_form_runs_in_the_loop(function: Any) -> None:
+    compile_functions(function, ControllerOptions(name="it"))
+    with pytest.raises(TypeError, match="is async; run_in_thread=True is for plain functions"):
+        compile_functions(function, ControllerOptions(name="it", run_in_thread=True))
+
+
+async def test_a_plain_function_runs_in_as_many_threads_as_may_run_at_once() -> None:
+    cluster, threads = make_cluster(*"abcdef"), set[str]()
+    meeting = threading.Barrier(3, timeout=20)  # passed by three calls at a time
+    done = asyncio.Event()
+    loop, count = asyncio.get_running_loop(), list[str]()
+
+    async with foo_informer(cluster) as foos:
+
+        def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+            assert foos.lister[key].key == key
+            threads.add(threading.current_thread().name)
+            meeting.wait()
+            count.append(key.name)
+            if len(count) == 6:
+                loop.call_soon_threadsafe(done.set)
+            return None
+
+        async with Controller(foos, reconcile, run_in_thread=True, concurrency=3, name="it"):
+            async with asyncio.timeout(20):
+                await done.wait()
+    assert sorted(count) == [*"abcdef"]
+    assert threads == {"it_0", "it_1", "it_2"}
+
+
+async def test_an_error_in_a_thread_is_retried_and_a_result_is_heeded() -> None:
+    cluster, calls, done = make_cluster("a"), list[int](), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        calls.append(ctx.retries)
+        if len(calls) == 1:
+            raise ValueError("no")
+        if len(calls) == 2:
+            return Result(requeue_after=0)
+        loop.call_soon_threadsafe(done.set)
+        return None
+
+    async with (
+        foo_informer(cluster) as foos,
+        Controller(foos, reconcile, run_in_thread=True) as controller,
+        asyncio.timeout(20),
+    ):
+        await done.wait()
+        assert controller.health.failed_runs == 1
+    assert calls == [0, 1, 0]
+
+
+async def test_a_thread_reads_its_object_and_writes_through_the_loop() -> None:
+    cluster, done, loop = make_cluster("a"), asyncio.Event(), asyncio.get_running_loop()
+    cluster.add_resource(FOOS, status=True)
+
+    def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        assert ctx.obj is not None
+        assert ctx.obj.key == ctx.key == key
+        write = ctx.patch_status({"phase": "Ready"})
+        asyncio.run_coroutine_threadsafe(write, loop).result(20)
+        loop.call_soon_threadsafe(done.set)
+
+    async with foo_informer(cluster) as foos, Controller(foos, reconcile, run_in_thread=True):
+        async with asyncio.timeout(20):
+            await done.wait()
+    assert cluster.get(FOOS, "a", namespace="default")["status"] == {"phase": "Ready"}
+
+
+async def test_run_waits_for_a_thread_and_a_block_leaves_it_behind() -> None:
+    cluster, release, entered = make_cluster("a"), threading.Event(), threading.Event()
+
+    def hang(key: ObjectKey, ctx: ReconcileContext) -> None:
+        entered.set()
+        release.wait(30)
+
+    async with foo_informer(cluster) as foos:
+        left = Controller(foos, hang, run_in_thread=True, shutdown_timeout=0.0)
+        with pytest.raises(ShutdownIncomplete, match="default/a"):
+            async with left:
+                await asyncio.to_thread(entered.wait)
+        entered.clear()
+        controller = Controller(foos, hang, run_in_thread=True, shutdown_timeout=0.0)
+        task = asyncio.create_task(controller.run())
+        await asyncio.to_thread(entered.wait)
+        controller.stop()
+        await asyncio.wait({task}, timeout=1.5)
+        assert not task.done()
+        release.set()
+        with pytest.raises(ShutdownIncomplete):
+            await task

@@ -76,7 +76,7 @@ def judge_calls(
                 what = (
                     f"{listener.name} failed {failed} times, and its filter {filter_errors} times"
                 )
-                raise Violation(7, what, time=last.time, evidence=last.listeners)
+                raise Violation(7, what, *last.listeners, time=last.time)
 
 
 def _judge_overlaps(listener: ListenerSpec, calls: Sequence[EventDelivered]) -> None:
@@ -85,11 +85,11 @@ def _judge_overlaps(listener: ListenerSpec, calls: Sequence[EventDelivered]) -> 
         under_way = [each for each in under_way if not 0 < each.returned < call.order]
         if any(each.key == call.key for each in under_way):
             what = f"{listener.name} is called for a key while a call for that key is in flight"
-            raise Violation(2, what, time=call.time, key=call.key, evidence=[*under_way, call])
+            raise Violation(2, what, *under_way, call, key=call.key)
         under_way.append(call)
         if len(under_way) > listener.concurrency:
             what = f"{listener.name} is called {len(under_way)} times at once"
-            raise Violation(2, what, time=call.time, key=call.key, evidence=under_way)
+            raise Violation(2, what, *under_way, time=call.time, key=call.key)
 
 
 def _judge_ends(listener: ListenerSpec, calls: Sequence[EventDelivered], last: Sample) -> None:
@@ -102,10 +102,10 @@ def _judge_ends(listener: ListenerSpec, calls: Sequence[EventDelivered], last: S
         elif listener.timeout and over and call.raised and lasted < listener.timeout - EARLY:
             what = f"a call of {listener.name} is cancelled after {lasted:.3f} s"
         if what:
-            raise Violation(7, what, time=call.time, key=call.key, evidence=[call])
+            raise Violation(7, what, call, key=call.key)
         if not over and lasted > SOON and listener.behaviour != "stuck":
             what = f"a call of {listener.name} doesn't end"
-            raise Violation(9, what, time=call.time, key=call.key, evidence=[call])
+            raise Violation(9, what, call, key=call.key)
 
 
 def _judge_reports(
@@ -168,7 +168,7 @@ def _judge_excess(joined: Joined, delivered: list[EventDelivered], period: float
         times[each.key] += 1
         if not period or times[each.key] > (each.time - joined.time + RESYNC_DRIFT) // period:
             what = f"{joined.listener.name} receives a resync too many, {times[each.key]} by now"
-            raise Violation(2, what, time=each.time, key=each.key, evidence=[joined, each])
+            raise Violation(2, what, joined, each, key=each.key)
 
 
 def _judge_lack(
@@ -183,7 +183,7 @@ def _judge_lack(
             what = (
                 f"{listener.name} receives no resync in {since:.0f} s, its period is {period:g} s"
             )
-            raise Violation(9, what, time=last.time, key=each.key, evidence=[each])
+            raise Violation(9, what, each, time=last.time, key=each.key)
 
 
 LEAVING = 10.0
@@ -216,7 +216,7 @@ def _judge_waits(history: History, delivered: dict[str, list[EventDelivered]]) -
         ]
         if left.waited and busy:
             what = f"{left.listener} was waited for, and is still in a call"
-            raise Violation(9, what, time=left.time, evidence=[left, *busy])
+            raise Violation(9, what, left, *busy)
 
 
 # -- too slow ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def _judge_overflow(
     elif delivered and delivered[-1].order > overflowed.order:
         what = f"{spec.name} receives an event after it was ended"
     if what:
-        raise Violation(8, what, time=overflowed.time, evidence=[overflowed, *delivered[-1:]])
+        raise Violation(8, what, overflowed, *delivered[-1:])
 
 
 def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) -> None:
@@ -256,7 +256,7 @@ def _judge_report(overflowed: Overflowed, spec: ListenerSpec, history: History) 
         ]
     if any(times != 1 for times in reports):
         what = f"that {spec.name} was ended is reported {reports} times"
-        raise Violation(8, what, time=overflowed.time, evidence=[overflowed])
+        raise Violation(8, what, overflowed)
 
 
 # -- with its factory --------------------------------------------------------------------------
@@ -322,4 +322,4 @@ def _is_newer(write: Write, cached: Version) -> bool:
 def _broken(
     visited: Visited, what: str, key: ObjectKey | None = None, promise: int = 9
 ) -> NoReturn:
-    raise Violation(promise, what, time=visited.time, key=key, evidence=[visited])
+    raise Violation(promise, what, visited, key=key)

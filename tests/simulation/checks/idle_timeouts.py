@@ -42,7 +42,7 @@ def judge_idle_timeouts(history: History) -> None:
         Violation: one of these did not hold.
     """
     for spec in history.plan.informers:
-        asked = [each for each in history.of(Request) if each.informer == spec.name]
+        asked = history.of_informer(Request, spec.name)
         transitions = {
             id(each.request): each for each in history.of(Transition) if each.informer == spec.name
         }
@@ -120,9 +120,7 @@ def _judge_end(
     ):
         what = f"silence since {request.last_read:.3f} s was noticed after {waited:.3f} s"
     if what:
-        raise Violation(
-            9, what, time=ended, evidence=[request, *([transition] if transition else [])]
-        )
+        raise Violation(9, what, request, *([transition] if transition else []), time=ended)
 
 
 def _until(request: Request, *, streaming: bool, regular: bool) -> float:

@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
-from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.polling import JITTER, POLL_INTERVAL, REFUSALS
 from aioinformer._core.listwatch.transitions import Phase
@@ -38,8 +37,8 @@ BATCHES = 3
 DIFF = 256
 """Events in each batch of a diff except the last."""
 
-POLICY = BackoffPolicy()
-"""The policy of the informers of a history."""
+POLL_PAUSE = POLL_INTERVAL * (1 - JITTER / 2) - 1e-6
+"""The least seconds between two lists that refresh the cache."""
 SHORT = 0.5
 """Seconds: a watch that ends sooner, without a change in it, was certainly not served."""
 DRIFT = 1.0
@@ -61,15 +60,15 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
     for sample in samples:
         if sample.queued > spec.high_mark + CHUNK_LINES + MARKS:
             what = f"the queue holds {sample.queued}, its high mark is {spec.high_mark}"
-            raise Violation(8, what, time=sample.time, evidence=[sample])
+            raise Violation(8, what, sample)
         for sample_listener in sample.listeners:
             merges = joined[sample_listener.listener].listener.overflow == "coalesce"
             if sample_listener.pending > max(sample_listener.limit + SLACK, 2 * len(keys) * merges):
                 what = f"a mailbox holds {sample_listener.pending} of {sample_listener.limit}"
-                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
+                raise Violation(8, what, sample, sample_listener)
             if sample_listener.batches > BATCHES + 1 + 2 * len(keys) // DIFF:
                 what = f"a mailbox holds {sample_listener.batches} batches, for {len(keys)} keys"
-                raise Violation(8, what, time=sample.time, evidence=[sample, sample_listener])
+                raise Violation(8, what, sample, sample_listener)
 
 
 # -- 9 -----------------------------------------------------------------------------------------
@@ -91,7 +90,7 @@ def judge_liveness(history: History) -> None:
     }
     for what, found in left.items():
         if found:
-            raise Violation(9, what, time=end.time, evidence=found)
+            raise Violation(9, what, *found, time=end.time)
 
 
 # -- 10 ----------------------------------------------------------------------------------------
@@ -129,10 +128,10 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
         Violation: one was not.
     """
     _judge_logs(history)
-    transitions = [each for each in history.of(Transition) if each.informer == spec.name]
+    transitions = history.of_informer(Transition, spec.name)
     for each in transitions:
         _judge_outcome(each)
-    problems = [each for each in history.of(ProblemReported) if each.informer == spec.name]
+    problems = history.of_informer(ProblemReported, spec.name)
     reported = Counter(each.cause for each in problems if not _is_not_a_request(each))
     known = set(_find_known(transitions))
     failed = (
@@ -158,13 +157,13 @@ def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample])
     for sample in samples:
         if sample.rewinds != bisect_left(rewinds, sample.order):
             what = f"health shows {sample.rewinds} rewinds, {len(rewinds)} were announced"
-            raise Violation(10, what, time=sample.time, evidence=[sample])
+            raise Violation(10, what, sample)
         newest = bisect_left(orders, sample.order)
         shown = failures[newest - 1].error if newest else ""
         waiting = sample.condition == "waiting"
         if waiting and (sample.error != shown or sample.retry_in is None or not shown):
             what = f"health doesn't show what happened last ({shown or 'nothing'})"
-            raise Violation(10, what, time=sample.time, evidence=[sample])
+            raise Violation(10, what, sample)
 
 
 def _find_known(transitions: list[Transition]) -> Iterator[int]:
@@ -236,9 +235,7 @@ def _judge_outcome(transition: Transition) -> None:
     unserved = request.kind == "watch" and not request.changes and lasted < SHORT
     if expired or (transition.row in WELL and (request.failure or unserved)):
         what = f"a request that failed was taken for {transition.outcome.name}"
-        raise Violation(
-            10, what, time=transition.time, evidence=[request, request.failure, transition]
-        )
+        raise Violation(10, what, request, request.failure, transition)
 
 
 def _kind(error: str) -> str:
@@ -247,46 +244,6 @@ def _kind(error: str) -> str:
 
 # -- 11 ----------------------------------------------------------------------------------------
 
-AT_ONCE = {
-    (Phase.WATCH, Outcome.IDLE_TIMEOUT),
-    (Phase.FRESHNESS_CHECK, Outcome.REWOUND),
-    (Phase.DISCOVERY, Outcome.APPEARED),
-}
-"""The rows that another kind of request follows at once."""
-ONCE_AT_ONCE = {
-    *(
-        (phase, outcome)
-        for phase in Phase
-        for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
-    ),
-    *(
-        (Phase.WATCHLIST, each)
-        for each in (
-            Outcome.BAD_REQUEST,
-            Outcome.ERROR_EVENT,
-            Outcome.WATCHLIST_TIMEOUT,
-            Outcome.WATCHLIST_UNSUPPORTED,
-        )
-    ),
-    (Phase.LIST, Outcome.REWOUND),
-    (Phase.PAGE, Outcome.REWOUND),
-    *((phase, each) for phase in (Phase.WATCHLIST, Phase.WATCH) for each in REFUSALS),
-} - {
-    (phase, outcome)
-    for phase in (Phase.FRESHNESS_CHECK, Phase.DISCOVERY)
-    for outcome in (Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE)
-}
-"""The rows that another kind of request may follow at once, once in an outage."""
-STATE_READ = {
-    (phase, outcome)
-    for phase in (Phase.LIST, Phase.PAGE)
-    for outcome in (Outcome.COMPLETE, Outcome.POLLED)
-}
-"""The rows of a list that was read to its end."""
-SETTLED = 20.0
-"""Seconds without a failure after a whole state was read, which end an outage."""
-FIRST_PAUSE, LATER_PAUSE = 3.0, 20.0
-"""The least waits after a 429 or 503 with a Retry-After: in the first two minutes, and later."""
 FALLBACKS = {
     Outcome.BAD_REQUEST,
     Outcome.ERROR_EVENT,
@@ -308,21 +265,29 @@ LATER = (60.0, 3)
 first answer after refused connections is as old."""
 LONG = 120.0
 QUICK = 5.0
+LASTING = {Outcome.SHORT_WATCH, Outcome.POLLED, Outcome.WATCH_REFUSED}
+"""The outcomes of requests that count as long ones. Watches that are cut short have a distance of
+their own. Where watches are refused, a list ends an outage as a watch that lasts does elsewhere,
+and the next list waits."""
+ONE_MORE = {
+    Outcome.EXPIRED,
+    Outcome.VERSION_TOO_LARGE,
+    Outcome.REWOUND,
+    *FALLBACKS,
+    *REFUSALS,
+}
+"""The outcomes that another kind of request may follow at once, one time."""
 
 
 def judge_politeness(history: History) -> None:
-    """Check that no request follows a failure before the backoff and the server allow it.
-
-    The waits are computed anew from the policy: at least ``initial × factor ** (k - 1)`` seconds
-    follow the ``k``-th failure of an outage, except one that another kind of request may follow.
-    Then the requests are counted against the budget, whatever the policy.
+    """Check that the requests after failures are few, and that none comes before it may.
 
     Raises:
         Violation: a request came too soon, or was one too many.
     """
     for spec in history.plan.informers:
-        requests = [each for each in history.of(Request) if each.informer == spec.name]
-        transitions = [each for each in history.of(Transition) if each.informer == spec.name]
+        requests = history.of_informer(Request, spec.name)
+        transitions = history.of_informer(Transition, spec.name)
         pairs = list(zip(transitions, requests[1:], strict=False))
         _judge_waits(pairs)
         _judge_budget(pairs)
@@ -330,85 +295,21 @@ def judge_politeness(history: History) -> None:
 
 
 def _judge_waits(pairs: list[tuple[Transition, Request]]) -> None:
-    outage, brief = _Outage(), False
+    """Check the waits that the server asked for, and those after watches that ended soon."""
+    brief = False
     for transition, following in pairs:
-        outage.learn(transition)
+        asked, waited = transition.request, following.time - transition.time
         was_brief, brief = brief, transition.row == (Phase.WATCH, Outcome.SHORT_WATCH)
-        if brief and was_brief and following.time - transition.request.time < SPACE - DRIFT:
-            raise _too_soon(
-                transition, following, f"a watch that was cut short allows it after {SPACE}"
-            )
-        if brief or transition.row in WELL or transition.row in AT_ONCE:
-            continue
-        if transition.outcome is Outcome.WATCH_REFUSED:
-            _judge_poll(transition, following)
-            continue
-        least = outage.least_wait(transition)
-        if following.time - transition.time < least - EPSILON:
-            raise _too_soon(
-                transition, following, f"failure {outage.failures} allows it after {least:.3f} s"
-            )
-        outage.waited_until = following.time
-
-
-class _Outage:
-    """The failures of one outage of one informer, as the policy counts them."""
-
-    def __init__(self) -> None:
-        self.failures = 0
-        self.waited_until = float("-inf")
-        self._began = 0.0
-        self._state_read: float | None = None
-        self._unreachable = self._answered = self._skipped = False
-
-    def learn(self, transition: Transition) -> None:
-        """Note a whole state, and an answer after refused connections."""
-        request = transition.request
-        if transition.row in STATE_READ:
-            self._state_read = transition.time
-        elif request.kind == "watchlist" and transition.phase is Phase.WATCH:
-            self._state_read = request.answered
-        was_unreachable, self._unreachable = (
-            self._unreachable,
-            transition.outcome is Outcome.UNREACHABLE,
-        )
-        if was_unreachable and not self._unreachable and not self._answered:
-            self._answered, self.failures = True, min(self.failures, 1)
-
-    def least_wait(self, transition: Transition) -> float:
-        """Count a failure, and return the least wait after it."""
-        now, asked = transition.time, transition.request.retry_after
-        if self._is_over(now):
-            self.failures, self._began = 0, now
-            self._answered = self._skipped = False
-        self._state_read = None
-        if transition.outcome is Outcome.THROTTLED and asked:
-            self.failures = max(self.failures, 1)
-            early = now - self._began < POLICY.reset_after + DRIFT
-            return max(asked, FIRST_PAUSE if early else LATER_PAUSE)
-        self.failures += 1
-        if transition.row in ONCE_AT_ONCE and not self._skipped and not asked:
-            self._skipped = True
-            return 0.0
-        bare = POLICY.initial * POLICY.factor ** min(self.failures - 1, 64)
-        return max(min(POLICY.maximum, bare), asked)
-
-    def _is_over(self, now: float) -> bool:
-        quiet = now - self.waited_until >= POLICY.reset_after - DRIFT
-        settled = self._state_read is not None and now - self._state_read >= SETTLED - DRIFT
-        return not self.failures or quiet or settled
-
-
-def _judge_poll(transition: Transition, following: Request) -> None:
-    least = POLL_INTERVAL * (1 - JITTER / 2)
-    if following.time - transition.time < least - EPSILON:
-        raise _too_soon(transition, following, f"polling allows it after {least:.3f} s")
-
-
-def _too_soon(transition: Transition, following: Request, why: str) -> Violation:
-    what = f"requested after {following.time - transition.time:.3f} s, {why}"
-    evidence = [transition.request, transition, transition.request.failure, following]
-    return Violation(11, what, time=following.time, evidence=evidence)
+        what = ""
+        if waited < asked.retry_after - EPSILON:
+            what = f"the server allows a request after {asked.retry_after:g} s"
+        elif brief and was_brief and following.time - asked.time < SPACE - DRIFT:
+            what = f"a watch that was cut short allows it after {SPACE}"
+        elif transition.outcome is Outcome.WATCH_REFUSED and waited < POLL_PAUSE:
+            what = f"polling allows it after {POLL_PAUSE:.3f} s"
+        if what:
+            what = f"requested after {waited:.3f} s, {what}"
+            raise Violation(11, what, asked, transition, following)
 
 
 def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
@@ -417,24 +318,17 @@ def _judge_budget(pairs: list[tuple[Transition, Request]]) -> None:
     early: list[Request] = []
     late: list[Request] = []
     for transition, following in pairs:
-        # Watches that are cut short have a distance of their own. Where watches are refused, a
-        # list ends an outage as a watch that lasts does elsewhere, and the next list waits.
-        quick = transition.time - transition.request.time <= QUICK and transition.outcome not in (
-            Outcome.SHORT_WATCH,
-            Outcome.POLLED,
-            Outcome.WATCH_REFUSED,
-        )
+        asked = transition.request
         was_unreachable, unreachable = unreachable, transition.outcome is Outcome.UNREACHABLE
-        if not quick:
+        if transition.time - asked.time > QUICK or transition.outcome in LASTING:
             since, answered = None, False
         elif since is None or (was_unreachable and not unreachable and not answered):
             # The first answer after refused connections begins the outage again, once.
             answered = since is not None
-            since = transition.request.time
+            since = asked.time
         if transition.row not in WELL:
             early.append(following)
-            # An answer that leads to another kind of request is followed at once, one time.
-            at_once = transition.row in ONCE_AT_ONCE and following.time < transition.time + DRIFT
+            at_once = transition.outcome in ONE_MORE and following.time < transition.time + DRIFT
             if since is not None and following.time - since >= LONG and not at_once:
                 late.append(following)
     _judge_count(early, *BUDGET)
@@ -445,9 +339,9 @@ def _judge_count(asked: list[Request], seconds: float, most: int) -> None:
     """Check that no ``seconds`` have more than ``most`` of these requests."""
     for first, last in zip(asked, asked[most:], strict=False):
         if last.time - first.time < seconds - DRIFT:
-            what = f"more than {most} requests follow failures in {seconds:.0f} s"
             evidence = [each for each in asked if first.time <= each.time <= last.time]
-            raise Violation(11, what, time=last.time, evidence=evidence)
+            what = f"more than {most} requests follow failures in {seconds:.0f} s"
+            raise Violation(11, what, *evidence)
 
 
 def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
@@ -457,9 +351,10 @@ def _judge_fallback(pairs: list[tuple[Transition, Request]]) -> None:
         streaming = transition.phase is Phase.WATCHLIST
         if streaming and transition.outcome in FALLBACKS:
             until = transition.time + REMEMBERED
+        what = ""
         if following.kind == "watchlist" and following.time < until:
             what = "a WatchList is requested again, although the server has none"
-            raise Violation(11, what, time=following.time, evidence=[transition, following])
-        if streaming and transition.outcome in NO_REASON and following.kind != "watchlist":
+        elif streaming and transition.outcome in NO_REASON and following.kind != "watchlist":
             what = "lists are used instead of WatchLists without a reason"
-            raise Violation(11, what, time=following.time, evidence=[transition, following])
+        if what:
+            raise Violation(11, what, transition, following)

@@ -191,7 +191,7 @@ class Rewinds:
         again then."""
         self._history = history
         self._informer = informer
-        self._transitions = [each for each in history.of(Transition) if each.informer == informer]
+        self._transitions = history.of_informer(Transition, informer)
         self.lost = min((self._lost_from(each) for each in history.of(Restored)), default=NEVER)
         """The number of the moment from which on the state is not judged; ``inf`` for none."""
 

@@ -263,13 +263,11 @@ class OrderingCheck:
         before = self._last.get(event.key)
         exits = self._oracle.exits.get((event.key, event.version.uid), [])
         evidence = [each for each in (self._joined, before, event, *exits[-1:]) if each is not None]
-        raise Violation(
-            promise, f"{self.name}: {what}", time=event.time, key=event.key, evidence=evidence
-        )
+        raise Violation(promise, f"{self.name}: {what}", *evidence, time=event.time, key=event.key)
 
     def _broken_at(self, promise: int, what: str, sample: Sample, *more: object) -> NoReturn:
         evidence = [self._joined, sample, *more]
-        raise Violation(promise, f"{self.name}: {what}", time=sample.time, evidence=evidence)
+        raise Violation(promise, f"{self.name}: {what}", *evidence, time=sample.time)
 
     def __repr__(self) -> str:
         return (

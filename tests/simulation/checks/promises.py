@@ -55,7 +55,7 @@ def judge(history: History) -> None:
     for each in history.of(EventDelivered):
         delivered.setdefault(each.listener, []).append(each)
     for spec in history.plan.informers:
-        samples = [each for each in history.of(Sample) if each.informer == spec.name]
+        samples = history.of_informer(Sample, spec.name)
         rewinds = Rewinds(history, spec.name)
         rewinds.judge()
         oracle = Oracle(history.of(Write), spec, history.of(Restored))
@@ -98,7 +98,7 @@ def _judge_states(samples: list[Sample], oracle: Oracle, rewinds: Rewinds) -> No
             cursors = cursors[cursors.index(now) :]
         if undone > rewinds.by(sample.order):
             what = f"the cache goes back to rv={sample.version} without an announced rewind"
-            raise Violation(2, what, time=sample.time, evidence=[before, sample])
+            raise Violation(2, what, before, sample)
         if sample.index is not None:
             _judge_index(sample, oracle)
         before = sample
@@ -119,7 +119,7 @@ def _without(state: State, sample: Sample) -> State:
 def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> NoReturn:
     if before is not None and int(before.version) > int(sample.version):
         what = f"the cache goes back from rv={before.version} to rv={sample.version}"
-        raise Violation(2, what, time=sample.time, evidence=[before, sample])
+        raise Violation(2, what, before, sample)
     state, shown = _without(cursor.to(int(sample.version)), sample), _without(sample.state, sample)
     wrong = sorted(key for key in state.keys() | shown.keys() if state.get(key) != shown.get(key))
     key = wrong[0]
@@ -128,7 +128,7 @@ def _not_true(sample: Sample, before: Sample | None, cursor: TimelineCursor) -> 
         f"and differs at {len(wrong)} of {len(state)} keys"
     )
     promise = 10 if state and not sample.state else 3
-    raise Violation(promise, what, time=sample.time, key=key, evidence=[sample])
+    raise Violation(promise, what, sample, key=key)
 
 
 def _judge_index(sample: Sample, oracle: Oracle) -> None:
@@ -143,7 +143,7 @@ def _judge_index(sample: Sample, oracle: Oracle) -> None:
         wrong = sorted(expected.get(value, set()) ^ found.get(value, frozenset()))
         if wrong:
             what = f"the index of {sample.informer} is wrong at {value}"
-            raise Violation(3, what, time=sample.time, key=wrong[0], evidence=[sample])
+            raise Violation(3, what, sample, key=wrong[0])
 
 
 # -- 6: synced ---------------------------------------------------------------------------------
@@ -163,13 +163,13 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
     latched = False
     for sample in samples:
         if latched and not sample.synced:
-            raise Violation(6, "synced did not last", time=sample.time, evidence=[sample])
+            raise Violation(6, "synced did not last", sample)
         if sample.synced and (read is None or read > sample.order):
             what = "synced before a whole state was read"
-            raise Violation(6, what, time=sample.time, evidence=[sample])
+            raise Violation(6, what, sample)
         if not sample.synced and (sample.state or sample.version):
             what = "there are objects before the first full state"
-            raise Violation(6, what, time=sample.time, evidence=[sample])
+            raise Violation(6, what, sample)
         latched = sample.synced
 
 
@@ -192,7 +192,7 @@ def _check_order(
         events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} receives an event after it has left"
-            raise Violation(2, what, time=events[-1].time, evidence=[left[name], events[-1]])
+            raise Violation(2, what, left[name], events[-1], time=events[-1].time)
         check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
         check.judge()
     return checks
@@ -209,11 +209,11 @@ def _judge_latches(
                 checks[sample_listener.listener].judge_latch(sample, sample_listener)
             elif not sample_listener.synced and sample_listener.listener in synced:
                 what = f"synced of {sample_listener.listener} did not last"
-                raise Violation(6, what, time=sample.time, evidence=[sample])
+                raise Violation(6, what, sample)
     for sample_listener in samples[-1].listeners:
         if not sample_listener.synced and sample_listener.listener not in _stuck(history):
             what = f"{sample_listener.listener} never was synced"
-            raise Violation(9, what, time=samples[-1].time, evidence=[samples[-1], sample_listener])
+            raise Violation(9, what, samples[-1], sample_listener, time=samples[-1].time)
 
 
 def _judge_promptness(
@@ -239,7 +239,7 @@ def _judge_promptness(
                 until = min(until, later.time if _has_pending(later, name) else sample.time)
             if until > sample.time + PROMPT:
                 what = f"{name} has a pending event, which is delivered at {delivered_at:.6f} s"
-                raise Violation(7, what, time=sample.time, evidence=[sample, *sample.listeners])
+                raise Violation(7, what, sample, *sample.listeners)
 
 
 def _has_pending(sample: Sample, name: str) -> bool:
@@ -271,7 +271,7 @@ def _judge_convergence(
     unknown = sorted(last.rejected - {str(key) for key in oracle.final})
     if unknown:
         what = f"{last.informer} still rejects {unknown[0]}, which the server no longer has"
-        raise Violation(1, what, time=last.time, evidence=[last])
+        raise Violation(1, what, last)
     expected, shown = _without(oracle.final, last), _without(last.state, last)
     if expected != shown:
         wrong = sorted(
@@ -282,7 +282,7 @@ def _judge_convergence(
             f"{last.informer} shows {shown.get(key)} where the server has {expected.get(key)}, "
             f"{history.plan.settle:g} s after the last step; {len(wrong)} keys differ"
         )
-        raise Violation(1, what, time=last.time, key=key, evidence=[last])
+        raise Violation(1, what, last, key=key)
     there = {sample_listener.listener for sample_listener in last.listeners} - _stuck(history)
     for name in sorted(there):
         held, selected = checks[name].held, checks[name].selected(last.state)
@@ -296,4 +296,4 @@ def _judge_convergence(
             what = (
                 f"{name} holds {held.get(key)} from its events, the cache shows {selected.get(key)}"
             )
-            raise Violation(1, what, time=last.time, key=key, evidence=[last])
+            raise Violation(1, what, last, key=key)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aioinformer._core.objects.kube_object import ObjectKey
+from tests.simulation.records import Record
 
 PROMISES = {
     1: "convergence",
@@ -29,25 +28,27 @@ class Violation(AssertionError):
         self,
         promise: int,
         what: str,
-        *,
-        time: float,
+        *evidence: object,
+        time: float | None = None,
         key: ObjectKey | None = None,
-        evidence: Sequence[object] = (),
     ) -> None:
         """Describe a violation.
 
         Args:
             promise: the number of the guarantee.
             what: the violation, in a sentence.
-            time: the virtual time of the violation.
+            *evidence: records that show the violation. ``None`` stands for no record.
+            time: the virtual time of the violation; default: that of the last record.
             key: the object that is concerned.
-            evidence: records that show the violation.
         """
+        shown = [each for each in evidence if each is not None]
+        if time is None:
+            time = max((each.time for each in shown if isinstance(each, Record)), default=0.0)
         about = f" of {key}" if key is not None else ""
-        shown = "".join(f"\n    {each}" for each in evidence)
+        lines = "".join(f"\n    {each}" for each in shown)
         super().__init__(
             f"promise {promise} ({PROMISES[promise]}) was broken at {time:.6f} s{about}: "
-            f"{what}{shown}"
+            f"{what}{lines}"
         )
         self.promise = promise
         self.time = time

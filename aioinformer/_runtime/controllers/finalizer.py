@@ -1,0 +1,236 @@
+"""The finalizer of a controller: added before the first reconcile, removed after the cleanup.
+
+The steps are taken inside of a run, before the program's function. So they have the run's rules:
+one run of a key at a time, its timeout, and retries with backoff. The rules for objects are those
+of kube-rs' ``finalizer``:
+
+    not deleted, without our entry    add the entry, wait for the cache, reconcile
+    not deleted, with our entry       reconcile
+    being deleted, with our entry     clean up, then remove the entry
+    being deleted, without our entry  nothing
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from aioinformer._core.controllers.finalizers import (
+    JsonPatchOperations,
+    adding_patch,
+    next_step,
+    removing_patch,
+)
+from aioinformer._core.controllers.queue_items import Priority
+from aioinformer._core.controllers.reconcile import Reason, Result, cause_of
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._runtime.controllers.health import WarningEvents
+from aioinformer._runtime.controllers.options import ControllerOptions
+from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
+from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
+from aioinformer._runtime.controllers.triggers import Enqueue
+from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer.errors import (
+    CleanupFailed,
+    Conflict,
+    Invalid,
+    NotFound,
+    PermanentError,
+    UsageError,
+)
+
+__all__ = ["DeletionTrigger", "FinalizedReconcile", "finalized"]
+
+log = logging.getLogger("aioinformer.controller")
+
+ATTEMPTS = 5
+"""Requests for one patch, as in client-go's ``retry.DefaultRetry``. Each is made for the newest
+object, so that a conflict means that another program writes the object all the time."""
+
+CACHE_TIMEOUT = 10.0
+"""Seconds until the cache shows the entry that was added. Then the run fails, and is retried."""
+
+_MakePatch: TypeAlias = Callable[[KubeObject, str], JsonPatchOperations | None]
+
+
+class FinalizedReconcile:
+    """A reconciler with a finalizer: ``await finalized(key, ctx)``."""
+
+    def __init__(
+        self,
+        finalizer: str,
+        reconcile: ReconcileFunction,
+        cleanup: ReconcileFunction,
+        *,
+        informer: SharedInformer[Any],
+        writer: ResourceWriter,
+        warnings: WarningEvents,
+    ) -> None:
+        """Send nothing before the first call.
+
+        Args:
+            finalizer: the entry of ``metadata.finalizers``.
+            reconcile: called for objects that are not being deleted, and for absent ones.
+            cleanup: called for objects that are being deleted and have the entry.
+            informer: caches the objects.
+            writer: patches the objects.
+            warnings: records an Event for a cleanup that fails.
+        """
+        self._finalizer = finalizer
+        self._reconcile = reconcile
+        self._cleanup = cleanup
+        self._informer = informer
+        self._writer = writer
+        self._warnings = warnings
+        self._cleaned: dict[ObjectKey, str] = {}
+        """The uids whose entry was removed, until the cache shows the removal."""
+
+    async def __call__(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        """Take the next step for the object of ``key``.
+
+        Raises:
+            FetchError: the finalizer couldn't be written.
+            CacheWaitTimeout: the cache didn't show the added finalizer in time.
+            CleanupFailed: the cleanup raised a ``PermanentError``.
+            Exception: an exception of the program's function.
+        """
+        obj = self._informer.stored(key)
+        if obj is not None and next_step(obj, self._finalizer) == "add":
+            obj = await self._add(obj)
+        if obj is None:
+            self._cleaned.pop(key, None)
+            return await self._reconcile(key, ctx)
+        match next_step(obj, self._finalizer):
+            case "reconcile":
+                return await self._reconcile(key, ctx)
+            case "cleanup":
+                return await self._clean_up(obj, key, ctx)
+            case "add":  # the object was created again, or another program removes the entry
+                return Result(requeue=True)
+            case "ignore":
+                return None
+
+    async def _add(self, obj: KubeObject) -> KubeObject | None:
+        """Add the entry, and return the object as the cache shows it afterwards."""
+        written = await self._change(obj, adding_patch)
+        if written is not None:
+            await self._informer.wait_for(written, timeout=CACHE_TIMEOUT)
+        return self._informer.stored(obj.key)
+
+    async def _clean_up(
+        self, obj: KubeObject, key: ObjectKey, ctx: ReconcileContext
+    ) -> Result | None:
+        """Call the cleanup. Remove the entry, unless the cleanup wants another run."""
+        if self._cleaned.get(key) == obj.uid:
+            return None  # the cache doesn't show the removal yet
+        try:
+            result = await self._cleanup(key, ctx)
+        except Exception as error:
+            self._warnings.record(key, "CleanupFailed", error, action="Cleanup")
+            if isinstance(error, PermanentError):
+                raise CleanupFailed(
+                    f"the cleanup of {key} raised a PermanentError, and is retried nevertheless, "
+                    f"since nothing else would start the cleanup again: {error}"
+                ) from error
+            raise
+        if result is not None:
+            return result
+        await self._change(obj, removing_patch)
+        self._cleaned[key] = obj.uid
+        return None
+
+    async def _change(self, obj: KubeObject, make_patch: _MakePatch) -> KubeObject | None:
+        """Send a patch for the newest object. Return the object then, or ``None`` if it is gone.
+
+        Nothing is sent if the newest object needs no change.
+
+        Raises:
+            FetchError: the server rejected the patch for another reason than a newer object, or
+                did not answer.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            patch = make_patch(obj, self._finalizer)
+            if patch is None:
+                return obj
+            try:
+                return await self._writer.patch(obj.key, patch)
+            except NotFound:
+                return None
+            except (Conflict, Invalid) as error:  # Invalid: a test of the patch failed
+                newest = await self._newest(obj)
+                if newest is None:
+                    return None
+                if attempt == ATTEMPTS or newest.resource_version == obj.resource_version:
+                    raise
+                log.debug("%s: the finalizer is written again: %s", obj.key, error)
+                obj = newest
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _newest(self, obj: KubeObject) -> KubeObject | None:
+        """Return the object as the server has it now; ``None`` if it was deleted."""
+        try:
+            newest = await self._writer.get(obj.key)
+        except NotFound:
+            return None
+        return newest if newest.uid == obj.uid else None
+
+    def __repr__(self) -> str:
+        return f"<FinalizedReconcile {self._finalizer} of {self._informer.name}>"
+
+
+class DeletionTrigger:
+    """A handler that requests the keys of objects that are being deleted.
+
+    A controller's ``filter=`` may exclude the event that begins a deletion: ``changed("spec")``
+    does for built-in resources. Without this trigger such an object would stay for ever.
+    """
+
+    def __init__(self, informer: str, enqueue: Enqueue) -> None:
+        """Make a trigger.
+
+        Args:
+            informer: the name of the informer whose events are delivered.
+            enqueue: called with each key.
+        """
+        self._informer = informer
+        self._enqueue = enqueue
+
+    def __call__(self, event: Event[Any]) -> None:
+        """Request the key of an object that is being deleted."""
+        if event.obj.deletion_timestamp is not None:
+            self._enqueue(event.key, Reason(cause_of(event), self._informer), Priority.NORMAL)
+
+    def __repr__(self) -> str:
+        return f"<DeletionTrigger of {self._informer}>"
+
+
+def finalized(
+    reconcile: ReconcileFunction,
+    cleanup: ReconcileFunction,
+    informer: SharedInformer[Any],
+    warnings: WarningEvents,
+    options: ControllerOptions,
+) -> FinalizedReconcile:
+    """Return the reconciler with the finalizer of a controller's options.
+
+    Raises:
+        UsageError: the controller has no client, or its informer keeps no metadata.
+    """
+    client = options.client or informer.client
+    if client is None or options.finalizer is None:
+        raise UsageError(
+            f"the controller {options.name} has finalizer=, and so writes objects, but the source "
+            "of its informers only lists and watches: pass client=client, or "
+            "client=elector.guarded_client(client) under a LeaderElector"
+        )
+    informer.check_bytes("finalizer= reads metadata.finalizers in")
+    return FinalizedReconcile(
+        options.finalizer,
+        reconcile,
+        cleanup,
+        informer=informer,
+        writer=client.api(informer.resource),
+        warnings=warnings,
+    )

@@ -1,0 +1,457 @@
+"""A controller with a finalizer: added first, cleaned up, removed, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from aioinformer import (
+    Controller,
+    EventRecorder,
+    KubeObject,
+    ObjectKey,
+    ReconcileContext,
+    Result,
+    SharedInformer,
+    SharedInformerFactory,
+    changed,
+)
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import NotFound, PermanentError, UsageError
+from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.runtime.controllers.reconcilers import (
+    BACKOFF,
+    BARS,
+    FOOS,
+    RecordingReconciler,
+    body_with_owner,
+    create_foo,
+    key,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    update_foo,
+    wait_until,
+)
+
+OURS = "example.com/cleanup"
+THEIRS = "example.com/theirs"
+
+
+class Finalizing:
+    """A cluster, a controller with a finalizer, and a record of what it does."""
+
+    def __init__(self, cluster: Cluster, faults: Faults | None = None) -> None:
+        self.cluster = cluster
+        self.source = ClusterSource(cluster, faults or Faults())
+        self.reconciled = RecordingReconciler()
+        self.cleaned = RecordingReconciler()
+        self.seen = list[list[str]]()
+        """The finalizers that each reconcile has seen in the cache."""
+
+    @asynccontextmanager
+    async def running(self, **keywords: Any) -> AsyncGenerator[Controller]:
+        async with SharedInformerFactory(self.source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+            self.foos: SharedInformer = foos
+            controller = Controller(
+                foos,
+                self.reconcile,
+                finalizer=OURS,
+                cleanup=self.cleaned,
+                client=self.source,
+                **keywords,
+            )
+            async with controller.owns(bars):
+                yield controller
+
+    async def reconcile(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+        obj = self.foos.lister.get(key)
+        if obj is not None:
+            assert obj.deletion_timestamp is None
+            self.seen.append(list(obj["metadata"].get("finalizers") or ()))
+        return await self.reconciled(key, ctx)
+
+    def finalizers(self, name: str = "a") -> list[str]:
+        found = self.cluster.get(FOOS, name, namespace="default")
+        return list(found["metadata"].get("finalizers") or ())
+
+    def exists(self, name: str = "a") -> bool:
+        return any(each["metadata"]["name"] == name for each in self.cluster.objects(FOOS))
+
+    def delete(self, name: str = "a") -> None:
+        self.cluster.delete(FOOS, name, namespace="default")
+
+    def set_finalizers(self, *finalizers: str, name: str = "a") -> None:
+        patch = {"metadata": {"finalizers": list(finalizers)}}
+        self.cluster.merge_patch(FOOS, name, patch, namespace="default")
+
+
+def test_the_finalizer_is_there_before_the_first_reconcile() -> None:
+    it = Finalizing(make_cluster("a"))
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+            create_foo(it.cluster, "b")
+            await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert it.seen
+    assert all(each == [OURS] for each in it.seen)
+    assert it.finalizers("a") == it.finalizers("b") == [OURS]
+    assert it.cleaned.names == []
+
+
+def test_a_deleted_object_is_cleaned_up_and_then_goes() -> None:
+    it = Finalizing(make_cluster("a"))
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(1)
+            count = len(it.seen)
+            it.delete()
+            await asyncio.sleep(1)
+            assert not it.exists()
+            assert len(it.seen) == count  # never reconciled as a living object
+            assert controller.health.failing == ()
+            create_foo(it.cluster, "a")
+            await asyncio.sleep(1)
+            assert it.finalizers() == [OURS]
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+def test_the_entries_of_other_controllers_stay() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.set_finalizers(THEIRS)
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+            assert it.finalizers() == [THEIRS, OURS]
+            it.delete()
+            await asyncio.sleep(1)
+            assert it.finalizers() == [THEIRS]
+            it.cluster.create(BARS, body_with_owner("child", "a"))  # another trigger
+            await asyncio.sleep(1)
+            it.set_finalizers()
+            await asyncio.sleep(1)
+            assert not it.exists()
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+def test_an_object_that_is_being_deleted_at_the_start_is_cleaned_up_only_with_our_entry() -> None:
+    it = Finalizing(make_cluster("a", "b"))
+    it.set_finalizers(THEIRS, name="a")
+    it.set_finalizers(THEIRS, OURS, name="b")
+    for name in "ab":
+        it.delete(name)
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert (it.reconciled.names, it.cleaned.names) == ([], ["b"])
+    assert it.finalizers("a") == it.finalizers("b") == [THEIRS]
+
+
+def test_a_failing_cleanup_is_retried_and_shown_and_never_skipped() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cleaned.results = [ValueError("not yet"), PermanentError("never"), ValueError("still"), None]
+
+    async def main() -> None:
+        api = it.source.api(find_built_in("events.events.k8s.io"))
+        async with (
+            EventRecorder(api, controller="it") as events,
+            it.running(events=events) as controller,
+        ):
+            await asyncio.sleep(1)
+            it.delete()
+            await wait_until(lambda: len(it.cleaned.names) == 2, every=0.001)
+            failing = controller.failing(key("a"))
+            assert failing is not None
+            assert not failing.permanent
+            assert it.finalizers() == [OURS]
+            await wait_until(lambda: not it.exists())
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"] * 4
+    events = [each["reason"] for each in it.cluster.objects("events.events.k8s.io")]
+    assert set(events) == {"CleanupFailed"}
+
+
+def test_a_cleanup_that_returns_a_result_is_called_again() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cleaned.results = [Result(requeue_after=30), None]
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(20)
+            assert it.exists()
+            await asyncio.sleep(20)
+            assert not it.exists()
+
+    run_simulated(main)
+    assert it.cleaned.times == [1.0, 31.0]
+
+
+def test_a_conflict_with_another_writer_is_resolved_by_the_newest_object() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.set_finalizers(THEIRS)
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(1)
+            it.cleaned.duration = 5
+            it.delete()
+            await asyncio.sleep(1)
+            # The entry is the second of the state that the cleanup has begun with.
+            it.set_finalizers(OURS)
+            await asyncio.sleep(10)
+            assert not it.exists()
+            assert controller.health.failed_runs == 0
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_controllers_add_and_remove_their_entries_at_the_same_time(seed: int) -> None:
+    cluster = make_cluster(*(f"foo-{number}" for number in range(20)))
+    done = dict[str, list[str]]()
+
+    async def nothing(key: ObjectKey, ctx: ReconcileContext) -> None:
+        pass
+
+    async def run_one(finalizer: str) -> None:
+        source, cleaned = ClusterSource(cluster), done.setdefault(finalizer, [])
+
+        async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
+            cleaned.append(key.name)
+
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            await Controller(
+                informers.informer(FOOS), nothing, finalizer=finalizer, cleanup=cleanup,
+                client=source,
+            ).run()  # fmt: skip
+
+    def finalizers() -> list[set[str]]:
+        return [set(each["metadata"].get("finalizers") or ()) for each in cluster.objects(FOOS)]
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(run_one(each)) for each in (OURS, THEIRS)]
+        await wait_until(lambda: all(each == {OURS, THEIRS} for each in finalizers()))
+        for number in range(20):
+            cluster.delete(FOOS, f"foo-{number}", namespace="default")
+        await wait_until(lambda: not list(cluster.objects(FOOS)))
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    run_simulated(main, seed=seed)
+    for cleaned in done.values():
+        assert sorted(cleaned) == sorted(f"foo-{number}" for number in range(20))
+
+
+def test_an_entry_that_could_not_be_written_is_written_later() -> None:
+    faults = Faults()
+    it = Finalizing(make_cluster("a"), faults)
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await controller.wait_synced()
+            with faults.refuse():
+                create_foo(it.cluster, "b")
+                await asyncio.sleep(5)
+                assert "b" not in it.reconciled.names
+            await wait_until(lambda: "b" in it.reconciled.names)
+            assert it.finalizers("b") == [OURS]
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_fails_each_object_that_was_reconciled_is_cleaned_up_before_it_goes(
+    seed: int,
+) -> None:
+    """The controller is replaced as after a crash, and requests and their answers are lost."""
+    random, cluster = Random(seed), make_cluster()
+    reconciled, cleaned, wrong = set[str](), set[str](), list[str]()
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        if ctx.obj is not None:
+            wrong.extend(["reconciled after its cleanup"] * (ctx.obj.uid in cleaned))
+            wrong.extend(["reconciled while deleted"] * (ctx.obj.deletion_timestamp is not None))
+            reconciled.add(ctx.obj.uid)
+        await asyncio.sleep(random.random())
+        if random.random() < 0.2:
+            raise ValueError("no")
+
+    async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
+        obj = ctx.obj
+        if obj is None:
+            wrong.append("cleaned up without an object")
+            return
+        await asyncio.sleep(random.random())
+        if random.random() < 0.3:
+            raise ValueError("not yet")
+        cleaned.add(obj.uid)
+
+    async def operate(faults: Faults) -> None:
+        source = ClusterSource(cluster, faults)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            await Controller(
+                informers.informer(FOOS), reconcile, finalizer=OURS, cleanup=cleanup, client=source,
+            ).run()  # fmt: skip
+
+    def present() -> dict[str, str]:
+        found = cluster.objects(FOOS)
+        return {each["metadata"]["name"]: each["metadata"]["uid"] for each in found}
+
+    def change() -> None:
+        """Create or delete an object, as users do."""
+        name = random.choice("abcdef")
+        if name not in present():
+            create_foo(cluster, name)
+        elif random.random() < 0.5:
+            cluster.delete(FOOS, name, namespace="default")
+        else:
+            update_foo(cluster, name, size=random.random())
+
+    async def main() -> None:
+        faults = Faults(random=random)
+        task = asyncio.create_task(operate(faults))
+        for _ in range(60):
+            change()
+            await asyncio.sleep(random.random())
+            assert reconciled <= cleaned | set(present().values())
+            fault = random.choice([faults.refuse, faults.reset, None, None])
+            if fault is not None:
+                with fault():
+                    await asyncio.sleep(3 * random.random())
+            if random.random() < 0.1:
+                task.cancel()
+                await asyncio.wait({task})
+                task = asyncio.create_task(operate(faults))
+        for name in present():
+            cluster.delete(FOOS, name, namespace="default")
+        await wait_until(lambda: not present(), every=0.5)
+        task.cancel()
+        await asyncio.wait({task})
+
+    run_simulated(main, seed=seed)
+    assert wrong == []
+    assert reconciled <= cleaned
+    assert len(cleaned) > 10
+
+
+def test_a_filter_does_not_exclude_the_deletion() -> None:
+    it = Finalizing(make_cluster("a"))
+
+    async def main() -> None:
+        async with it.running(filter=changed("spec")):
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(1)
+            assert not it.exists()
+
+    run_simulated(main)
+    assert it.cleaned.names == ["a"]
+
+
+def test_the_cleanup_does_not_overlap_a_reconcile_of_the_key() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.reconciled.duration = 5
+
+    async def main() -> None:
+        async with it.running():
+            await asyncio.sleep(1)
+            it.delete()
+            await wait_until(lambda: not it.exists())
+            assert loop_time() >= 5.0
+
+    run_simulated(main)
+    assert it.cleaned.times[0] >= 5.0
+
+
+def test_an_object_that_vanishes_during_the_cleanup_is_no_failure() -> None:
+    it = Finalizing(make_cluster("a"))
+    it.cleaned.duration = 5
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await asyncio.sleep(1)
+            it.delete()
+            await asyncio.sleep(1)
+            it.set_finalizers()
+            create_foo(it.cluster, "a")  # under the same name, and so another object
+            await asyncio.sleep(10)
+            assert controller.health.failed_runs == 0
+            assert it.finalizers() == [OURS]
+
+    run_simulated(main)
+
+
+def test_objects_with_convert_are_finalized() -> None:
+    cluster, cleaned = make_cluster("a"), RecordingReconciler()
+
+    def to_name(obj: KubeObject) -> str:
+        return obj.key.name
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        async with SharedInformerFactory(source) as informers:
+            foos = informers.informer(FOOS, convert=to_name)
+            async with Controller(
+                foos, RecordingReconciler(), finalizer=OURS, cleanup=cleaned, client=source
+            ):
+                await asyncio.sleep(1)
+                cluster.delete(FOOS, "a", namespace="default")
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert cleaned.names == ["a"]
+    with pytest.raises(NotFound):
+        cluster.get(FOOS, "a", namespace="default")
+
+
+class ReadingSource:
+    """A source that only lists and watches."""
+
+    def __init__(self, source: ClusterSource) -> None:
+        self.lister_watcher = source.lister_watcher
+
+
+def plain(key: ObjectKey, ctx: ReconcileContext) -> None:
+    """Clean up in a thread."""
+
+
+async def test_wrong_arguments_are_rejected_at_once() -> None:
+    source, runs = ClusterSource(make_cluster()), RecordingReconciler()
+    async with SharedInformerFactory(source) as informers:
+        foos = informers.informer(FOOS)
+        with pytest.raises(TypeError, match="belong together"):
+            Controller(foos, runs, finalizer=OURS, client=source)
+        with pytest.raises(TypeError, match="belong together"):
+            Controller(foos, runs, cleanup=runs, client=source)
+        with pytest.raises(ValueError, match="a domain, a slash and a name"):
+            Controller(foos, runs, finalizer="cleanup", cleanup=runs, client=source)
+        reading = SharedInformerFactory(ReadingSource(source)).informer(FOOS)
+        with pytest.raises(UsageError, match="pass client=client"):
+            Controller(reading, runs, finalizer=OURS, cleanup=runs)
+        with pytest.raises(TypeError, match="plain function"):
+            Controller(foos, runs, finalizer=OURS, cleanup=plain, client=source)
+        with pytest.raises(TypeError, match="client must be a Client, or None, not 5"):
+            Controller(foos, runs, client=5)  # type: ignore[arg-type]

@@ -1,0 +1,507 @@
+"""The planted bugs of informers, listeners, factories and servers: the name of each says what."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from inspect import isfunction
+from itertools import chain, count, islice
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from aioinformer import (
+    Added,
+    BackoffPolicy,
+    Event,
+    KubeObject,
+    LivenessPolicy,
+    SharedInformer,
+    SharedInformerFactory,
+    Updated,
+)
+from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.store import Index
+from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.delivery.key_concurrency import KeyConcurrency
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.transitions import NextRequest, Phase
+from aioinformer._core.selectors.event_filter import EventFilter
+from aioinformer._core.selectors.predicates import ChangePredicate
+from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
+from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.streams import EventStream
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import ReflectorStatus
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer.errors import ListenerOverflow
+from tests.simulation.listeners import FilterFailed, HandlerRaised, SimulatedListener
+from tests.simulation.network import Network
+from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
+
+# -- the server --------------------------------------------------------------------------------
+
+
+@planted_bug(Network, "make_faults", promises={1, 3})
+def an_event_is_lost(make: Original, network: Network, name: str) -> Any:
+    """Drop every fortieth event of each informer."""
+    faults, numbers = make(network, name), count(1)
+
+    def rewrite(line: bytes) -> list[bytes]:
+        return [] if b"BOOKMARK" not in line and next(numbers) % 40 == 0 else [line]
+
+    faults.rewrite_events(rewrite)
+    return faults
+
+
+@planted_bug(Network, "make_faults", promises={2, 3})
+def an_event_comes_again(make: Original, network: Network, name: str) -> Any:
+    """Send an old modification again, after newer ones."""
+    faults, sent = make(network, name), list[bytes]()
+
+    def rewrite(line: bytes) -> list[bytes]:
+        if b'"MODIFIED"' in line:
+            sent.append(line)
+        if len(sent) < 30:
+            return [line]
+        again = sent[0]
+        sent.clear()
+        return [line, again]
+
+    faults.rewrite_events(rewrite)
+    return faults
+
+
+# -- mailboxes ---------------------------------------------------------------------------------
+
+
+@planted_bug(Mailbox, "put", promises={1, 2})
+def overflow_drops(put: Original, box: Mailbox, events: Sequence[Event], at: float = 0.0) -> Any:
+    return put(box, events[: max(0, box.limit // 2 - box.pending)], at)
+
+
+@planted_bug(Mailbox, "put", promises={8})
+def an_overflow_is_none(
+    put: Original, box: Mailbox, events: Sequence[Event], at: float = 0.0
+) -> Any:
+    """Overflow although there is room."""
+    came = put(box, events, at)
+    if box.overflow == "error" and box.pending > box.limit // 2:
+        box.overflowed = True
+    return came
+
+
+@planted_bug(Mailbox, "free", promises={8})
+def mailboxes_grow(free: Original, box: Mailbox) -> Any:
+    return free(box) + 5
+
+
+@planted_bug(Mailbox, "resync", promises={8})
+def resyncs_pile_up(
+    _: Original,
+    box: Mailbox,
+    objects: Iterable[KubeObject],
+    current: Callable[[KubeObject], bool],
+) -> Any:
+    box.put_relist([[Updated(obj, obj, resync=True) for obj in objects]])
+    return True
+
+
+@planted_bug(Mailbox, "replay", promises={1, 2, 5})
+def a_replay_has_gaps(
+    replay: Original, box: Mailbox, objects: Iterable[KubeObject], *args: Any, **options: Any
+) -> Any:
+    return replay(box, islice(objects, 1, None), *args, **options)
+
+
+@planted_bug(Mailbox, "replay", promises={5})
+def a_replay_has_doubles(
+    replay: Original, box: Mailbox, objects: Iterable[KubeObject], *args: Any, **options: Any
+) -> Any:
+    found = list(objects)
+    return replay(box, [*found, *found[:1]], *args, **options)
+
+
+@planted_bug(Mailbox, "put_relist", promises={4})
+def unchanged_objects_are_delivered(
+    put: Original,
+    box: Mailbox,
+    batches: Sequence[Sequence[Event]],
+    at: float = 0.0,
+    *,
+    initial: bool = False,
+    scope: str | None = None,
+) -> Any:
+    events = chain.from_iterable(batches)
+    changed = [event.obj for event in events if not initial and isinstance(event, Added)]
+    again = [[Updated(obj, obj) for obj in changed]] if changed else []
+    return put(box, [*batches, *again], at, initial=initial, scope=scope)
+
+
+@planted_bug(Mailbox, "pop", promises={6})
+def a_listener_is_synced_early(pop: Original, box: Mailbox) -> Any:
+    """Count the last initial object as handled when it is delivered."""
+    event = pop(box)
+    box.synced = box.synced or event is not None
+    return event
+
+
+# -- handlers ----------------------------------------------------------------------------------
+
+
+def _replace_handler(
+    handler: Any, call: Callable[[SimulatedListener, Event], Any], *, plain: bool = False
+) -> Any:
+    """Return a handler that awaits ``call``, unless ``handler`` is that of a visit."""
+    if not isinstance(handler, SimulatedListener):
+        return handler
+
+    async def replaced(event: Event) -> None:
+        await call(handler, event)
+
+    def replaced_plainly(event: Event) -> Any:
+        return call(handler, event)
+
+    made = replaced_plainly if plain else replaced
+    made.__qualname__ = handler.spec.name
+    return made
+
+
+async def _await_handler(handler: SimulatedListener, event: Event) -> None:
+    """Call a handler that may be a plain function."""
+    rest = handler(event)
+    if rest is not None:
+        await rest
+
+
+@planted_bug(SharedInformer, "add_handler", promises={7})
+def errors_are_not_counted(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    async def quiet(handler: SimulatedListener, event: Event) -> None:
+        try:
+            await _await_handler(handler, event)
+        except HandlerRaised:
+            return
+
+    return add(informer, _replace_handler(handler, quiet), **options)
+
+
+_TURNS = WeakKeyDictionary[Any, asyncio.Lock]()
+"""The lock that the handlers of each informer share."""
+
+
+@planted_bug(SharedInformer, "add_handler", promises={2, 7})
+def handlers_wait_for_each_other(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    # A call whose timeout ends while it waits for the others never begins.
+    turn = _TURNS.setdefault(informer, asyncio.Lock())
+
+    async def in_turn(handler: SimulatedListener, event: Event) -> None:
+        async with turn:
+            await _await_handler(handler, event)
+
+    return add(informer, _replace_handler(handler, in_turn), **options)
+
+
+@planted_bug(KeyConcurrency, "start", promises={2, 6})
+def a_busy_key_is_called_for(_: Original, keys: KeyConcurrency, event: Event) -> Any:
+    return True
+
+
+@a_busy_key_is_called_for.also(KeyConcurrency, "finish")
+def _(_: Original, keys: KeyConcurrency, event: Event) -> Any:
+    return None
+
+
+@planted_bug(SharedInformer, "add_handler", promises={7})
+def calls_outlast_their_time(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    return add(informer, handler, **{**options, "timeout": None})
+
+
+@planted_bug(SharedInformer, "add_handler", promises={1, 9})
+def a_cancelled_call_is_the_end(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    async def fragile(handler: SimulatedListener, event: Event) -> None:
+        try:
+            await _await_handler(handler, event)
+        except asyncio.CancelledError:
+            registration.remove()
+            raise
+
+    registration = add(informer, _replace_handler(handler, fragile), **options)
+    return registration
+
+
+@planted_bug(SharedInformer, "add_handler", promises={1, 9})
+def a_cancelled_task_takes_its_handler(
+    add: Original, informer: Any, handler: Any, **options: Any
+) -> Any:
+    """Let a plain handler that has cancelled its own task end with it, silently."""
+
+    def fragile(handler: SimulatedListener, event: Event) -> Any:
+        rest, task = handler(event), asyncio.current_task()
+        if rest is None and task is not None and task.cancelling():
+            registration.remove()
+        return rest
+
+    registration = add(informer, _replace_handler(handler, fragile, plain=True), **options)
+    return registration
+
+
+@planted_bug(Registration, "aclose", promises={9})
+async def aclose_does_not_wait_for_calls(
+    _: Original, registration: Registration, *args: Any, **options: Any
+) -> None:
+    registration.remove()
+
+
+@planted_bug(InlineDispatcher, "_run", promises={1, 5, 7, 9})
+def a_round_is_cut_short(run: Original, dispatcher: InlineDispatcher) -> Any:
+    """Forget the handlers for which a round has no time."""
+    run(dispatcher)
+    dispatcher.scheduled.clear()
+
+
+@planted_bug(InformerReporter, "handler_failed", promises={8})
+def an_overflow_is_not_reported(
+    report: Original, reporter: InformerReporter, listener: str, error: Exception
+) -> Any:
+    if not isinstance(error, ListenerOverflow):
+        report(reporter, listener, error)
+
+
+@planted_bug(Listener, "ended", promises={1, 2, 9})
+def a_draining_handler_loses_its_last_event(ended: Original, listener: Listener) -> Any:
+    return listener.closed and listener.mailbox.pending <= 1
+
+
+# -- filters, periods, streams -----------------------------------------------------------------
+
+
+@planted_bug(EventFilter, "apply", promises={1, 2})
+def leaving_is_not_delivered(apply: Original, event_filter: EventFilter, event: Event) -> Any:
+    """Don't deliver that an object no longer passes the filter."""
+    delivered: Any = apply(event_filter, event)
+    filtered = getattr(delivered, "reason", "") == "filtered"
+    return None if filtered else delivered
+
+
+@planted_bug(EventFilter, "apply", promises={2})
+def filters_are_ignored(_: Original, event_filter: EventFilter, event: Event) -> Any:
+    return event
+
+
+@planted_bug(SharedInformer, "add_handler", promises={2})
+def every_change_is_delivered(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    if isinstance(options.get("filter"), ChangePredicate):
+        options["filter"] = None
+    return add(informer, handler, **options)
+
+
+@planted_bug(SharedInformer, "add_handler", promises={1, 2})
+def some_changes_are_not_delivered(
+    add: Original, informer: Any, handler: Any, **options: Any
+) -> Any:
+    passing = options.get("filter")
+    if isinstance(passing, ChangePredicate):
+
+        def forgetful(old: KubeObject, new: KubeObject) -> bool:
+            return int(new.resource_version) % 3 > 0 and passing(old, new)
+
+        options["filter"] = ChangePredicate(forgetful)
+    return add(informer, handler, **options)
+
+
+@planted_bug(SharedInformer, "add_handler", promises={1, 2, 5, 6, 7})
+def a_filter_hides(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    """Filter out an object at which a filter raises."""
+    passing = options.get("filter")
+    if isfunction(passing):
+
+        def careful(obj: KubeObject) -> bool:
+            try:
+                return bool(passing(obj))
+            except FilterFailed:
+                return False
+
+        options["filter"] = careful
+    return add(informer, handler, **options)
+
+
+@planted_bug(SharedInformer, "add_handler", promises={2, 9})
+def handlers_have_no_resync_period(
+    add: Original, informer: Any, handler: Any, **options: Any
+) -> Any:
+    return add(informer, handler, **{**options, "resync": None})
+
+
+@planted_bug(SharedInformer, "events", promises={2, 9})
+def streams_have_no_resync_period(events: Original, informer: Any, **options: Any) -> Any:
+    return events(informer, **{**options, "resync": None})
+
+
+@planted_bug(EventStream, "__anext__", promises={1, 2, 5})
+async def a_cancelled_wait_loses_an_event(next_event: Original, stream: Any) -> Any:
+    event = await next_event(stream)
+    await asyncio.sleep(0.001)
+    return event
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+@planted_bug(SharedInformer, "add_handler", promises={7})
+def a_fatal_failure_is_none(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
+    return add(informer, handler, **{**options, "fail_fast": False})
+
+
+@planted_bug(SharedInformerFactory, "__init__", promises={9})
+def nothing_is_drained(init: Original, *args: Any, **options: Any) -> Any:
+    init(*args, **{**options, "shutdown_timeout": 0.001})
+
+
+@planted_bug(SharedInformer, "run", promises={9})
+async def a_task_is_left(run: Original, informer: Any, **options: Any) -> None:
+    informer.stray = asyncio.create_task(asyncio.sleep(1e7), name="stray")
+    await run(informer, **options)
+
+
+@planted_bug(SharedInformer, "wait_synced", promises={9})
+async def a_wait_does_not_end(wait: Original, informer: Any, *args: Any, **options: Any) -> None:
+    await wait(informer, *args, **options)
+    await asyncio.Event().wait()
+
+
+@planted_bug(SharedInformer, "wait_synced")
+async def a_wait_never_sleeps(_: Original, informer: Any, *args: Any, **options: Any) -> None:
+    for _turn in count():
+        await asyncio.sleep(0)
+
+
+# -- the cache ---------------------------------------------------------------------------------
+
+
+@planted_bug(Indexer, "__init__", promises={6})
+def an_informer_is_synced_early(
+    init: Original, indexer: Indexer, *args: Any, **options: Any
+) -> Any:
+    init(indexer, *args, **options)
+    indexer.state.synced = True
+
+
+@planted_bug(Index, "move", promises={3})
+def an_index_loses_entries(move: Original, index: Index, obj: KubeObject, *values: Any) -> Any:
+    """Leave out every seventh object."""
+    old, new = values
+    lost = new and sum(obj.name.encode()) % 7 == 0
+    return move(index, obj, old, () if lost else new)
+
+
+@planted_bug(Indexer, "deduplicate", promises={1, 2, 3})
+def versions_are_compared_and_not_contents(_: Original, indexer: Indexer, obj: KubeObject) -> Any:
+    cached = indexer.state.objects.get(obj.key)
+    if cached is None or cached.uid != obj.uid:
+        return obj
+    return cached if cached.resource_version == obj.resource_version else obj
+
+
+# -- reports -----------------------------------------------------------------------------------
+
+
+@planted_bug(ReflectorStatus, "record_error", promises={10})
+def failures_are_not_shown(_: Original, status: ReflectorStatus, error: Exception) -> Any:
+    status.error = None
+
+
+@planted_bug(InformerReporter, "_call_hook", promises={10})
+def the_error_hook_is_not_called(
+    call: Original, reporter: InformerReporter, phase: str, cause: str, *args: Any
+) -> Any:
+    """Don't call the error hook at an idle timeout."""
+    if cause != "idle_timeout":
+        call(reporter, phase, cause, *args)
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+@planted_bug(SharedInformer, "__init__", promises={11})
+def there_is_no_backoff(init: Original, *args: Any, **options: Any) -> Any:
+    init(*args, **{**options, "backoff": BackoffPolicy(initial=0.01, maximum=0.01)})
+
+
+@planted_bug(SharedInformer, "__init__", promises={11})
+def a_storm_is_many_first_times(init: Original, *args: Any, **options: Any) -> Any:
+    init(*args, **{**options, "backoff": BackoffPolicy(reset_after=1e-9)})
+
+
+@planted_bug(SharedInformer, "__init__", promises={1, 9})
+def an_idle_timer_never_fires(init: Original, *args: Any, **options: Any) -> Any:
+    init(*args, **{**options, "liveness": LivenessPolicy(idle_factor=0)})
+
+
+@planted_bug(SharedInformer, "__init__")
+def an_end_mark_is_waited_for(init: Original, *args: Any, **options: Any) -> Any:
+    endless = LivenessPolicy(initial_silence=1e6, initial_total=1e6)
+    init(*args, **{**options, "liveness": endless})
+
+
+@planted_bug(ServerProfile, "record_watchlist_failure", promises={9, 11})
+def a_fallback_is_not_remembered(_: Original, profile: ServerProfile, *args: Any) -> Any:
+    return
+
+
+@planted_bug(ListWatchState, "_build_request", promises={1, 2, 3})
+def a_silent_watch_is_only_taken_up_again(
+    build: Original, state: ListWatchState, following: NextRequest, *args: Any
+) -> Any:
+    skipped = following is NextRequest.FRESHNESS_CHECK
+    return build(state, NextRequest.WATCH if skipped else following, *args)
+
+
+@planted_bug(ListWatchState, "_goes_back", promises={1, 2, 3})
+def a_rewind_is_not_announced(goes_back: Original, state: ListWatchState, version: str) -> Any:
+    return state.phase is Phase.FRESHNESS_CHECK and goes_back(state, version)
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+@planted_bug(Reflector, "_page_collector", promises={1, 2, 3})
+def lists_are_not_transformed(_: Original, reflector: Any, page: list[KubeObject]) -> Any:
+    def collect(objects: Iterable[KubeObject]) -> None:
+        page.extend(map(reflector._find_cached, objects))
+
+    return collect
+
+
+_PARTIAL = WeakKeyDictionary[Any, InitialList]()
+"""The objects that the WatchLists of each reflector have shown."""
+
+
+@planted_bug(Reflector, "_make_watch_decoder", promises={1, 2, 3})
+def a_partial_state_is_kept(make: Original, reflector: Any, request: Any) -> Any:
+    """Keep the objects of a WatchList that broke off."""
+    decoder = make(reflector, request)
+    if request.initial:
+        decoder._initial = _PARTIAL.setdefault(reflector, decoder._initial)
+    return decoder
+
+
+@planted_bug(WatchDecoder, "feed", promises={1, 2, 3, 10})
+def an_initial_addition_is_resumed_from(feed: Original, decoder: WatchDecoder, data: bytes) -> Any:
+    """Take the version of the last object for that of the state."""
+    batch = feed(decoder, data)
+    if batch.initial_list is not None and (objects := batch.initial_list.objects()):
+        batch.initial_list.resource_version = objects[-1].resource_version
+    return batch
+
+
+@planted_bug(WatchDecoder, "feed", promises={1, 2, 3, 6, 9, 10})
+def any_bookmark_ends_an_initial_state(feed: Original, decoder: WatchDecoder, data: bytes) -> Any:
+    return feed(
+        decoder, data.replace(b'initial-events-end":"false"', b'initial-events-end":"true"')
+    )
+
+
+BUGS = [each for each in planted_bugs(globals()) if each.promises]
+"""The bugs that the drawn histories find. The others need a history of their own."""
