@@ -109,7 +109,7 @@ async def test_lists_that_are_refused_give_advice_and_succeed_after_the_load(
     ):
         async with greedy_clients(busy_server):
             widgets = informers.informer(INFORMED)
-            await wait_until(lambda: len(problems) >= 2 or widgets.synced)
+            await wait_until(lambda: len(problems) >= 2 or widgets.synced, timeout=40)
         await informers.wait_synced(40)
         assert len(widgets.lister) == MANY
     refused = [each for each in problems if isinstance(each, TooManyRequests)]
