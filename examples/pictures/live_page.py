@@ -89,9 +89,11 @@ def encode_gif(frames: Sequence[Frame], own: Sequence[Colour] = (), *, last: flo
 
 def fit_gif(frames: Sequence[Frame], own: Sequence[Colour], max_bytes: int = MAX_BYTES) -> bytes:
     """Return the GIF, with every fourth frame left out until the file has at most ``max_bytes``."""
-    while len(gif := encode_gif(frames, own)) > max_bytes and len(frames) > 1:
-        frames = [frame for place, frame in enumerate(frames) if place % 4 != 1]
-    return gif
+    gif = encode_gif(frames, own)
+    if len(gif) <= max_bytes or len(frames) == 1:
+        return gif
+    kept = [frame for place, frame in enumerate(frames) if place % 4 != 1]
+    return fit_gif(kept, own, max_bytes)
 
 
 def _make_palette(images: Sequence[Image.Image], own: Sequence[Colour]) -> Image.Image:
