@@ -20,6 +20,11 @@ The packages, from the top down; an import points downward only:
     _core              pure state: decoding, list/watch state machine, cache, mailboxes, work queues
     errors             every exception
 
+The examples of this reference are tested. In an example, ``client`` is an open ``Client``,
+``informers`` a running ``SharedInformerFactory`` in the namespace ``web``, ``pods`` and
+``deployments`` two synced informers, ``ctx`` the context of a reconcile, and all names of this page
+are imported. An ``await`` outside of a function stands for one inside of the program's coroutine.
+
 This package loads a name when a program first uses the name. So ``import aioinformer`` loads
 neither an HTTP library nor anyio, and a program pays for the parts that it uses.
 """

@@ -16,6 +16,34 @@ be combined with conditions.
 
 A controller sets conditions: ``set_condition`` returns ``status.conditions`` with one entry set,
 whose ``lastTransitionTime`` changes with its status only.
+
+Example::
+
+    from aioinformer.conditions import (
+        Condition, ConditionLike, ConditionStatus, all_of, any_of, condition_true, crd_established,
+        exists, job_complete, negate, set_condition,
+    )
+
+    ready: ConditionLike = condition_true("Ready")
+    running: Condition = all_of(where("status.phase", "Running"), ready)
+    assert len(pods.lister.list(where=running)) == 2
+    assert pods.lister.list(where=negate(running)) == []
+
+    jobs = informers.informer("jobs")
+    ended = any_of(job_complete, condition_true("Failed"))
+    assert await jobs.wait_until("migrate", ended, timeout=30) is not None
+
+    definitions = informers.informer("customresourcedefinitions")
+    served = definitions.wait_until("widgets.example.com", crd_established, timeout=0.1)
+    try:
+        await served
+    except errors.CacheWaitTimeout:
+        pass  # no such definition was created
+    assert await jobs.wait_until("migrate", exists, timeout=30) is not None
+
+    unknown: ConditionStatus = "Unknown"
+    entries = set_condition(None, "Ready", unknown, reason="Checking")
+    assert entries[0]["status"] == "Unknown"
 """
 
 from aioinformer._core.selectors.conditions import (

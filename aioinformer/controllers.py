@@ -12,6 +12,57 @@ and results:
   ``QueueStatistics``, ``EventStatistics``.
 - Writes: ``WriterSource``, ``Patch`` and ``Propagation``. ``controller_reference`` is another name
   of ``owner_reference``.
+
+Example::
+
+    from aioinformer.controllers import (
+        ControllerHealth, FailingKey, FastSlow, ItemExponential, MaxOf, Priority, QueueStatistics,
+        RateLimiter, Reason, Reconcile, TokenBucket, default_limiter,
+    )
+
+    async def reconcile(key: ObjectKey, run: ReconcileContext) -> Result | None:
+        reasons: list[Reason] = list(run.reasons)
+        if run.priority is Priority.LOW:  # an initial list or a resync, and nothing else
+            assert {each.cause for each in reasons} <= {"initial", "resync"}
+        return None
+
+    function: Reconcile = reconcile
+    backoff: RateLimiter[ObjectKey] = MaxOf(
+        ItemExponential(base=0.1, cap=60), TokenBucket(rate=5, burst=10)
+    )
+    assert backoff.when(ObjectKey("web", "shop"), 0.0) == 0.1
+    assert FastSlow(fast=1, slow=60, attempts=3).when("shop", 0.0) == 1
+    assert default_limiter().when("shop", 0.0) == 0.005
+
+    async with Controller(deployments, function, backoff=backoff) as controller:
+        await controller.wait_synced(timeout=30)
+        health: ControllerHealth = controller.health
+        queue: QueueStatistics = health.queue
+        failing: FailingKey | None = controller.failing("shop")
+        assert (queue.adds, failing) == (1, None)
+
+Example::
+
+    from aioinformer.controllers import (
+        EventStatistics, Patch, Propagation, WriterSource, controller_reference
+    )
+
+    source: WriterSource = client
+    configmaps = source.api("configmaps", namespace="web")
+    owner = controller_reference(deployments.lister.get("shop"))
+    metadata = {"name": "settings", "ownerReferences": [owner]}
+    await configmaps.create({"metadata": metadata, "data": {"size": "1"}})
+    change: Patch = {"data": {"size": "2"}}
+    await configmaps.patch("settings", change)
+    how: Propagation = "Foreground"
+    await configmaps.delete("settings", propagation=how)
+
+    events = client.api("events.events.k8s.io")
+    async with EventRecorder(events, controller="example.com/shop") as recorder:
+        pod = pods.lister.get("web-0")
+        recorder.record(pod, "Normal", "Checked", "The pod was checked")
+        numbers: EventStatistics = recorder.statistics()
+        assert numbers.recorded == 1
 """
 
 from aioinformer._core.controllers.owner_references import controller_reference

@@ -16,6 +16,69 @@ queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and
   index. ``BUILT_IN`` is the table of built-in resources.
 - ``ScopeHealth``: the state of one namespace of an informer that reads several (``Health.scopes``).
 - ``Verification``: the result of ``SharedInformer.verify``.
+
+Example::
+
+    from aioinformer.lowlevel import (
+        BUILT_IN, Bookmark, Delta, DeltaFIFO, DeltaQueue, IndexFunction, Indexer, ListerWatcher,
+        ListRequest, Reflector, ReflectorOptions, Replaced, Resync, Source, WatchRequest,
+    )
+
+    (resource,) = [each for each in BUILT_IN if str(each) == "pods"]
+    source: Source = client
+    server: ListerWatcher = source.lister_watcher(resource, namespace="web", labels="", fields="")
+    async with server.list(ListRequest(limit=10)) as chunks:
+        body = b"".join([bytes(chunk) async for chunk in chunks])
+    assert body.count(b'"name":"web-') == 2
+    async with server.watch(WatchRequest(resource_version="0", timeout=60)):
+        pass  # the changes would follow
+
+    by_node: IndexFunction = field("spec.nodeName")
+    indexer = Indexer({"node": by_node})
+    queue = DeltaQueue()
+    fifo: DeltaFIFO = queue.fifo
+    reflector = Reflector(server, queue, options=ReflectorOptions(watch_list=False))
+    running = asyncio.create_task(reflector.run())
+    await queue.ready()
+    entry = queue.pop()
+    match entry:
+        case Replaced():
+            staged = indexer.replace(entry)
+            while not staged.step(64):
+                await asyncio.sleep(0)
+            staged.commit()
+        case Delta():
+            indexer.apply(entry, [])
+        case Bookmark():
+            indexer.bookmark(entry)
+        case Resync():
+            pass  # deliver the cached state again
+    assert len(indexer.state.objects) == 2
+    running.cancel()
+
+Example::
+
+    from aioinformer.lowlevel import InformerOptions, ScopeHealth, Shape, Transform, Verification
+
+    def without_status(obj: dict) -> dict:
+        return {name: value for name, value in obj.items() if name != "status"}
+
+    transform: Transform = without_status
+    source = client.lister_watcher(pods.resource, namespace="web", labels="", fields="")
+    options = InformerOptions(resync=60)
+    slim = SharedInformer(source, shape=Shape.of(transform=transform), options=options)
+    running = asyncio.create_task(slim.run())
+    await slim.wait_synced(timeout=30)
+    assert "status" not in slim.lister.get("web/web-0")
+    running.cancel()
+
+    result: Verification = await pods.verify(timeout=30)
+    assert result, result.differences
+
+    two = informers.informer("configmaps", namespaces=["web", "test"])
+    await two.wait_synced(timeout=30)
+    scopes: tuple[ScopeHealth, ...] = two.health.scopes
+    assert [each.namespace for each in scopes] == ["test", "web"]
 """
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO

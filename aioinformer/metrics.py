@@ -2,6 +2,26 @@
 
 ``aioinformer.adapters.prometheus`` and ``aioinformer.adapters.opentelemetry`` implement the
 protocol. A program implements ``Metrics`` itself to export the numbers in another way.
+
+Example::
+
+    from aioinformer.metrics import Levels, Metrics, NoMetrics
+
+    class Sizes(Metrics):
+        def __init__(self):
+            self.levels = {}
+
+        def informer_started(self, informer, levels):
+            self.levels[informer] = levels
+
+    sizes = Sizes()
+    nodes = informers.informer("nodes", metrics=sizes)
+    await nodes.wait_synced(timeout=30)
+    (read,) = sizes.levels.values()
+    now: Levels = read()
+    assert (now.objects, now.synced) == (0, True)
+
+    silent = informers.informer("secrets", metrics=NoMetrics())  # instead of the factory's
 """
 
 from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics

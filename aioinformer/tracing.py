@@ -2,6 +2,40 @@
 
 ``aioinformer.adapters.opentelemetry`` implements the protocols. A program implements ``Tracing``
 itself to connect another tracing library.
+
+Example::
+
+    from contextlib import nullcontext
+
+    from aioinformer.tracing import InformerTrace, Span, Tracing
+
+    requests = []
+
+    class LoggedRequests(InformerTrace):
+        def asked(self, verb):
+            requests.append(verb)
+
+    class LoggedRun:
+        def current(self):
+            return nullcontext()
+
+        def ended(self, error):
+            print("the run ended", error)
+
+    class Log:
+        def informer(self, informer: str, resource: str) -> InformerTrace:
+            return LoggedRequests()
+
+        def handler(self, informer: str, listener: str):
+            return None  # no spans of handlers
+
+        def reconcile(self, controller: str) -> Span:
+            return LoggedRun()
+
+    tracing: Tracing = Log()
+    nodes = informers.informer("nodes", tracing=tracing)
+    await nodes.wait_synced(timeout=30)
+    assert requests[0] in ("list", "watchlist")
 """
 
 from aioinformer._core.instrumentation import InformerTrace, Span, Tracing

@@ -20,6 +20,9 @@ from aioinformer import (
     Event,
     Levels,
     ObjectKey,
+    Operator,
+    ReconcileContext,
+    Resource,
     SharedInformerFactory,
     WorkQueue,
     labelled,
@@ -31,6 +34,7 @@ from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from tests.markdown_pages import MarkdownPage
+from tests.promises.conftest import wait_until
 from tests.script_processes import running_script
 
 ROOT = Path(__file__).parent.parent
@@ -284,6 +288,69 @@ async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
         with pytest.raises(asyncio.CancelledError):
             await leading
     assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
+
+
+async def test_the_operator_of_the_guide_keeps_what_it_is_for() -> None:
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(block("def team_operator").replace("port=8080", "port=0"), names)  # noqa: S102
+    cluster = Cluster()
+    cluster.create("namespaces", {"metadata": {"name": "shop", "labels": {"team": "blue"}}})
+    async with ApiServer(cluster) as server:
+        operator = names["team_operator"](Client(server.url))
+        running = asyncio.create_task(operator.run())
+        made = await until(cluster, "blue")
+        assert [owner["name"] for owner in made["metadata"]["ownerReferences"]] == ["shop"]
+        cluster.delete("configmaps", "team", namespace="shop")
+        await until(cluster, "blue")
+        cluster.merge_patch("namespaces", "shop", {"metadata": {"labels": {"team": "red"}}})
+        await until(cluster, "red")
+        operator.stop()
+        await running
+    assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
+
+
+async def test_the_finalizer_of_the_guide_cleans_up() -> None:
+    names: dict[str, Any] = {}
+    exec(block("def bucket_operator"), names)  # noqa: S102 - the guide's code
+    buckets, cluster = names["buckets"], Cluster()
+    cluster.create("configmaps", {"metadata": {"name": "a"}, "data": {"region": "north"}})
+    async with ApiServer(cluster) as server:
+        operator = names["bucket_operator"](Client(server.url))
+        running = asyncio.create_task(operator.run())
+        await wait_until(lambda: buckets == {"default/a": "north"}, timeout=10)
+        cluster.delete("configmaps", "a", namespace="default")
+        await wait_until(lambda: not list(cluster.objects("configmaps")), timeout=10)
+        assert buckets == {}
+        operator.stop()
+        await running
+
+
+async def test_the_guides_permanent_error_is_in_the_status_and_ends_the_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(block("async def reject("), names)  # noqa: S102 - the guide's code
+    shops, runs, cluster = Resource("example.com", "v1", "shops", "Shop"), list[str](), Cluster()
+    cluster.add_resource(shops, status=True)
+    cluster.create(shops, {"metadata": {"name": "tea"}, "spec": {}})
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(key.name)
+        assert ctx.obj is not None
+        await names["reject"](ctx.obj, ctx, "spec.page is empty")
+
+    async with ApiServer(cluster) as server:
+        operator = Operator(Client(server.url), name="shops")
+        operator.controller("shops", reconcile)
+        running = asyncio.create_task(operator.run())
+        await wait_until(lambda: len(runs) == 2, timeout=10)
+        (controller,) = operator.controllers
+        await wait_until(lambda: controller.health.failed_runs == 2, timeout=10)
+        assert [each.permanent for each in controller.health.failing] == [True]
+        await asyncio.sleep(0.1)
+        assert len(runs) == 2
+        operator.stop()
+        await running
+    (condition,) = cluster.get(shops, "tea", namespace="default")["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("False", "InvalidSpec")
 
 
 async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:

@@ -49,6 +49,23 @@ class Operator:
 
     An operator is controller-runtime's Manager. Its parts can be used alone: ``Controller``,
     ``SharedInformerFactory``, ``LeaderElector``, ``EventRecorder``.
+
+    Example::
+
+        from aioinformer.controllers import ControllerBuilder, OperatorHealth
+
+        async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
+            print(key)
+
+        operator = Operator(client, name="shop-operator", namespace="web")
+        builder: ControllerBuilder = operator.controller("deployments", reconcile)
+        builder.owns("replicasets")
+        running = asyncio.create_task(operator.run())
+        await operator.wait_synced(timeout=30)
+        health: OperatorHealth = operator.health
+        assert health.error is None
+        operator.stop()
+        await running
     """
 
     def __init__(

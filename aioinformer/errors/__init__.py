@@ -52,6 +52,154 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
+
+Example::
+
+    from aioinformer.errors import (
+        AlreadyExists, BadRequest, Conflict, ConnectionFailed, ConnectionLost, Expired, FetchError,
+        Forbidden, Invalid, LineTooLong, NotFound, Phase, ProtocolError, RequestTimedOut,
+        ResourceMoved, ServerError, ServerFailure, ServerRewound, Status, TooManyRequests,
+        TransportError, Unauthorized, UnexpectedObject, server_error,
+    )
+
+    def advise(error: FetchError) -> str:
+        match error:
+            case Unauthorized() | Forbidden():
+                return "check the credentials and the roles"
+            case AlreadyExists() | Conflict():
+                return "read the object again"
+            case NotFound() | BadRequest() | Invalid():
+                return "correct the request"
+            case Expired() | TooManyRequests() | ServerFailure():
+                return "try again later"
+            case ConnectionFailed() | ConnectionLost() | RequestTimedOut() | TransportError():
+                return "check the network"
+            case ResourceMoved() | ServerRewound():
+                return "nothing: the informer reads the whole state again"
+            case LineTooLong() | UnexpectedObject() | ProtocolError():
+                return "check what answers at this address"
+            case _:
+                return str(error)
+
+    try:
+        await client.api("pods", namespace="web").get("web-9")
+    except ServerError as error:
+        status: Status = error.status
+        assert (status.code, advise(error)) == (404, "correct the request")
+
+    reading: Phase = "list"
+    assert isinstance(server_error(Status(410), phase=reading), Expired)
+
+Example::
+
+    from aioinformer.errors import (
+        CacheDiffers, HandlerCancelled, HandlerTimeout, InformerError, ListenerOverflow,
+        ModelMismatch, ObjectDecodeError, TransformFailed,
+    )
+
+    def on_error(problem: Problem) -> None:
+        match problem.error:
+            case HandlerTimeout() | HandlerCancelled() | ListenerOverflow():
+                print("a handler is too slow:", problem)
+            case ModelMismatch() | TransformFailed() | ObjectDecodeError():
+                print("an object is rejected:", problem)
+            case CacheDiffers() as error:
+                print("repaired:", ", ".join(error.differences))
+            case InformerError():
+                print(problem)
+
+    nodes = informers.informer("nodes", on_error=on_error)
+
+Example::
+
+    from aioinformer.errors import (
+        AlreadyOwned, CleanupFailed, IndexFailed, NotCached, PathMismatch, PermanentError,
+        QueueShutDown, ReconcileTimeout, Stale,
+    )
+
+    try:
+        pods.lister["web-9"]
+    except NotCached as error:
+        print(error)
+
+    try:  # a strict path doesn't pass over a value of another type
+        field("metadata.name.first", strict=True)(pods.lister["web-0"])
+    except PathMismatch as error:
+        print(error)
+
+    try:
+        await pods.add_index("broken", lambda pod: pod["spec"]["absent"])
+    except IndexFailed as error:
+        print(error)
+
+    queue = WorkQueue[str]()
+    queue.shut_down()
+    try:
+        await queue.get()
+    except QueueShutDown:
+        print("the worker ends")
+
+    try:
+        await pods.wait_until("web-0", where("status.phase", "Failed"), timeout=0.01)
+    except Stale as error:
+        print(error)
+
+    async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
+        if not key.name.startswith("shop"):
+            raise PermanentError("only shops are reconciled")  # not retried before a change
+
+    def report(problem: Problem) -> None:
+        match problem.error:
+            case ReconcileTimeout() | CleanupFailed():
+                print("is retried:", problem)
+
+    async with Controller(deployments, reconcile, timeout=10, on_error=report) as controller:
+        await controller.wait_synced(timeout=30)
+        assert controller.failing("shop") is None
+
+    try:
+        set_owner({"metadata": {"ownerReferences": [
+            owner_reference(pods.lister["web-0"])
+        ]}}, deployments.lister["shop"])
+    except AlreadyOwned as error:
+        print(error)
+
+Example::
+
+    from aioinformer.errors import (
+        AmbiguousResource, NotComparable, NotRunning, ShutdownIncomplete, UnwatchableResource,
+        UsageError,
+    )
+
+    try:
+        unstarted = SharedInformerFactory(client)
+        await unstarted.wait_synced()
+    except UsageError as error:
+        print(error)  # says to enter the factory
+
+    try:
+        async with SharedInformerFactory(client, shutdown_timeout=5) as short:
+            services = short.informer("services")
+    except ShutdownIncomplete as error:
+        print("still running:", error)
+    try:
+        services.add_handler(print)
+    except NotRunning as error:
+        print(error)
+
+    try:
+        await client.resource("tokenreviews")
+    except AmbiguousResource as error:
+        print("choose one of", error.candidates)
+    except UnwatchableResource as error:
+        print("it lacks the verbs", error.lacks)
+
+    try:
+        odd = {"metadata": {"name": "web-0", "namespace": "web", "uid": "1"}}
+        odd["metadata"]["resourceVersion"] = "one"
+        await pods.wait_for(odd, timeout=1)
+    except NotComparable as error:
+        print(error)
 """
 
 from aioinformer.errors.requests import AlreadyExists as AlreadyExists

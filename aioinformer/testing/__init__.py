@@ -10,6 +10,7 @@
     Access           the users of an ApiServer: User, and PolicyRule for each right
     Features         the version that a Cluster imitates, and what it can't do
     Snapshot         the state of a Cluster, to go back to
+    running_operator runs an Operator while a block runs
     MutationDetector fails a test whose program changes cached models in place
 
 ``aioinformer.testing.simulation`` runs a program, such as a controller, through seeded histories of
@@ -20,6 +21,61 @@ The server takes merge, JSON, strategic merge (for built-in kinds, as the real o
 patches.
 
 Each name is loaded when it is first used, so that tests without sockets need no aiohttp.
+
+Example::
+
+    from aioinformer.testing import ApiServer, Cluster, ClusterSource, Fault, Faults
+
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "web-0"}})
+    source = ClusterSource(cluster)
+    faults: Faults = source.faults
+    fault: Fault = faults.status(503, verb="list")
+    async with SharedInformerFactory(source) as informers:
+        pods = informers.informer("pods")
+        await asyncio.sleep(0.01)
+        fault.end()
+        await pods.wait_synced(timeout=30)
+        assert [pod.name for pod in pods.lister] == ["web-0"]
+
+Example::
+
+    from aioinformer.testing import Access, ApiServer, ApiServerThread, PolicyRule, User
+
+    async with ApiServer(authorization="RBAC") as server:
+        access: Access = server.access
+        rule = PolicyRule(verbs=["list", "watch"], resources=["pods"], namespaces=["web"])
+        ada: User = access.add_user("ada", token="ada-token", rules=[rule])
+        async with Client(server.url, token="ada-token") as client:
+            assert len(await client.api("pods", namespace="web").list()) == 0
+
+    with ApiServerThread() as server:  # for tests that are not async
+        server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+
+Example::
+
+    from aioinformer.testing import (
+        CacheMutated, Clock, Cluster, ClusterSource, Features, LoopClock, ManualClock,
+        MutationDetector, Snapshot, load_manifests,
+    )
+
+    cluster = Cluster(features=Features(minor=30, watch_list=False))
+    (folder / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: web-0}}")
+    assert load_manifests(cluster, folder) == 1
+    backup: Snapshot = cluster.snapshot()
+    cluster.delete("pods", "web-0")
+    cluster.restore(backup)
+
+    clock: Clock = ManualClock()  # time passes when the test calls clock.advance(60)
+    real: Clock = LoopClock()
+    async with SharedInformerFactory(ClusterSource(cluster, clock=real)) as informers:
+        pods = informers.informer("pods", convert=KubeObject.to_dict)
+        await pods.wait_synced(timeout=30)
+        try:
+            with MutationDetector(pods):
+                pods.lister.get("default/web-0")["spec"] = {}
+        except CacheMutated as error:
+            print(error)
 """
 
 from __future__ import annotations
@@ -39,6 +95,7 @@ if TYPE_CHECKING:
     from aioinformer.testing.manifests import load_manifests as load_manifests
     from aioinformer.testing.mutations import CacheMutated as CacheMutated
     from aioinformer.testing.mutations import MutationDetector as MutationDetector
+    from aioinformer.testing.operators import running_operator as running_operator
     from aioinformer.testing.server.clock import Clock as Clock
     from aioinformer.testing.server.clock import LoopClock as LoopClock
     from aioinformer.testing.server.clock import ManualClock as ManualClock
@@ -64,6 +121,7 @@ __all__ = [
     "Snapshot",
     "User",
     "load_manifests",
+    "running_operator",
 ]
 
 _MODULES = {
@@ -84,6 +142,7 @@ _MODULES = {
     "Snapshot": "cluster.storage",
     "User": "access.users",
     "load_manifests": "manifests",
+    "running_operator": "operators",
 }
 """The module of each name, below this package."""
 

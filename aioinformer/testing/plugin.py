@@ -10,28 +10,80 @@ api_server_thread   ``cluster`` over HTTP, in a thread: for tests that are not `
 kubeconfig          a kubeconfig file of that server, which ``$KUBECONFIG`` names during the test
 client              a ``Client`` of ``api_server``
 informers           a factory whose informers list and watch ``cluster`` without sockets
+run_operator        runs an ``Operator`` until the end of the test, for ``await cluster.settled()``
 
 Each test has its own. The module is not registered as a ``pytest11`` entry point: pytest loads such
 modules in every test run of an environment, also of projects that have fixtures ``client`` and
 ``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
 don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
 ``pip install '.[testing]'``, in a checkout.
+
+Example::
+
+    from aioinformer import Operator
+    from aioinformer.testing import ClusterSource
+    from aioinformer.testing.plugin import RunOperator
+
+    async def test_the_pods_of_the_shop(api_server, client, informers):
+        api_server.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        pods = informers.informer("pods")
+        await pods.wait_synced(timeout=30)
+        assert [pod.name for pod in pods.lister] == ["web-0"]
+        assert len(await client.api("pods").list()) == 1
+
+    async def test_an_operator(cluster, run_operator: RunOperator):
+        async def reconcile(key, run):
+            child = {"apiVersion": "v1", "kind": "ConfigMap"}
+            await run.apply(child | {"metadata": {"name": key.name}})
+
+        operator = Operator(ClusterSource(cluster), name="shop-operator")
+        operator.controller("pods", reconcile)
+        await run_operator(operator)
+        cluster.create("pods", {"metadata": {"name": "tea"}})
+        await cluster.settled()
+        assert cluster.get("configmaps", "tea")
+
+    def test_a_synchronous_program(api_server_thread, kubeconfig):
+        assert api_server_thread.url in kubeconfig.read_text()
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 import pytest_asyncio
 
 if TYPE_CHECKING:
-    from aioinformer import Client, SharedInformerFactory
+    from aioinformer import Client, Operator, SharedInformerFactory
     from aioinformer.testing import ApiServer, ApiServerThread, Cluster
 
-__all__ = ["api_server", "api_server_thread", "client", "cluster", "informers", "kubeconfig"]
+__all__ = [
+    "RunOperator",
+    "api_server",
+    "api_server_thread",
+    "client",
+    "cluster",
+    "informers",
+    "kubeconfig",
+    "run_operator",
+]
+
+
+class RunOperator(Protocol):
+    """The fixture ``run_operator``: ``await run_operator(operator)``."""
+
+    async def __call__(self, operator: Operator, *, timeout: float | None = 10.0) -> None:
+        """Start an operator, and return when its informers are synced.
+
+        Raises:
+            SyncTimeout: not within ``timeout`` seconds.
+            NotRunning: the operator has ended; the ``__cause__`` is its error.
+        """
+        ...
 
 
 @pytest.fixture
@@ -102,6 +154,23 @@ async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
     backoff = BackoffPolicy(initial=0.01, maximum=0.1)
     async with SharedInformerFactory(ClusterSource(cluster), backoff=backoff) as factory:
         yield factory
+
+
+@pytest_asyncio.fixture
+async def run_operator(cluster: Cluster) -> AsyncIterator[RunOperator]:
+    """Run operators until the end of the test, which fails if one of them has failed.
+
+    The operators use a client of ``api_server``, or ``ClusterSource(cluster)``.
+    """
+    from aioinformer.testing import running_operator
+
+    async with AsyncExitStack() as stack:
+
+        async def start(operator: Operator, *, timeout: float | None = 10.0) -> None:
+            await stack.enter_async_context(running_operator(operator, timeout=timeout))
+            cluster.track(operator)
+
+        yield start
 
 
 def _is_threaded(request: pytest.FixtureRequest) -> bool:

@@ -10,12 +10,10 @@ from msgspec import Struct
 
 from aioinformer import Resource
 
-__all__ = ["EVENTS", "FOOS", "LEASES", "WORKLOADS", "Foo", "FooSpec", "FooStatus", "Workload"]
+__all__ = ["FOOS", "WORKLOADS", "Foo", "FooSpec", "FooStatus", "Workload"]
 
 FOOS = Resource("samples.example.com", "v1alpha1", "foos", "Foo")
 WORKLOADS = Resource("samples.example.com", "v1alpha1", "workloads", "Workload")
-EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
-LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
 class FooSpec(Struct, frozen=True, rename="camel"):

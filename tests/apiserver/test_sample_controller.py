@@ -15,7 +15,6 @@ import pytest
 import yaml
 
 from aioinformer import Client
-from examples.sample_controller.kinds import LEASES
 from tests.apiserver.built_in_crds import install_events, install_leases
 from tests.apiserver.server_process import ApiServerProcess, install_crd
 from tests.examples.sample_controller import Foos, check_sample_controller, eventually
@@ -97,7 +96,7 @@ async def test_two_replicas_keep_workloads_and_one_survives_the_other(
             send_signal(second, signal.SIGTERM)
             async with asyncio.timeout(10):
                 assert await second.wait() == 0
-            lease = await client.api(LEASES).get("default/sample-controller")
+            lease = await client.api("leases").get("default/sample-controller")
             assert not lease["spec"].get("holderIdentity")
             assert lease["spec"]["leaseTransitions"] >= 1
 

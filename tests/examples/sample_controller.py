@@ -12,7 +12,10 @@ from typing import Any
 
 from aioinformer import Client, KubeObject
 from aioinformer.errors import NotFound
-from examples.sample_controller.kinds import EVENTS, FOOS, WORKLOADS
+from aioinformer.lowlevel import BUILT_IN
+from examples.sample_controller.kinds import FOOS, WORKLOADS
+
+EVENTS = next(each for each in BUILT_IN if str(each) == "events.events.k8s.io")
 
 WAIT_TIMEOUT = 20.0
 """Seconds after which something is taken not to happen."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from examples.pictures.cpu_per_event import CPU_MICROSECONDS, PICTURE, draw
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+RESULTS = (ROOT / "benchmarks" / "results.md").read_text()
 
 
 def test_the_chart_is_the_one_that_its_program_draws() -> None:
@@ -24,3 +27,12 @@ def test_the_readme_shows_the_chart_with_the_same_numbers() -> None:
     assert f"](examples/pictures/{PICTURE.name})" in README
     for low, high in CPU_MICROSECONDS.values():
         assert f"{low} µs" in README or f"{high} µs" in README
+
+
+def test_the_numbers_of_the_chart_and_of_the_readme_are_results() -> None:
+    for low, high in CPU_MICROSECONDS.values():
+        assert f"| {low if low == high else f'{low}-{high}'} |" in RESULTS
+    claims = README.split("- **Twelve guarantees")[0].split("- **[Twelve")[0]
+    quoted = re.findall(r"\d+\.\d+", claims)
+    assert len(quoted) >= 7
+    assert [number for number in quoted if number not in RESULTS] == []

@@ -116,12 +116,12 @@ def test_every_example_of_the_guide_runs(project: pytest.Pytester) -> None:
         for block in find_blocks(GUIDE.text, "python")
         if "def test_" in block or "class PodsTest" in block
     ]
-    assert len(blocks) == 7
+    assert len(blocks) == 10
     folder = project.path / "deploy"
     folder.mkdir()
     (folder / "shop.yaml").write_text(MANIFESTS)
     project.makepyfile(test_guide="\n".join([HEADER, SERVICE, *blocks]))
-    run(project).assert_outcomes(passed=7)  # starlette may warn of another HTTP library
+    run(project).assert_outcomes(passed=10)  # starlette may warn of another HTTP library
 
 
 def test_the_fixtures_choose_the_server_that_fits_the_test(project: pytest.Pytester) -> None:

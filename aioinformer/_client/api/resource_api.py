@@ -196,9 +196,13 @@ class ResourceApi:
 
         Example::
 
-            async with client.api("pods").watch(pods.resource_version) as events:
+            api = client.api("pods", namespace="web")
+            listed = await api.list()
+            await api.patch("web-0", {"metadata": {"labels": {"tier": "web"}}})
+            async with api.watch(listed.resource_version) as events:
                 async for event in events:
                     print(event.type, event.key)
+                    break
         """
         _check_keywords("watch", options, WatchKeywords)
         metadata_only = options.get("metadata_only", False)
@@ -380,9 +384,15 @@ class ResourceApi:
 
         Example::
 
-            async with client.api("pods", namespace="web").log("web-0", follow=True) as lines:
-                async for line in lines:
-                    print(line)
+            from aioinformer.api import LogKeywords
+
+            newest: LogKeywords = {"tail_lines": 10, "follow": True}
+            try:
+                async with client.api("pods", namespace="web").log("web-0", **newest) as lines:
+                    async for line in lines:
+                        print(line)
+            except errors.NotFound:
+                print("there is no such pod")
         """
         _check_keywords("log", options, LogKeywords)
         request = self.builder.log(key, options)

@@ -83,6 +83,11 @@ class Timeouts:
 
     Raises:
         ValueError: a value is not a number, not above 0, or infinite.
+
+    Example::
+
+        patient = Timeouts(connect=30, silence=120)  # for a slow network
+        shop = Client("https://cluster.example.com", token="secret", timeouts=patient)
     """
 
     connect: float = 10.0

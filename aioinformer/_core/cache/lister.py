@@ -335,4 +335,10 @@ class Lister(Generic[T]):
 
 
 LiveLister = Lister
-"""Another name of ``Lister``, for programs that annotate the lister of an informer with it."""
+"""Another name of ``Lister``, for programs that annotate the lister of an informer with it.
+
+Example::
+
+    lister: LiveLister = pods.lister
+    assert lister.get("web-0") is not None
+"""

@@ -41,9 +41,12 @@ IndexValues: TypeAlias = tuple[str, ...]
 IndexBucket: TypeAlias = dict[ObjectKey, KubeObject]
 """The objects under one value."""
 
-DICT_RESIZE_POINTS = frozenset((2 << bits) // 3 for bits in range(14, 40))
+_FULL_SIZES = frozenset((2 << bits) // 3 for bits in range(14, 40))
 """The numbers of entries at which the next insertion resizes a dict (CPython's
 ``USABLE_FRACTION``), from the size on where that takes long: 3 ms at 87,381 entries."""
+
+DICT_RESIZE_POINTS = frozenset(size - short for size in _FULL_SIZES for short in (0, 1))
+"""The numbers of entries at which ``CacheState.resize_dicts`` may have something to do."""
 
 RESIZE_COST = 64
 """Steps that one resize counts for: after so many objects the runtime reads the clock."""
@@ -134,6 +137,8 @@ class CacheState:
     building: tuple[Index, ...] = ()
     """Indexes under construction, which readers don't see. Every change is filed in them; their
     functions never raise (``IndexBuild``)."""
+    _resized: set[int] = field(default_factory=set[int])
+    """The identities of the dicts that ``resize_dicts`` has resized."""
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state that an object with this key is in: this one."""
@@ -162,11 +167,13 @@ class CacheState:
         for index in (*self.indexes.values(), *self.building):
             full += [index.buckets, *islice(index.buckets.values(), MAX_BUCKETS_CHECKED)]
         for each in full:
-            if len(each) in DICT_RESIZE_POINTS:
+            # The deleted key keeps its place in the dict, which is full one entry earlier then.
+            if len(each) + (id(each) in self._resized) in _FULL_SIZES:
                 # A dict stays large once it was resized. The key is one that the garbage collector
                 # doesn't track: with any other, the collector would walk the dict.
                 each[None] = None
                 del each[None]
+                self._resized.add(id(each))
                 yield from repeat(None, RESIZE_COST)
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:

@@ -105,6 +105,13 @@ def set_owner(
 
     Example:
         ``await api.create(set_owner({"metadata": {"name": "web"}}, shop))``
+
+    Example::
+
+        deployment = deployments.lister.get("shop")
+        child = set_owner({"metadata": {"name": "shop-settings"}, "data": {}}, deployment)
+        created = await client.api("configmaps", namespace="web").create(child)
+        assert is_controlled_by(created, deployment)
     """
     body = child.to_dict() if isinstance(child, KubeObject) else dict(child)
     given = body.get("metadata")

@@ -39,7 +39,13 @@ NEVER = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivenessPolicy:
-    """The numbers for idle timeouts and for the time limits of initial lists, in seconds."""
+    """The numbers for idle timeouts and for the time limits of initial lists, in seconds.
+
+    Example::
+
+        patient = LivenessPolicy(initial_silence=60, list_total=1200)
+        nodes = informers.informer("nodes", liveness=patient)
+    """
 
     idle_factor: float = 1.25
     """The idle timeout of a watch is this many times the interval of bookmarks: 75 s on a

@@ -30,6 +30,11 @@ class Limits:
 
     Raises:
         ValueError: a number would let no request through.
+
+    Example::
+
+        gentle = Limits(lists=2, restarts=5)  # for a small server
+        shop = Client("https://cluster.example.com", token="secret", limits=gentle)
     """
 
     lists: int = 8

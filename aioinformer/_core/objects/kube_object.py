@@ -368,7 +368,16 @@ one that a watch shows as added); the time of the deletion and the last state ar
 deleted), which discovery has confirmed. ``scope_removed``: the informer no longer reads the
 object's namespace; the object may still exist. ``filtered``: the object still exists and is cached,
 but no longer passes the listener's own ``filter=``. ``dropped``: the object still exists, but the
-informer's ``transform=`` has dropped its newest state, so it is no longer cached."""
+informer's ``transform=`` has dropped its newest state, so it is no longer cached.
+
+Example::
+
+    CERTAIN: set[DeleteReason] = {"deleted", "resource_gone"}  # the others lack the last state
+
+    @pods.on_delete
+    async def removed(obj: KubeObject, *, reason: DeleteReason) -> None:
+        print(obj.name, "was deleted" if reason in CERTAIN else "is not there any more")
+"""
 
 
 for _name in (
@@ -451,7 +460,24 @@ def held_state(event: Deleted) -> KubeObject:
 
 
 Event: TypeAlias = Added[E] | Updated[E] | Deleted[E]
-"""An event that a listener receives. The objects of an ``Event[Pod]`` are ``Pod``s."""
+"""An event that a listener receives. The objects of an ``Event[Pod]`` are ``Pod``s.
+
+Example::
+
+    def describe(event: Event) -> str:
+        match event:
+            case Added(obj, initial=True):
+                return f"{obj.name} is there"
+            case Updated(old, new):
+                return f"{new.name}: {old.resource_version} -> {new.resource_version}"
+            case _:
+                return f"{type(event).__name__} {event.obj.name}"
+
+    async with pods.events() as events:
+        async for event in events:
+            assert describe(event) == f"{event.obj.name} is there"
+            break
+"""
 
 
 def key_of(obj: object) -> ObjectKey:

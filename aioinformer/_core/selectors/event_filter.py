@@ -48,7 +48,19 @@ __all__ = ["EventFilter", "Filter"]
 T = TypeVar("T", default=KubeObject)
 
 Filter: TypeAlias = ObjectPredicate | ChangePredicate | CombinedPredicate | Callable[[T], object]
-"""The forms of ``filter=``: a predicate, or a function that returns true for objects to deliver."""
+"""The forms of ``filter=``: a predicate, or a function that returns true for objects to deliver.
+
+Example::
+
+    choices: list[Filter] = [
+        labelled("app=shop"),  # a predicate of objects
+        labels_changed | annotations_changed,  # a predicate of changes
+        labelled("app=shop") & generation_changed,  # both
+        lambda pod: pod.name.startswith("web-"),
+    ]
+    for each in choices:
+        pods.add_handler(print, filter=each)
+"""
 
 _OnError: TypeAlias = Callable[[KubeObject, BaseException], None]
 

@@ -30,6 +30,11 @@ class LabelSelector:
 
     Two selectors are equal if and only if their canonical forms are: ``a==b``, ``a in (b)`` and
     ``{"a": "b"}`` are one selector, and the order of conditions doesn't count.
+
+    Example::
+
+        selector = LabelSelector.parse("app=shop,tier!=cache")
+        assert selector.matches({"app": "shop", "tier": "web"})
     """
 
     requirements: tuple[LabelRequirement, ...] = ()
@@ -96,7 +101,13 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Conditions on fields that must all hold. An empty selector selects everything."""
+    """Conditions on fields that must all hold. An empty selector selects everything.
+
+    Example::
+
+        selector = FieldSelector.parse("spec.nodeName=node-1,status.phase!=Failed")
+        assert selector.matches({"spec.nodeName": "node-1", "status.phase": "Running"})
+    """
 
     requirements: tuple[FieldRequirement, ...] = ()
 

@@ -308,6 +308,11 @@ class Controller:
         check_loop(self._controller_run.loop, f"the controller {self.name}")
         self._workers.enqueue(self.informer.lister.key(key), REQUEST, priority)
 
+    @property
+    def informers(self) -> tuple[SharedInformer[Any], ...]:
+        """The informers whose events are triggers, that of the reconciled objects first."""
+        return tuple(dict.fromkeys(each.informer for each in self._sources))
+
     # -- the program's view --------------------------------------------------------------------
 
     @property

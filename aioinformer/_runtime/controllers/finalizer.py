@@ -218,10 +218,12 @@ def finalized(
     Raises:
         UsageError: the controller has no client, or its informer keeps no metadata.
     """
-    if options.client is None or options.finalizer is None:
+    client = options.client or informer.client
+    if client is None or options.finalizer is None:
         raise UsageError(
-            f"the controller {options.name} has finalizer=, and so writes objects: pass "
-            "client=client, or client=elector.guarded_client(client) under a LeaderElector"
+            f"the controller {options.name} has finalizer=, and so writes objects, but the source "
+            "of its informers only lists and watches: pass client=client, or "
+            "client=elector.guarded_client(client) under a LeaderElector"
         )
     informer.check_bytes("finalizer= reads metadata.finalizers in")
     return FinalizedReconcile(
@@ -229,6 +231,6 @@ def finalized(
         reconcile,
         cleanup,
         informer=informer,
-        writer=options.client.api(informer.resource),
+        writer=client.api(informer.resource),
         warnings=warnings,
     )

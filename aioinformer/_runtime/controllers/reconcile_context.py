@@ -99,6 +99,22 @@ class ReconcileContext:
         """Return True if a cause is among the reasons, of ``informer`` if one is named."""
         return self._run.because(*causes, informer=informer)
 
+    # -- the own object ------------------------------------------------------------------------
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key that is reconciled."""
+        return self._run_writes.key
+
+    @property
+    def obj(self) -> KubeObject | None:
+        """The object of the key as the cache shows it now; ``None`` if it was deleted.
+
+        The object is the stored one. ``informer.lister.get(key)`` returns what ``convert=`` makes
+        of it.
+        """
+        return self._run_writes.obj
+
     # -- writes --------------------------------------------------------------------------------
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
@@ -218,10 +234,12 @@ class ReconcileContext:
 
         Example::
 
-            def scale(body: dict[str, Any]) -> None:
-                body.setdefault("spec", {})["replicas"] = 3
+            def resize(body: dict) -> None:
+                body["data"] = {"replicas": "3"}
 
-            done, deployment = await ctx.create_or_update(template, scale)
+            head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "size"}}
+            done, config_map = await ctx.create_or_update(head, resize)
+            assert done == "created"
         """
         return await self._run_writes.create_or_update(obj, mutate, resource=resource, owned=owned)
 

@@ -97,6 +97,16 @@ class RunWrites:
 
     # -- the own object ------------------------------------------------------------------------
 
+    @property
+    def key(self) -> ObjectKey:
+        """The key that is reconciled."""
+        return self._key
+
+    @property
+    def obj(self) -> KubeObject | None:
+        """The cached object of the key; ``None`` if there is none."""
+        return self._target.informer.stored(self._key)
+
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
         """Return a writer whose writes the next run of this key waits for."""
         writer = self._target.writer(resolve_built_in(resource), namespace)

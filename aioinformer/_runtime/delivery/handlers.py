@@ -109,7 +109,15 @@ Handler: TypeAlias = (
     | HandlesDelete[T]
     | Callable[[Event[T]], Awaitable[None] | None]
 )
-"""The forms that ``add_handler`` accepts."""
+"""The forms that ``add_handler`` accepts.
+
+Example::
+
+    def shown(handler: Handler) -> Registration:
+        return pods.add_handler(handler, name="shown")
+
+    shown(print)
+"""
 
 Method: TypeAlias = Literal["on_add", "on_update", "on_delete"]
 

@@ -36,7 +36,19 @@ log = logging.getLogger("aioinformer.handlers")
 
 
 class Registration:
-    """One handler of one informer. ``SharedInformer.add_handler`` makes registrations."""
+    """One handler of one informer. ``SharedInformer.add_handler`` makes registrations.
+
+    Example::
+
+        async def show(event: Event) -> None:
+            print(event.obj.name)
+
+        registration: Registration = pods.add_handler(show)
+        await registration.wait_synced(timeout=30)
+        numbers: Statistics = registration.statistics()
+        assert (numbers.delivered, numbers.errors) == (2, 0)
+        await registration.aclose()
+    """
 
     def __init__(
         self,

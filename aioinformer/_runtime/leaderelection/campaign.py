@@ -14,6 +14,7 @@ import datetime as dt
 import logging
 import random
 from collections.abc import Callable
+from typing import Any
 
 from aioinformer._core.leaderelection.election import (
     CreateLease,
@@ -28,7 +29,15 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
-from aioinformer.errors import Conflict, FetchError, NotFound, RequestTimedOut, ServerError
+from aioinformer.errors import (
+    Conflict,
+    FetchError,
+    NotFound,
+    ObjectDecodeError,
+    ProtocolError,
+    RequestTimedOut,
+    ServerError,
+)
 
 __all__ = ["Campaign"]
 
@@ -80,7 +89,7 @@ class Campaign:
         timeout = self.election.request_timeout(self._clock.now)
         try:
             async with asyncio.timeout(timeout):
-                lease = await self._send(action)
+                lease = (await self._send(action)).to_dict()
         except NotFound as error:
             if isinstance(action, ReadLease):
                 self.error = None  # no Lease yet is a normal state
@@ -89,6 +98,10 @@ class Campaign:
                 self._fail(action, error)
         except FetchError as error:
             self._fail(action, error)
+        except ObjectDecodeError as error:  # damaged on its way; the next answer may be sound
+            damaged = ProtocolError(f"the answer is not a Lease: {error}", phase="write")
+            damaged.__cause__ = error
+            self._fail(action, damaged)
         except TimeoutError as error:
             late = RequestTimedOut(f"no answer within {timeout:.3g} s", phase="write")
             late.__cause__ = error
@@ -105,13 +118,15 @@ class Campaign:
             case UpdateLease(body):
                 return await self._leases.update(body)
 
-    def _succeed(self, action: ReadLease | CreateLease | UpdateLease, lease: KubeObject) -> None:
+    def _succeed(
+        self, action: ReadLease | CreateLease | UpdateLease, lease: dict[str, Any]
+    ) -> None:
         record = (
             self.election.record_read
             if isinstance(action, ReadLease)
             else self.election.record_write
         )
-        record(lease.to_dict(), self._clock.now, random.random())
+        record(lease, self._clock.now, random.random())
         self.error = None
 
     def _fail(self, action: ReadLease | CreateLease | UpdateLease, error: FetchError) -> None:

@@ -78,7 +78,13 @@ class ScopeHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The state of an informer at one moment."""
+    """The state of an informer at one moment.
+
+    Example::
+
+        health: Health = pods.health
+        assert health.ok, str(health)
+    """
 
     state: InformerState
     since: float

@@ -49,10 +49,13 @@ def set_condition(
 
     Example::
 
+        from aioinformer.conditions import set_condition
+
+        conditions = [{"type": "Ready", "status": "False", "reason": "Starting"}]
         ready = set_condition(
-            conditions, "Ready", True, reason="Available", observed_generation=generation
+            conditions, "Ready", True, reason="Available", observed_generation=2
         )
-        await ctx.patch_status({"conditions": ready})
+        assert (ready[0]["status"], ready[0]["observedGeneration"]) == ("True", 2)
     """
     return merge_condition(
         conditions,

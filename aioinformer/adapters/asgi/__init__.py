@@ -35,6 +35,21 @@ then, unless uvicorn has a ``timeout_graceful_shutdown``.
     sse         events as frames of an event stream, each object encoded once
     shutdown    the end of the streams at the signal that ends the server
     responses   the types and messages of ASGI that are used here
+
+Example::
+
+    import json
+
+    from aioinformer.adapters.asgi import Closeable, Encode, EventFeed, closing_on_signals
+
+    def row(informer, obj: KubeObject) -> bytes:
+        return json.dumps([obj.namespace, obj.name, obj.field("status.phase")]).encode()
+
+    encode: Encode = row
+    feed = EventFeed(lambda: [pods], encode=encode)
+    ends_on_sigterm: Closeable = feed
+    with closing_on_signals(ends_on_sigterm):
+        ...  # the lifespan of the application
 """
 
 from aioinformer.adapters.asgi.feed import EventFeed as EventFeed

@@ -5,6 +5,16 @@
 
 Needs only ``opentelemetry-api`` (the extra ``opentelemetry``). The program chooses the SDK that
 collects, samples and exports. Without an SDK, both classes do nothing.
+
+Example::
+
+    from aioinformer.adapters.opentelemetry import (
+        OpenTelemetryMetrics, OpenTelemetryTracing, trace_headers
+    )
+
+    shop = Client("https://cluster.example.com", token="secret", headers=trace_headers)
+    metrics, tracing = OpenTelemetryMetrics(), OpenTelemetryTracing(handlers=True)
+    factory = SharedInformerFactory(shop, metrics=metrics, tracing=tracing)
 """
 
 from aioinformer.adapters.opentelemetry.metrics import OpenTelemetryMetrics as OpenTelemetryMetrics

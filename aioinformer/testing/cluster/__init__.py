@@ -14,5 +14,6 @@ pages         lists in pages, and continue tokens
 selection     selectors and shards
 definitions   CustomResourceDefinitions, and the resources that they add
 garbage_collection   the deletion of dependents after their owners
+settling      the wait until programs have reacted to all changes
 features      the server version and features that a cluster imitates
 """

@@ -1,8 +1,9 @@
 """A model of an API server's storage: objects, resource versions, pages, watches.
 
 ``Cluster`` is sans-I/O: it has no sockets, no event loop and no clock, and every run with the same
-seed gives the same result. ``ApiServer`` serves a cluster over HTTP, ``ClusterSource`` serves it
-to informers directly. Both can share the cluster with the test that writes to it:
+seed gives the same result. Only ``settled`` waits, in the event loop of its caller. ``ApiServer``
+serves a cluster over HTTP, ``ClusterSource`` serves it to informers directly. Both can share the
+cluster with the test that writes to it:
 
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
@@ -25,7 +26,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import NotFound
@@ -44,6 +45,9 @@ from aioinformer.testing.wire.served_resources import STATUS, ServedResources, m
 from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
+
+if TYPE_CHECKING:
+    from aioinformer.testing.cluster.settling import Program
 
 __all__ = ["Cluster"]
 
@@ -90,6 +94,7 @@ class Cluster:
         self._storage.observers.append(self._definitions.observe)
         if self.features.garbage_collection:
             self._storage.observers.append(self._garbage_collector.observe)
+        self._programs: list[Program] = []
         self._watch_buffer = watch_buffer
         self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
         """The key that signs the tokens of service accounts."""
@@ -114,6 +119,56 @@ class Cluster:
         not affected.
         """
         self._storage.change_log.empty_watch_cache(self.resource_version)
+
+    def send_bookmarks(self) -> None:
+        """Send a bookmark of the newest version to each open watch that takes bookmarks, as etcd's
+        progress notifications do.
+        """
+        self._storage.request_bookmarks()
+
+    def track(self, program: Program) -> None:
+        """Wait for this program in each ``settled()`` that names none."""
+        self._programs.append(program)
+
+    async def settled(self, *programs: Program, timeout: float | None = 10.0) -> None:
+        """Wait until programs have reacted to everything that this cluster holds.
+
+        A program is settled if at one moment
+
+        - each of its informers has applied the newest resourceVersion of this cluster, over HTTP or
+          in memory, and no event is pending for a handler;
+        - no key waits for a worker or is being reconciled, and none waits for a retry, except after
+          a ``PermanentError``;
+        - an operator leads, or another replica does, and all its Events are sent.
+
+        Keys that wait for their time (``requeue_after``) don't count, and neither do async handlers
+        that are being called. It is not promised that the state lasts: time alone may change it, by
+        a requeue, a resync or an election, and so may programs that are not named.
+
+        Args:
+            *programs: ``Operator``s, ``Controller``s and ``SharedInformerFactory``s in the caller's
+                event loop; by default those of the fixture ``run_operator``, and of ``track``.
+            timeout: seconds, by the event loop's time; ``None`` for no limit.
+
+        Raises:
+            SyncTimeout: not within that time; the error names what is left to be done.
+            NotRunning: a program has ended.
+            UsageError: there is no program to wait for.
+
+        Example::
+
+            from aioinformer.testing import ClusterSource
+
+            async with SharedInformerFactory(ClusterSource(cluster)) as factory:
+                nodes = factory.informer("nodes")
+                cluster.create("nodes", {"metadata": {"name": "node-1"}})
+                await cluster.settled(factory)
+                assert nodes.lister.get("node-1") is not None
+        """
+        # Imported here, since most tests need no operator.
+        from aioinformer.testing.cluster.settling import wait_settled
+
+        await wait_settled(self, programs or self._programs, timeout)
 
     def snapshot(self) -> Snapshot:
         """Return the present state, a backup for ``restore``."""

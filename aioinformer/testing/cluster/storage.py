@@ -408,6 +408,11 @@ class Storage:
         """Add no more changes to a watch."""
         self._watches.discard(watch)
 
+    def request_bookmarks(self) -> None:
+        """Have each open watch send a bookmark soon."""
+        for watch in list(self._watches):
+            watch.request_bookmark()
+
     # -- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:

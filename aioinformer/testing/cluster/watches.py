@@ -107,6 +107,7 @@ class Watch:
         it is never sent."""
         self._view = view
         self._bookmark_delayed = False  # True while the next bookmark waits for its second time
+        self._bookmark_requested = False
         self._first_line_taken = False
         self._initial_lines: Iterator[bytes] = iter(())
         self._pending: deque[bytes] = deque()
@@ -146,6 +147,11 @@ class Watch:
 
     def _due_bookmarks(self, now: float) -> Iterator[bytes]:
         """Yield the bookmark that is due, and plan the next one."""
+        if self._bookmark_requested:
+            self._bookmark_requested = False
+            if self._open and (self.bookmark_delay is None or not self.bookmark_delay()):
+                yield self._view.encoder.encode_bookmark(self._current_version())
+            return
         if not self._open or now < self._schedule.next_bookmark:
             return
         late = 0.0
@@ -177,6 +183,14 @@ class Watch:
         if not self._first_line_taken and version <= self._start_version:
             return []
         return [self._view.encoder.encode_bookmark(version)]
+
+    def request_bookmark(self) -> None:
+        """Send a bookmark of the present version soon, if the client takes bookmarks. Faults that
+        delay or drop bookmarks prevent this one.
+        """
+        if self._open and self._schedule.bookmarks:
+            self._bookmark_requested = True
+            self._notify_ready()
 
     @property
     def next_deadline(self) -> float:

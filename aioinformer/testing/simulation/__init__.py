@@ -11,6 +11,45 @@ has the few faults that are needed and the call that repeats the failure.
     loop      ``SimulatedLoop`` and ``run``: an event loop in which time is a number and a seed
               decides the order of callbacks; of use alone for programs that do no I/O
     shrink    leaves out of a failing case what the failure doesn't need
+
+Example::
+
+    from aioinformer.testing.simulation import (
+        FAULT_KINDS, FaultKind, Order, Program, ScheduledFault, SimulatedLoop, Simulation,
+        SimulationFailed, Stuck, run, simulate,
+    )
+
+    async def follow_pods(simulation: Simulation) -> None:
+        simulation.cluster.create("pods", {"metadata": {"name": "web-0"}})
+        async with SharedInformerFactory(simulation.source) as informers:
+            pods = informers.informer("pods")
+            await simulation.settled()
+            assert [pod.name for pod in pods.lister] == ["web-0"]
+
+    program: Program = follow_pods
+    chosen: list[FaultKind] = [each for each in FAULT_KINDS if each != "forbid"]
+    simulate(program, seeds=range(2), kinds=chosen, duration=60)
+
+    async def wrong(simulation: Simulation) -> None:
+        assert simulation.seed == 1, "always with seed 0"
+
+    try:
+        simulate(wrong, seeds=[0])
+    except SimulationFailed as error:
+        print(error)  # the seed, the faults that are needed, the call that repeats the failure
+
+    async def waits_for_ever() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, SimulatedLoop)
+        await loop.create_future()
+
+    order: Order = "fifo"
+    try:
+        run(waits_for_ever(), seed=0, order=order)
+    except Stuck as error:
+        print(error)
+
+    print(ScheduledFault(at=1.5, kind="latency", lasting=10.0))
 """
 
 from aioinformer.testing.simulation.loop import Order as Order

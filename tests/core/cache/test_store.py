@@ -310,7 +310,7 @@ def test_indexes_are_always_what_a_new_index_would_be(
 
 def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> None:
     """An object with a label that every object has would make two large dicts grow at once."""
-    obj, count = pod("a"), min(DICT_RESIZE_POINTS)
+    obj, count = pod("a"), min(DICT_RESIZE_POINTS) + 1  # the first size of a new dict
     state = CacheState(
         indexes={"all": Index("all", lambda _: "x"), "few": Index("few", lambda _: None)}
     )
@@ -329,6 +329,25 @@ def test_what_is_full_grows_before_the_next_object_and_one_after_the_other() -> 
     assert [sys.getsizeof(each) for each in (state.objects, bucket)] == grown
     assert len(state.objects) == len(bucket) == count + 1
     assert not gc.is_tracked(state.objects)
+
+
+def test_no_object_of_a_long_list_resizes_a_large_dict() -> None:
+    state = CacheState(indexes={"all": Index("all", lambda _: "x")})
+    grown, resized = list[int](), 0
+    for count, obj in enumerate(pod(str(number)) for number in range(100_000)):
+        if count in DICT_RESIZE_POINTS:
+            resized += sum(1 for _ in state.resize_dicts()) // RESIZE_COST
+        before = _dict_sizes(state)
+        state.put(obj, None)
+        if _dict_sizes(state) != before:
+            grown.append(count)
+
+    assert resized == 8, "two dicts at each of 10,922, 21,845, 43,690 and 87,381 entries"
+    assert max(grown) < min(DICT_RESIZE_POINTS), "a resize of a large dict has a step of its own"
+
+
+def _dict_sizes(state: CacheState) -> list[int]:
+    return [sys.getsizeof(each) for each in (state.objects, state.indexes["all"].buckets.get("x"))]
 
 
 def test_nothing_grows_that_is_not_full() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from random import Random
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.runtime.controllers.reconcilers import (
     loop_time,
     make_cluster,
     run_simulated,
+    update_foo,
     wait_until,
 )
 
@@ -280,6 +282,81 @@ def test_an_entry_that_could_not_be_written_is_written_later() -> None:
     run_simulated(main)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_fails_each_object_that_was_reconciled_is_cleaned_up_before_it_goes(
+    seed: int,
+) -> None:
+    """The controller is replaced as after a crash, and requests and their answers are lost."""
+    random, cluster = Random(seed), make_cluster()
+    reconciled, cleaned, wrong = set[str](), set[str](), list[str]()
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        if ctx.obj is not None:
+            wrong.extend(["reconciled after its cleanup"] * (ctx.obj.uid in cleaned))
+            wrong.extend(["reconciled while deleted"] * (ctx.obj.deletion_timestamp is not None))
+            reconciled.add(ctx.obj.uid)
+        await asyncio.sleep(random.random())
+        if random.random() < 0.2:
+            raise ValueError("no")
+
+    async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
+        obj = ctx.obj
+        if obj is None:
+            wrong.append("cleaned up without an object")
+            return
+        await asyncio.sleep(random.random())
+        if random.random() < 0.3:
+            raise ValueError("not yet")
+        cleaned.add(obj.uid)
+
+    async def operate(faults: Faults) -> None:
+        source = ClusterSource(cluster, faults)
+        async with SharedInformerFactory(source, backoff=BACKOFF) as informers:
+            await Controller(
+                informers.informer(FOOS), reconcile, finalizer=OURS, cleanup=cleanup, client=source,
+            ).run()  # fmt: skip
+
+    def present() -> dict[str, str]:
+        found = cluster.objects(FOOS)
+        return {each["metadata"]["name"]: each["metadata"]["uid"] for each in found}
+
+    def change() -> None:
+        """Create or delete an object, as users do."""
+        name = random.choice("abcdef")
+        if name not in present():
+            create_foo(cluster, name)
+        elif random.random() < 0.5:
+            cluster.delete(FOOS, name, namespace="default")
+        else:
+            update_foo(cluster, name, size=random.random())
+
+    async def main() -> None:
+        faults = Faults(random=random)
+        task = asyncio.create_task(operate(faults))
+        for _ in range(60):
+            change()
+            await asyncio.sleep(random.random())
+            assert reconciled <= cleaned | set(present().values())
+            fault = random.choice([faults.refuse, faults.reset, None, None])
+            if fault is not None:
+                with fault():
+                    await asyncio.sleep(3 * random.random())
+            if random.random() < 0.1:
+                task.cancel()
+                await asyncio.wait({task})
+                task = asyncio.create_task(operate(faults))
+        for name in present():
+            cluster.delete(FOOS, name, namespace="default")
+        await wait_until(lambda: not present(), every=0.5)
+        task.cancel()
+        await asyncio.wait({task})
+
+    run_simulated(main, seed=seed)
+    assert wrong == []
+    assert reconciled <= cleaned
+    assert len(cleaned) > 10
+
+
 def test_a_filter_does_not_exclude_the_deletion() -> None:
     it = Finalizing(make_cluster("a"))
 
@@ -350,6 +427,13 @@ def test_objects_with_convert_are_finalized() -> None:
         cluster.get(FOOS, "a", namespace="default")
 
 
+class ReadingSource:
+    """A source that only lists and watches."""
+
+    def __init__(self, source: ClusterSource) -> None:
+        self.lister_watcher = source.lister_watcher
+
+
 def plain(key: ObjectKey, ctx: ReconcileContext) -> None:
     """Clean up in a thread."""
 
@@ -364,8 +448,9 @@ async def test_wrong_arguments_are_rejected_at_once() -> None:
             Controller(foos, runs, cleanup=runs, client=source)
         with pytest.raises(ValueError, match="a domain, a slash and a name"):
             Controller(foos, runs, finalizer="cleanup", cleanup=runs, client=source)
+        reading = SharedInformerFactory(ReadingSource(source)).informer(FOOS)
         with pytest.raises(UsageError, match="pass client=client"):
-            Controller(foos, runs, finalizer=OURS, cleanup=runs)
+            Controller(reading, runs, finalizer=OURS, cleanup=runs)
         with pytest.raises(TypeError, match="plain function"):
             Controller(foos, runs, finalizer=OURS, cleanup=plain, client=source)
         with pytest.raises(TypeError, match="client must be a Client, or None, not 5"):

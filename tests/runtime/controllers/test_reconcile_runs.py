@@ -14,6 +14,7 @@ from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns, compile_functions
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout, ShutdownIncomplete
 from tests.runtime.controllers.reconcilers import (
+    FOOS,
     foo_informer,
     key,
     loop_time,
@@ -200,6 +201,23 @@ async def test_an_error_in_a_thread_is_retried_and_a_result_is_heeded() -> None:
         await done.wait()
         assert controller.health.failed_runs == 1
     assert calls == [0, 1, 0]
+
+
+async def test_a_thread_reads_its_object_and_writes_through_the_loop() -> None:
+    cluster, done, loop = make_cluster("a"), asyncio.Event(), asyncio.get_running_loop()
+    cluster.add_resource(FOOS, status=True)
+
+    def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        assert ctx.obj is not None
+        assert ctx.obj.key == ctx.key == key
+        write = ctx.patch_status({"phase": "Ready"})
+        asyncio.run_coroutine_threadsafe(write, loop).result(20)
+        loop.call_soon_threadsafe(done.set)
+
+    async with foo_informer(cluster) as foos, Controller(foos, reconcile, run_in_thread=True):
+        async with asyncio.timeout(20):
+            await done.wait()
+    assert cluster.get(FOOS, "a", namespace="default")["status"] == {"phase": "Ready"}
 
 
 async def test_run_waits_for_a_thread_and_a_block_leaves_it_behind() -> None:

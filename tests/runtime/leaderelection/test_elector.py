@@ -964,3 +964,19 @@ def test_other_resources_and_async_hooks_are_rejected() -> None:
             )
 
     run_simulated(main)
+
+
+@pytest.mark.parametrize("after", range(60, 500, 20))
+def test_an_answer_whose_body_is_damaged_is_a_failed_request(after: int) -> None:
+    """Damage behind the metadata is found when the body is decoded, after the answer was read."""
+    place = ElectionSetup()
+
+    async def main() -> None:
+        elector = place.elector()
+        async with elector.leading():
+            with place.faults.corrupt(verb="update", after=after):
+                await asyncio.sleep(5)
+            await asyncio.sleep(60)
+            assert elector.is_leader
+
+    run_simulated(main)

@@ -192,3 +192,17 @@ def test_the_repr_shows_the_state(cluster: Cluster) -> None:
     assert repr(watch) == "<Watch pods after rv=3 open 1 waiting>"
     watch.close()
     assert repr(watch) == "<Watch pods after rv=3 ended 0 waiting>"
+
+
+def test_a_requested_bookmark_is_sent_at_once_to_watches_that_take_bookmarks() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}})
+    taking = cluster.watch("configmaps", now=0, resource_version="1", bookmarks=True)
+    plain = cluster.watch("configmaps", now=0, resource_version="1")
+    assert taking.take(1) == []
+    cluster.send_bookmarks()
+    (line,) = taking.take(1)
+    assert b'"BOOKMARK"' in line
+    assert f'"resourceVersion":"{cluster.resource_version}"'.encode() in line
+    assert taking.take(1) == []
+    assert plain.take(1) == []

@@ -1,0 +1,90 @@
+"""The port of an operator: probes for the kubelet, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import aiohttp
+from prometheus_client import CollectorRegistry
+
+from aioinformer import Client, Operator
+from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.testing import ApiServer, Cluster, Faults
+from tests.operator.operators import running, succeed
+
+
+async def get(operator: Operator, path: str) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    url = f"http://127.0.0.1:{operator.port}{path}"
+    async with aiohttp.ClientSession() as http, http.get(url) as response:
+        return response.status, await response.json()
+
+
+async def opened(operator: Operator) -> None:
+    async with asyncio.timeout(20):
+        while operator.port is None:  # noqa: ASYNC110 - a port has no event
+            await asyncio.sleep(0.01)
+
+
+def make_cluster() -> Cluster:
+    cluster = Cluster()
+    cluster.create("configmaps", {"metadata": {"name": "a"}})
+    return cluster
+
+
+async def test_a_replica_is_ready_when_its_caches_are_filled_although_another_leads() -> None:
+    async with ApiServer(make_cluster()) as server:
+        first, second = (
+            Operator(
+                Client(server.url),
+                name="it",
+                leader_election="default/it",
+                identity=identity,
+                port=0,
+                host="127.0.0.1",
+            )
+            for identity in ("one", "two")
+        )
+        for each in (first, second):
+            each.controller("configmaps", succeed)
+        async with running(first):
+            await first.wait_synced(20)
+            async with running(second):
+                await second.wait_synced(20)
+                for path in ("/readyz", "/livez", "/healthz"):
+                    status, answer = await get(second, path)
+                    assert (status, answer["ok"], answer["wrong"]) == (200, True, {})
+                assert "configmaps" in answer["health"]
+        assert first.port is None
+
+
+async def test_a_replica_is_alive_but_not_ready_while_the_server_does_not_answer() -> None:
+    faults = Faults()
+    async with ApiServer(make_cluster(), faults=faults) as server:
+        operator = Operator(Client(server.url), name="it", port=0, host="127.0.0.1")
+        operator.controller("configmaps", succeed)
+        with faults.refuse():
+            async with running(operator):
+                await opened(operator)
+                status, answer = await get(operator, "/readyz")
+                assert (status, answer["ok"]) == (503, False)
+                assert "configmaps" in answer["wrong"]
+                assert (await get(operator, "/livez"))[0] == 200
+
+
+async def test_metrics_are_served_if_prometheus_can_scrape_them() -> None:
+    async with ApiServer(make_cluster()) as server, aiohttp.ClientSession() as http:
+        for metrics, status, said in (
+            (PrometheusMetrics(CollectorRegistry()), 200, "aioinformer_workqueue_depth"),
+            (None, 404, "pass metrics=PrometheusMetrics()"),
+        ):
+            operator = Operator(
+                Client(server.url), name="it", port=0, host="127.0.0.1", metrics=metrics
+            )
+            operator.controller("configmaps", succeed)
+            async with running(operator):
+                await operator.wait_synced(20)
+                url = f"http://127.0.0.1:{operator.port}/metrics"
+                async with http.get(url) as response:
+                    assert (response.status, said in await response.text()) == (status, True)
