@@ -11,10 +11,12 @@ import httpx
 import pytest
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
+from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from examples.fastapi_app.app import create_app
 from examples.fastapi_app.settings import Settings
 from tests.promises.conftest import wait_until
+from tests.runtime.scripted_source import PODS
 
 
 @pytest.fixture
@@ -78,3 +80,14 @@ async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
             server.cluster.delete("pods", "web-0", namespace="web")
             await wait_until(lambda: not len(pods.lister))
             assert (await http.get("/api/on-node/node-1")).json() == []
+
+
+def test_another_library_than_asyncio_is_told_what_is_missing() -> None:
+    """No loop of asyncio runs here, as when trio runs the coroutine."""
+    client = Client("http://127.0.0.1:1")
+    source = ClusterSource(Cluster())
+    pods = SharedInformer(source.lister_watcher(PODS, namespace=None, labels="", fields=""))
+    for work in (client.__aenter__(), SharedInformerFactory(source).__aenter__(), pods.run()):
+        with pytest.raises(UsageError, match="such as trio, runs this coroutine: start"):
+            work.send(None)
+    assert "opening" not in repr(client)

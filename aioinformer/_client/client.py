@@ -34,6 +34,7 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
 
 __all__ = ["Client", "ClientListerWatcher"]
@@ -194,8 +195,8 @@ class Client:
     async def __aenter__(self) -> Self:
         if self._state != "new":
             raise NotRunning(f"{self!r} can be entered only once; make a new client")
+        self._loop = own_loop()
         self._state = "opening"
-        self._loop = asyncio.get_running_loop()
         try:
             credentials = await self._source.load()
             self._transport = Transport(

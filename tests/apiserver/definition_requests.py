@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.apiserver.admin import Json
-from tests.apiserver.write_requests import MERGE, WriteRequest
+from tests.apiserver.write_requests import APPLY, JSON, MERGE, WriteRequest
 
 SIZES = "/apis/example.com/v1/namespaces/default/sizes"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -30,6 +30,25 @@ _SPEC: Json = {
         "map": {"type": "object", "additionalProperties": {"type": "string"}},
         "when": {"type": "string", "format": "date-time"},
         "replicas": {"type": "integer"},
+        "ports": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port", "protocol"],
+            "items": {
+                "type": "object",
+                "required": ["port"],
+                "properties": {
+                    "port": {"type": "integer"},
+                    "protocol": {"type": "string", "default": "TCP"},
+                    "note": {"type": "string"},
+                },
+            },
+        },
+        "tags": {
+            "type": "array",
+            "x-kubernetes-list-type": "set",
+            "items": {"type": "string"},
+        },
     },
 }
 _STATUS: Json = {
@@ -103,6 +122,10 @@ _SPECS: list[dict[str, Any]] = [
     {"size": 1, "when": "nope"},
     {"size": 1, "port": 1.5},
     {"size": 1, "free": 5},
+    {"size": 1, "tags": ["a", "b", "a", "a"]},
+    {"size": 1, "ports": [{"port": 1}, {"port": 1, "note": "x"}, {"port": 1}]},
+    {"size": 11, "tags": ["a", "a"]},
+    {"size": 1, "ports": [{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 2}]},
 ]
 
 BODIES: list[Json] = [
@@ -151,3 +174,30 @@ WRITES: list[WriteRequest] = [
     WriteRequest("GET", f"{SIZES}/a/scale"),
     WriteRequest("GET", "/apis/example.com/v1"),
 ]
+
+
+def _sent(name: str, rest: str) -> str:
+    return (
+        f'{{"apiVersion":"example.com/v1","kind":"Size","metadata":{{"name":"{name}","odd":1}},'
+        f'"spec":{{"size":1,{rest}}}}}'
+    )
+
+
+_STRICT, _WARN, _IGNORE = (f"fieldValidation={each}" for each in ("Strict", "Warn", "Ignore"))
+_TWICE = '"size":2,"nope":1,"nope":2,"free":{"q":1,"a":{"c":1}},"list":[{"y":1}]'
+
+FIELD_WRITES: list[WriteRequest] = [
+    WriteRequest("POST", f"{SIZES}?{_STRICT}", _sent("f0", _TWICE), JSON),
+    WriteRequest("POST", f"{SIZES}?{_WARN}", _sent("f1", _TWICE), JSON),
+    WriteRequest("POST", f"{SIZES}?{_IGNORE}", _sent("f2", _TWICE), JSON),
+    WriteRequest("POST", SIZES, _sent("f3", _TWICE), JSON),
+    WriteRequest("POST", f"{SIZES}?fieldValidation=No", _sent("f4", _TWICE), JSON),
+    WriteRequest("PUT", f"{SIZES}/f1?{_STRICT}", _sent("f1", '"nope":1'), JSON),
+    WriteRequest("PATCH", f"{SIZES}/f1?{_WARN}", '{"spec":{"nope":1,"size":3,"size":4}}', MERGE),
+    WriteRequest("PATCH", f"{SIZES}/f1?{_STRICT}", '{"spec":{"size":5}}', MERGE),
+    WriteRequest("PATCH", f"{SIZES}/f1?{_IGNORE}", '{"spec":{"nope":5}}', MERGE),
+    WriteRequest("PATCH", f"{SIZES}/f1?fieldValidation=No", '{"spec":{"nope":5}}', MERGE),
+    WriteRequest("PATCH", f"{SIZES}/nope?{_STRICT}", '{"spec":{"nope":5}}', MERGE),
+    WriteRequest("PATCH", f"{SIZES}/f1?fieldManager=m", _sent("f1", '"nope":1'), APPLY),
+]
+"""Writes with unknown and duplicate fields, whose warnings are compared too."""

@@ -1,14 +1,24 @@
 """A definition that is created over HTTP: the embedded server beside the real one."""
 
+from typing import TypeAlias
+
+import aiohttp
 import msgspec
 import pytest
 
 from aioinformer.testing import Features
-from tests.apiserver.definition_requests import BODIES, DEFINITIONS, SIZE_CRD, SIZES, WRITES
+from tests.apiserver.definition_requests import (
+    BODIES,
+    DEFINITIONS,
+    FIELD_WRITES,
+    SIZE_CRD,
+    SIZES,
+    WRITES,
+)
 from tests.apiserver.read_requests import TABLE
 from tests.apiserver.server_pair import NormalizedResponse, server_pair
 from tests.apiserver.server_process import ApiServerProcess, install_crd
-from tests.apiserver.write_requests import JSON
+from tests.apiserver.write_requests import JSON, WriteRequest
 
 pytestmark = pytest.mark.apiserver
 
@@ -32,3 +42,28 @@ async def test_a_defined_resource_is_served_as_there(api_server: ApiServerProces
             compare(str(request), *answers)
         compare("a table", *await pair.get(SIZES, {"Accept": TABLE}))
     assert not different
+
+
+async def test_unknown_and_duplicate_fields_are_reported_as_there(
+    api_server: ApiServerProcess,
+) -> None:
+    await install_crd(api_server, SIZE_CRD)
+    different: list[tuple[WriteRequest, Answer, Answer]] = []
+    async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
+        await pair.embedded.write("POST", DEFINITIONS, SIZE_CRD)
+        for write in FIELD_WRITES:
+            real, ours = [await send(twin.http, write) for twin in pair.both]
+            if real != ours:
+                different.append((write, real, ours))
+    assert not different
+
+
+Answer: TypeAlias = tuple[int, list[str], str]
+"""The status, the warnings, and the message of an error."""
+
+
+async def send(http: aiohttp.ClientSession, write: WriteRequest) -> Answer:
+    headers = {"Content-Type": write.kind}
+    async with http.request(write.method, write.path, data=write.body, headers=headers) as response:
+        message: str = (await response.json()).get("message", "")
+        return response.status, response.headers.getall("Warning", []), message

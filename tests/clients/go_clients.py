@@ -154,6 +154,39 @@ def kubectl_built_in(target: Target) -> None:
     assert every == ["pod/web", "deployment.apps/web"]
 
 
+@exercise("kubectl", "set, rollout, expose, drain", built_in=True)
+def kubectl_rollouts(target: Target) -> None:
+    kubectl(target, "create --validate=false -f -", body=deployment("shop"))
+    kubectl(target, "set image deployment/shop c=web:2")
+    kubectl(target, "rollout restart deployment shop")
+    images = kubectl(target, "get deploy shop -o", "jsonpath={..image} {.metadata.generation}")
+    assert images == "web:2 3"
+    # The server runs no controllers: a test writes what they would write.
+    ready = {"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    written = json.dumps({"status": ready, "spec": {"replicas": 1}})
+    kubectl(target, "patch deploy shop --type=merge --subresource=status -p", written)
+    assert "successfully rolled out" in kubectl(target, "rollout status deploy shop --timeout=20s")
+    kubectl(target, "expose deploy shop --port=80")
+    assert kubectl(target, "get service shop -o jsonpath={.spec.selector.app}") == "shop"
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": target.namespace}}
+    kubectl(target, "create --validate=false -f -", body=node)
+    kubectl(target, f"drain {target.namespace} --ignore-daemonsets")
+    cordoned = kubectl(target, f"get node {target.namespace} -o jsonpath={{.spec.unschedulable}}")
+    assert cordoned == "true"
+
+
+def deployment(name: str) -> dict[str, Any]:
+    labels = {"app": name}
+    pod = {"containers": [{"name": "c", "image": "web:1"}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
 # -- client-go -----------------------------------------------------------------------------------
 
 _GO_EXERCISES = {

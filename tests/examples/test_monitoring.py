@@ -224,6 +224,8 @@ ENDED = 'aioinformer_requests_ended_total{job="app", instance="a", informer="pod
 LISTS, PAGES = ENDED % 'verb="list", cause="complete"', ENDED % 'verb="list", cause="more"'
 INFORMERS = 'aioinformer_informers{job="app", instance="a", informer="pods"}'
 SYNCED = 'aioinformer_informers_synced{job="app", instance="a", informer="pods"}'
+HELD = 'aioinformer_handler_blocking_calls_total{job="app", instance="a", listener="audit"}'
+HELD_RUNS = 'aioinformer_reconcile_blocking_runs_total{job="app", instance="a", controller="shop"}'
 LEADER = 'aioinformer_leader{job="app", instance="%s", lease="web/operator"}'
 RUNS = 'aioinformer_reconcile_total{job="app", instance="a", controller="shop", result="%s"}'
 
@@ -237,6 +239,9 @@ RUNS = 'aioinformer_reconcile_total{job="app", instance="a", controller="shop", 
         pytest.param("InformerCacheStale", {FRESH: "+Inf+0x60"}, False, id="never-fresh"),
         pytest.param("InformerListenerBlocks", {BLOCKING: "1+0x60"}, True, id="blocking"),
         pytest.param("InformerListenerBlocks", {BLOCKING: "0 1 0 1 0 1 0+0x60"}, False, id="full"),
+        pytest.param("HandlerBlocksEventLoop", {HELD: "0+2x60"}, True, id="handler-blocks"),
+        pytest.param("HandlerBlocksEventLoop", {HELD: "0+0x30 1+0x30"}, False, id="blocked-once"),
+        pytest.param("ReconcilerBlocksEventLoop", {HELD_RUNS: "0+2x60"}, True, id="run-blocks"),
         pytest.param("InformerNotSynced", {INFORMERS: "2x60", SYNCED: "1x60"}, True, id="unsynced"),
         pytest.param("InformerNotSynced", {INFORMERS: "2x60", SYNCED: "2x60"}, False, id="synced"),
         pytest.param("InformerRetriesRising", {LISTS: "0+0x60 1+2x60"}, True, id="rising"),

@@ -69,7 +69,7 @@ from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.effects import Cut
 from aioinformer.testing.faults.faults import TOO_LARGE
 from aioinformer.testing.server.source import ClusterListerWatcher
-from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
 from tests.simulation.plan import Fault
 from tests.simulation.records import FaultStarted, History, Request
@@ -159,7 +159,7 @@ def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
         case "no_watchlist" if amount == 500:
             # Half of these servers have a storage without WatchLists; the others fail otherwise.
             known = fault.at * 1e6 % 2 < 1
-            message = statuses.unsupported_watch_list().status.message if known else ""
+            message = version_statuses.unsupported_watch_list().status.message if known else ""
             yield faults.error_event(
                 500, message=message, verb="watch_list", under_way=False, share=share
             )

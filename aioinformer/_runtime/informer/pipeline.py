@@ -41,6 +41,7 @@ from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
 from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.blocking_detector import detect_blocking
+from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
 
@@ -214,6 +215,7 @@ class InformerPipeline(Generic[T]):
         """Run the tasks until cancelled; see ``SharedInformer.run``."""
         if self._task_group.entered:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
+        own_loop()  # raises under another library than asyncio
         self._on_fatal = on_fatal
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)

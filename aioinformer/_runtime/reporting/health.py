@@ -187,7 +187,9 @@ class Health:
     def _scopes_text(self) -> str:
         """Return the number of namespaces that are read, and the state of some that are not."""
         troubled = [each for each in self.scopes if each.troubled]
-        counts = f"{len(self.scopes) - len(troubled)} of {len(self.scopes)} namespaces are watched"
+        total = quantity(len(self.scopes), "namespace")
+        verb = "is" if len(self.scopes) == 1 else "are"
+        counts = f"{len(self.scopes) - len(troubled)} of {total} {verb} watched"
         shown = [f"({each})" for each in troubled[:MAX_SHOWN_SCOPES]]
         more = ["..."] if len(troubled) > MAX_SHOWN_SCOPES else []
         return ", ".join([counts, *shown, *more])

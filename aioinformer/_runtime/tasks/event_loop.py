@@ -22,6 +22,7 @@ __all__ = [
     "STAGING_SLICE_SECONDS",
     "TimeSlice",
     "check_loop",
+    "own_loop",
     "running_loop",
     "running_task",
 ]
@@ -32,6 +33,12 @@ NOT_IN_EVENT_LOOP = (
     "loop do the rest with asyncio.run_coroutine_threadsafe()"
 )
 """The error text for a call from a thread."""
+
+NOT_ASYNCIO = (
+    "aioinformer runs on asyncio, and another library, such as trio, runs this coroutine: start "
+    "the program with asyncio.run(), or with anyio.run(), whose default is asyncio"
+)
+"""The error text for a coroutine that runs without an event loop of asyncio."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
@@ -44,6 +51,18 @@ def running_loop() -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
     except RuntimeError as error:
         raise UsageError(NOT_IN_EVENT_LOOP) from error
+
+
+def own_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop that runs the calling coroutine.
+
+    Raises:
+        UsageError: another library than asyncio runs the coroutine.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise UsageError(NOT_ASYNCIO) from error
 
 
 def check_loop(own: asyncio.AbstractEventLoop | None, name: str) -> None:

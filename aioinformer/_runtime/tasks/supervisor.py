@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
-from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
+from aioinformer._runtime.tasks.event_loop import check_loop, own_loop, running_loop
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
 __all__ = ["ENTER_TURNS", "Supervisor"]
@@ -102,7 +102,7 @@ class Supervisor:
         """
         if self._loop is not None:
             raise UsageError(f"the {self._name} runs once; make another one")
-        self._loop = asyncio.get_running_loop()
+        self._loop = own_loop()
         self._body = asyncio.current_task()
         self._task = asyncio.create_task(self._supervise(start_tasks), name=self._name)
         self._task.add_done_callback(self._on_task_done)

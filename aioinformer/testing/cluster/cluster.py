@@ -20,29 +20,32 @@ has that subresource.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import NotFound
+from aioinformer.testing.cluster.collection_requests import (
+    CollectionRequests,
+    ListRequestOptions,
+    WatchRequestOptions,
+    make_list_query,
+    make_watch_query,
+)
 from aioinformer.testing.cluster.definitions import DefinitionController
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.garbage_collection import GarbageCollector
-from aioinformer.testing.cluster.pages import ListQuery, encode_page, select_page
+from aioinformer.testing.cluster.pages import ListQuery
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.selection import Selection, SelectorQuery
-from aioinformer.testing.cluster.storage import Collection, Snapshot, Storage
-from aioinformer.testing.cluster.watch_start import WatchLimits, WatchQuery, open_watch
-from aioinformer.testing.cluster.watches import Watch, WatchView
-from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import ObjectEncoder, plain_json
+from aioinformer.testing.cluster.storage import Snapshot, Storage
+from aioinformer.testing.cluster.watch_start import WatchQuery
+from aioinformer.testing.cluster.watches import Watch
+from aioinformer.testing.wire.encoding import plain_json
+from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.served_resources import STATUS, ServedResources, make_served
-from aioinformer.testing.wire.tables import Include, ObjectForm, make_encoder
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import BUILT_IN_SCALE, ScalePaths
 
@@ -94,8 +97,10 @@ class Cluster:
         self._storage.observers.append(self._definitions.observe)
         if self.features.garbage_collection:
             self._storage.observers.append(self._garbage_collector.observe)
+        self._collections = CollectionRequests(
+            self._storage, self.registry, self._definitions, self.features, watch_buffer
+        )
         self._programs: list[Program] = []
-        self._watch_buffer = watch_buffer
         self.signing_key = hashlib.sha256(f"aioinformer test cluster {seed}".encode()).digest()
         """The key that signs the tokens of service accounts."""
 
@@ -369,42 +374,23 @@ class Cluster:
         state = self._storage.find(resource).snapshot_before((), prefix=prefix)
         return (state[key].body for key in state.keys)
 
+    def has_schema(self, resource: Resource) -> bool:
+        """Return True if the objects of a resource have the schema of a definition."""
+        return self._definitions.has_schema(resource)
+
+    def unknown_fields(self, resource: Resource, body: dict[str, Any]) -> Sequence[str]:
+        """Return the paths of the fields of an object that its schema doesn't name."""
+        rules = self._storage.find(resource).rules
+        return rules.unknown_fields(body) if rules is not None else ()
+
     def scale_paths(self, resource: Resource) -> ScalePaths:
         """Return the places of the fields of a ``Scale`` in the objects of a resource."""
         return self._definitions.scale_paths(resource) or BUILT_IN_SCALE
 
     # -- many objects --------------------------------------------------------------------------
 
-    def list(
-        self,
-        resource: str | Resource,
-        *,
-        namespace: str | None = None,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str = "",
-        match: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-        shard: str = "",
-        form: ObjectForm = "whole",
-        include: Include = "Metadata",
-    ) -> bytes:
+    def list(self, resource: str | Resource, **options: Unpack[ListRequestOptions]) -> bytes:
         """Return a list, or one page of it, as the server's JSON.
-
-        Args:
-            resource: the resource.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-            resource_version: "" for the newest state, "0" for any state (the limit is ignored
-                then), a version for the state of that version or a later one.
-            match: ``resourceVersionMatch``: ``Exact`` or ``NotOlderThan``.
-            limit: the number of objects in a page; 0 for all.
-            continue_token: ``metadata.continue`` of the page before.
-            shard: a shard selector; ignored without the feature ``sharding``.
-            form: whole objects, their metadata, or a table for people.
-            include: the part of each object that a table has beside its cells.
 
         Raises:
             BadRequest: a selector or the continue token is malformed.
@@ -414,30 +400,11 @@ class Cluster:
             ServerFailure: the resourceVersion is not reached yet, or the shard selector is
                 malformed.
         """
-        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
-        query = ListQuery(
-            selectors=selectors,
-            resource_version=resource_version,
-            match=match,
-            limit=limit,
-            continue_token=continue_token,
-            form=form,
-            include=include,
-        )
-        return self.list_page(resource, query)
+        return self.list_page(resource, make_list_query(options))
 
     def list_page(self, resource: str | Resource, query: ListQuery) -> bytes:
         """Return the page that a query describes. ``list`` documents options and errors."""
-        with statuses.error_phase("list"):
-            collection = self._storage.find(resource)
-            return encode_page(
-                self._storage,
-                collection,
-                self._parse_selection(collection, query.selectors),
-                query,
-                encoder=self._make_encoder(collection, query.form, query.include),
-                from_watch_cache=self.features.watch_list,
-            )
+        return self._collections.list_page(resource, query)
 
     def delete_collection(
         self,
@@ -478,64 +445,20 @@ class Cluster:
             Conflict: an object doesn't satisfy the preconditions. Those before it are deleted.
             ServerError: the errors of ``list``.
         """
-        collection = self._storage.find(resource)
-        with statuses.error_phase("write"):
-            page = select_page(
-                self._storage,
-                collection,
-                self._parse_selection(collection, query.selectors),
-                query,
-                from_watch_cache=self.features.watch_list,
-            )
-        encoder = self._make_encoder(collection, query.form, query.include)
-        for stored in page.rows:
-            # The deletion of an owner may have removed the object.
-            with contextlib.suppress(NotFound):
-                self.registry.delete(
-                    resource,
-                    stored.name,
-                    stored.namespace or None,
-                    preconditions=preconditions,
-                    dry_run=dry_run,
-                )
-        return encoder.encode_list(page.rows, page.list_meta)
+        return self._collections.delete_page(resource, query, preconditions, dry_run=dry_run)
 
     def watch(
-        self,
-        resource: str | Resource,
-        *,
-        now: float,
-        namespace: str | None = None,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str = "",
-        match: str = "",
-        bookmarks: bool = False,
-        send_initial_events: bool | None = None,
-        timeout: float | None = None,
-        shard: str = "",
-        form: ObjectForm = "whole",
-        include: Include = "Metadata",
+        self, resource: str | Resource, *, now: float, **options: Unpack[WatchRequestOptions]
     ) -> Watch:
         """Open a watch: the changes after a resourceVersion.
+
+        A forgotten version is answered by an ERROR event. A version that is not reached yet gives
+        no events until it is passed.
 
         Args:
             resource: the resource.
             now: seconds on any clock; ``Watch.take`` expects the same clock.
-            namespace: the namespace; ``None`` for all.
-            labels: a label selector.
-            fields: a field selector.
-            resource_version: the version to start from. "" and "0" start with an ADDED for each
-                object. A forgotten version is answered by an ERROR event. A version that is not
-                reached yet gives no events until it is passed.
-            match: ``resourceVersionMatch``; ``send_initial_events`` needs ``NotOlderThan``.
-            bookmarks: True if the client understands bookmarks.
-            send_initial_events: start with an ADDED for each object, then a bookmark that marks
-                the end of the initial events, if ``bookmarks`` (a WatchList).
-            timeout: seconds until the watch ends; 1800 by default.
-            shard: a shard selector; ignored without the feature ``sharding``.
-            form: whole objects, their metadata, or a table for each event.
-            include: the part of each object that a table has beside its cells.
+            **options: the options of the request.
 
         Raises:
             BadRequest: a selector is malformed.
@@ -543,43 +466,11 @@ class Cluster:
             Invalid: options that exclude each other.
             ServerFailure: the resourceVersion or the shard selector is malformed.
         """
-        selectors = SelectorQuery(namespace=namespace, labels=labels, fields=fields, shard=shard)
-        query = WatchQuery(
-            selectors=selectors,
-            resource_version=resource_version,
-            match=match,
-            bookmarks=bookmarks,
-            send_initial_events=send_initial_events,
-            timeout=timeout,
-            form=form,
-            include=include,
-        )
-        return self.open_watch(resource, query, now=now)
+        return self.open_watch(resource, make_watch_query(options), now=now)
 
     def open_watch(self, resource: str | Resource, query: WatchQuery, *, now: float) -> Watch:
         """Open the watch that a query describes. ``watch`` documents options and errors."""
-        with statuses.error_phase("watch"):
-            collection = self._storage.find(resource)
-            encoding = collection.encoding
-            selection = self._parse_selection(collection, query.selectors)
-            encoder = self._make_encoder(collection, query.form, query.include)
-            return open_watch(
-                self._storage,
-                collection,
-                WatchView(encoding.resource, selection, encoder),
-                query,
-                now=now,
-                limits=WatchLimits(self._watch_buffer, self.features.watch_list),
-            )
-
-    def _make_encoder(
-        self, collection: Collection, form: ObjectForm, include: Include
-    ) -> ObjectEncoder:
-        columns = self._definitions.columns(collection.encoding.resource)
-        return make_encoder(collection.encoding, form, include, self._clock, columns)
-
-    def _parse_selection(self, collection: Collection, selectors: SelectorQuery) -> Selection:
-        return Selection.parse(collection.encoding, selectors, sharding=self.features.sharding)
+        return self._collections.open_watch(resource, query, now=now)
 
     def __repr__(self) -> str:
         return repr(self._storage).replace("Storage", "Cluster")

@@ -10,7 +10,7 @@ A deleted definition deletes its objects first, and waits for their finalizers.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,10 @@ class _DefinitionRules:
         fresh: JsonObject = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}
         return body | {"spec": spec, "status": fresh | {"storedVersions": stored} | status}
 
+    def unknown_fields(self, body: JsonObject) -> Sequence[str]:
+        """Return no fields: there is no schema of definitions here."""
+        return ()
+
     def check(self, body: JsonObject) -> None:
         """Check a definition.
 
@@ -147,6 +151,10 @@ class DefinitionController:
         self._registry = registry
         self._versions: dict[Resource, DefinedVersion] = {}
         self._storage.find(DEFINITIONS).rules = _DefinitionRules()
+
+    def has_schema(self, resource: Resource) -> bool:
+        """Return True if a definition serves the resource."""
+        return resource in self._versions
 
     def scale_paths(self, resource: Resource) -> ScalePaths | None:
         """Return the places of the fields of a ``Scale`` of a defined resource."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from aioinformer.testing.cluster.selection import Selection, SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, CollectionSnapshot, Storage
-from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import ListEncoder, ListMeta, StoredObject
+from aioinformer.testing.wire.selection import Selection, SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["ListQuery", "Page", "encode_page", "parse_version", "select_page"]
@@ -32,7 +32,7 @@ _TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105 - the version of the format, no s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """The options of a list request, as ``Cluster.list`` documents them."""
+    """The options of a list request, as ``ListRequestOptions`` documents them."""
 
     selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""
@@ -144,7 +144,7 @@ def parse_version(text: str, *, for_watch: bool = False) -> int:
         ServerFailure: the version of a watch is not a number.
     """
     if text and not re.fullmatch("[0-9]+", text):
-        raise statuses.malformed_version(text, for_watch=for_watch)
+        raise version_statuses.malformed_version(text, for_watch=for_watch)
     return int(text or 0)
 
 
@@ -170,7 +170,7 @@ def _find_start(query: ListQuery, selection: Selection, storage: Storage) -> _Pa
         return _continue_from_token(query, selection, storage)
     version = parse_version(query.resource_version)
     if version > storage.version:
-        raise statuses.too_large_version(version, storage.version)
+        raise version_statuses.too_large_version(version, storage.version)
     if query.resource_version == "0":
         return _PageStart(storage.version)  # served from the watch cache, which ignores limits
     # A limit makes a bare resourceVersion mean exactly that one, for compatibility.
@@ -179,7 +179,7 @@ def _find_start(query: ListQuery, selection: Selection, storage: Storage) -> _Pa
         return _PageStart(storage.version, limit=query.limit)
     # The compacted version itself can be shown: its state is that before the oldest kept change.
     if version < storage.change_log.compacted_version:
-        raise statuses.expired_version()
+        raise version_statuses.expired_version()
     return _PageStart(version, limit=query.limit)
 
 
@@ -192,9 +192,9 @@ def _continue_from_token(query: ListQuery, selection: Selection, storage: Storag
         return _PageStart(storage.version, key, query.limit)
     if token.rv < storage.change_log.compacted_version:
         last = token.start.lstrip("/").rstrip("\0")
-        raise statuses.expired_token(_encode_token(INCONSISTENT_VERSION, last))
+        raise version_statuses.expired_token(_encode_token(INCONSISTENT_VERSION, last))
     if token.rv > storage.version:
-        raise statuses.too_large_version(token.rv, storage.version)
+        raise version_statuses.too_large_version(token.rv, storage.version)
     return _PageStart(token.rv, key, query.limit)
 
 
@@ -221,10 +221,10 @@ def _decode_token(token: str) -> _ContinueToken:
     try:
         decoded = msgspec.json.decode(body, type=_ContinueToken)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise statuses.invalid_token(_go_decode_error(body, error)) from error
+        raise version_statuses.invalid_token(_go_decode_error(body, error)) from error
     if decoded.v != _TOKEN_FORMAT:
         reason = f'server does not recognize this encoded version "{decoded.v}"'
-        raise statuses.invalid_token(reason)
+        raise version_statuses.invalid_token(reason)
     return decoded
 
 
@@ -235,7 +235,9 @@ def _decode_base64(token: str) -> bytes:
     except (binascii.Error, ValueError) as error:
         valid = re.match("[A-Za-z0-9_-]*", token)
         offset = valid.end() if valid else 0
-        raise statuses.invalid_token(f"illegal base64 data at input byte {offset}") from error
+        raise version_statuses.invalid_token(
+            f"illegal base64 data at input byte {offset}"
+        ) from error
 
 
 def _go_decode_error(body: bytes, error: Exception) -> str:

@@ -42,6 +42,8 @@ _PROPAGATION_FINALIZERS: Mapping[str, str] = {
 }
 """The finalizers that a propagation policy adds for the garbage collector. Without a garbage
 collector (``Features``) the finalizers stay until a request removes them."""
+MANAGER_LENGTH = 128
+"""The characters of a User-Agent that name a field manager at most."""
 _CLEANUP_FINALIZERS: Mapping[str, str] = {
     "customresourcedefinitions.apiextensions.k8s.io": "customresourcecleanup.apiextensions.k8s.io"
 }
@@ -64,9 +66,21 @@ class WriteOptions:
 
     part: validation.Part = "whole"
     field_manager: str = ""
-    """The manager to note in ``managedFields``; empty if none is to be noted."""
+    """The field manager that the request names; empty if the request names none."""
+    user_agent: str = ""
+    """The ``User-Agent`` of the request, which names the manager of a request without one."""
     dry_run: bool = False
     """True to do everything but store the result."""
+
+    @property
+    def manager_name(self) -> str:
+        """The name of the manager in ``managedFields``.
+
+        Without a ``fieldManager``, the name is the part of the User-Agent before the slash
+        (apiserver's ``managerOrUserAgent``).
+        """
+        program = self.user_agent.partition("/")[0][:MANAGER_LENGTH]
+        return self.field_manager or "".join(filter(str.isprintable, program)) or "unknown"
 
 
 DEFAULT_WRITE_OPTIONS = WriteOptions()
@@ -310,7 +324,7 @@ class Registry:
     ) -> FieldManager:
         version = collection.encoding.resource.api_version
         subresource = "status" if options.part == "status" else ""
-        return FieldManager(operation, options.field_manager or "unknown", version, subresource)
+        return FieldManager(operation, options.manager_name, version, subresource)
 
     def _has_status(self, collection: Collection) -> bool:
         return self.storage.has_status(collection.encoding.resource)

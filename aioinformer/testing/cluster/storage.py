@@ -71,6 +71,10 @@ class ObjectRules(Protocol):
         """Raise ``Invalid`` if the body can't be stored."""
         ...
 
+    def unknown_fields(self, body: dict[str, Any]) -> Sequence[str]:
+        """Return the paths of the fields that ``prepare`` drops."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Mirror:

@@ -13,11 +13,11 @@ from itertools import chain
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.cluster.pages import parse_version
-from aioinformer.testing.cluster.selection import SelectorQuery
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.cluster.watches import Watch, WatchSchedule, WatchView
-from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import encode_error_event
+from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
 __all__ = ["WatchQuery", "open_watch"]
@@ -29,7 +29,7 @@ server adds up to as much again at random."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuery:
-    """The options of a watch request, as ``Cluster.watch`` documents them."""
+    """The options of a watch request, as ``WatchRequestOptions`` documents them."""
 
     selectors: SelectorQuery = field(default_factory=SelectorQuery)
     resource_version: str = ""
@@ -88,7 +88,7 @@ def open_watch(
         initial = version == 0  # the server's SetListOptionsDefaults; recordings 35, 36 and 52
     error = _find_start_error(storage, view, version, initial=initial)
     if query.send_initial_events and not limits.watch_lists:
-        error = statuses.unsupported_watch_list()
+        error = version_statuses.unsupported_watch_list()
     if error is not None:
         watch.set_initial_lines([encode_error_event(statuses.status_document(error.status))])
         watch.finish()
@@ -123,10 +123,10 @@ def _find_start_error(
     """Return the error that is the only event of a watch, or ``None`` if the watch can start."""
     if initial:
         newest = storage.version
-        return statuses.too_large_version(version, newest) if version > newest else None
+        return version_statuses.too_large_version(version, newest) if version > newest else None
     # A version that is not reached yet is no error here: the watch waits for it without events.
     oldest = storage.change_log.oldest_watchable(view.resource)
-    return statuses.too_old_version(version, oldest) if 0 < version < oldest else None
+    return version_statuses.too_old_version(version, oldest) if 0 < version < oldest else None
 
 
 def _encode_initial_events(

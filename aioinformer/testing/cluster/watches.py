@@ -17,8 +17,8 @@ from itertools import islice
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.history import StoredChange
-from aioinformer.testing.cluster.selection import Selection
 from aioinformer.testing.wire.encoding import ObjectEncoder
+from aioinformer.testing.wire.selection import Selection
 
 __all__ = ["OpenWatches", "Watch", "WatchSchedule", "WatchView"]
 

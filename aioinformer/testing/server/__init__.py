@@ -8,6 +8,7 @@ server_thread    the same in a thread, for synchronous tests
 handlers         the routes
 queries          query parameters of lists and watches
 object_requests  requests for objects as values, and their bodies
+field_validation  unknown and duplicate fields of sent objects
 objects          requests for single objects, and deletions of collections
 subresources     scale, eviction, tokens of service accounts
 responses        responses, and errors as responses

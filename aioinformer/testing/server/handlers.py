@@ -181,11 +181,12 @@ class RequestRouter:
         except web.HTTPRequestEntityTooLarge as error:
             raise statuses.body_too_large(BODY_LIMIT) from error
         method = "GET" if request.method == "HEAD" else request.method
-        sent = ObjectRequest(method, path, request.query, request.content_type, body, user)
+        agent = request.headers.get("User-Agent", "")
+        sent = ObjectRequest(method, path, request.query, request.content_type, body, user, agent)
         response = handle_request(self._cluster, sent, self._access)
         if method == "GET" and form == "metadata":
             return document_response(_partial_metadata(response))
-        return Response(response.raw, response.status)
+        return Response(response.raw, response.status, warnings=response.warnings)
 
 
 def _partial_metadata(response: ObjectResponse) -> JsonObject:

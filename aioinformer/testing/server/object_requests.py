@@ -6,7 +6,7 @@ and ``subresources`` take these values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -59,6 +59,8 @@ OCTET_STREAM = "application/octet-stream"
 """The media type that aiohttp assumes for a body without a Content-Type."""
 DRY_RUN_ALL = "All"
 """The only value of ``dryRun``."""
+FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+"""The values of ``fieldValidation``."""
 PROPAGATIONS = ("Foreground", "Background", "Orphan")
 
 
@@ -73,6 +75,8 @@ class ObjectRequest:
     body: bytes = b""
     user: User | None = None
     """The user who sends the request; ``None`` for a user without a name and without limits."""
+    user_agent: str = ""
+    """The header ``User-Agent``; empty if there is none."""
 
     def json(self) -> JsonObject:
         """Return the decoded body, which is JSON or YAML.
@@ -122,7 +126,12 @@ class ObjectRequest:
         """The options of the write."""
         manager = self.query.get("fieldManager", "")
         part: Part = "status" if self.path.part == STATUS.name else "main"
-        return WriteOptions(part, manager, "dryRun" in self.query)
+        return WriteOptions(part, manager, self.user_agent, "dryRun" in self.query)
+
+    @property
+    def field_validation(self) -> str:
+        """The treatment of unknown and duplicate fields: Strict, Warn or Ignore."""
+        return self.query.get("fieldValidation") or "Warn"
 
     def check_query(self, options: str) -> None:
         """Check the query parameters of the write.
@@ -131,12 +140,20 @@ class ObjectRequest:
             options: the kind that the error names, such as ``CreateOptions``.
 
         Raises:
-            Invalid: ``dryRun`` has another value than ``All``.
+            Invalid: ``dryRun`` has another value than ``All``, or ``fieldValidation`` an unknown
+                one.
         """
         dry_run = self.query.get("dryRun", DRY_RUN_ALL)
         if dry_run != DRY_RUN_ALL:
             text = f'Unsupported value: ["{dry_run}"]: supported values: "{DRY_RUN_ALL}"'
             raise statuses.invalid_options(options, "dryRun", "FieldValueNotSupported", text)
+        found = self.query.get("fieldValidation", "")
+        if found not in FIELD_VALIDATIONS and options != "DeleteOptions":
+            known = ", ".join(f'"{each}"' for each in FIELD_VALIDATIONS)
+            text = f'Unsupported value: "{found}": supported values: {known}'
+            raise statuses.invalid_options(
+                options, "fieldValidation", "FieldValueNotSupported", text
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +165,8 @@ class ObjectResponse:
     status: int = 200
     stored: StoredObject | None = None
     """The object in the body; ``None`` if the body is a list, or a document such as a Status."""
+    warnings: Sequence[str] = ()
+    """The texts of the headers ``Warning``."""
 
 
 # -- patches ----------------------------------------------------------------------------------
@@ -236,9 +255,11 @@ def _check_propagation(request: ObjectRequest, options: _DeleteOptionsBody) -> s
     return propagation
 
 
-def object_response(stored: StoredObject, status: int = 200) -> ObjectResponse:
+def object_response(
+    stored: StoredObject, status: int = 200, *, warnings: Sequence[str] = ()
+) -> ObjectResponse:
     """Return the response with an object of the requested resource."""
-    return ObjectResponse(stored.document, status, stored)
+    return ObjectResponse(stored.document, status, stored, warnings)
 
 
 def json_response(document: JsonObject, status: int = 200) -> ObjectResponse:

@@ -15,6 +15,11 @@ from aioinformer.testing.access.users import RequestAttributes
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.faults import RequestVerb
 from aioinformer.testing.server import queries
+from aioinformer.testing.server.field_validation import (
+    check_patched_fields,
+    check_sent_fields,
+    reject_unknown_fields,
+)
 from aioinformer.testing.server.object_requests import (
     APPLY_PATCH,
     ObjectRequest,
@@ -127,16 +132,18 @@ def _get(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 def _create(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     request.check_query("CreateOptions")
     path, body = request.path, request.object_json()
+    warnings = check_sent_fields(cluster, request, body)
     created = cluster.registry.create(path.resource, body, path.namespace, request.write_options)
-    return object_response(created, 201)
+    return object_response(created, 201, warnings=warnings)
 
 
 def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     request.check_query("UpdateOptions")
     path, body = request.path, validation.check_metadata(request.object_json())
+    warnings = check_sent_fields(cluster, request, body)
     _check_name(path, body)
     updated = cluster.registry.update(path.resource, body, path.namespace, request.write_options)
-    return object_response(updated)
+    return object_response(updated, warnings=warnings)
 
 
 def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -147,10 +154,11 @@ def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
         text = "Forbidden: may not be specified for non-apply patch"
         raise statuses.invalid_options("PatchOptions", "force", "FieldValueForbidden", text)
     path, patch = request.path, decode_patch(request)
+    warnings = check_patched_fields(cluster, request, patch)
     patched = cluster.registry.patch(
         path.resource, path.name, patch, path.namespace, request.write_options
     )
-    return object_response(patched)
+    return object_response(patched, warnings=warnings)
 
 
 def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
@@ -169,6 +177,7 @@ def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     if not exists and not config["metadata"].get("name"):
         raise statuses.undeterminable_name(path.name)
     _check_name(path, config)
+    reject_unknown_fields(cluster, request, config)
     force = request.query.get("force", "false").lower() not in ("false", "0")
     applied, new = cluster.registry.apply(
         resource, config, path.namespace, request.write_options, force=force

@@ -13,10 +13,10 @@ from typing import cast, get_args
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.pages import ListQuery
-from aioinformer.testing.cluster.selection import SelectorQuery
 from aioinformer.testing.cluster.watch_start import WatchQuery
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire import statuses
+from aioinformer.testing.wire.selection import SelectorQuery
 from aioinformer.testing.wire.tables import Include, ObjectForm
 
 

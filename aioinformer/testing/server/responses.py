@@ -11,12 +11,13 @@ import gzip
 import socket
 import struct
 import zlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from aiohttp import web
+from multidict import CIMultiDict
 
 from aioinformer.errors import ServerError
 from aioinformer.testing.server.request_driver import CHUNK_BYTES, RequestDriver, split_chunks
@@ -57,6 +58,8 @@ class Response:
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    warnings: Sequence[str] = ()
+    """The texts of the headers ``Warning``."""
     is_error: bool = False
     """True if the body is a Status of an error."""
 
@@ -101,7 +104,11 @@ async def send_response(
         TransportError: a part of the response was not sent.
     """
     body = content.body
-    headers = {"Content-Type": content.content_type, **_CACHE_HEADERS, **content.headers}
+    headers: CIMultiDict[str] = CIMultiDict(
+        {"Content-Type": content.content_type, **_CACHE_HEADERS, **content.headers}
+    )
+    for text in content.warnings:
+        headers.add("Warning", f"299 - {msgspec.json.encode(text).decode()}")
     # Other code of the server, which indents, writes a Status for clients that don't accept JSON.
     indented = content.is_error and not accepts_plain(request.headers.get("Accept", ""))
     indented = indented or wants_pretty(request.headers, request.query)
@@ -109,7 +116,7 @@ async def send_response(
         body = msgspec.json.format(body, indent=2)
     if len(body) > GZIP_MIN_BYTES and accepts_gzip(request.headers):
         body = _compress(body)
-        headers |= _GZIP_HEADERS
+        headers.update(_GZIP_HEADERS)
     chunked = len(body) > CONTENT_LENGTH_LIMIT
     # The usual response leaves in one write: HEAD and 304 have no body, and faults need the parts.
     if driver.request.undisturbed and 0 < len(body) <= CHUNK_BYTES and request.method != "HEAD":

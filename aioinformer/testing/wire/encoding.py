@@ -23,7 +23,7 @@ WatchEventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the initial events of a watch (KEP-3157)."""
 
-_METADATA_FIELDS = (
+METADATA_FIELDS = (
     "name",
     "generateName",
     "namespace",
@@ -216,7 +216,7 @@ def encode_watch_event(event: WatchEventType, object_json: bytes) -> bytes:
 
 def order_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return ObjectMeta with its fields in declaration order, and its maps sorted."""
-    ordered = {name: metadata[name] for name in _METADATA_FIELDS if name in metadata}
+    ordered = {name: metadata[name] for name in METADATA_FIELDS if name in metadata}
     if len(ordered) < len(metadata):  # fields that ObjectMeta doesn't have come last
         ordered |= metadata
     for name in _METADATA_MAPS:

@@ -11,6 +11,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer.errors import InvalidSelector, Phase, ServerError, Status, server_error
 
@@ -19,13 +21,6 @@ _GO_NAMES: Mapping[type, str] = {dict: "object", list: "array", str: "string", b
 """The names of Go's decoder for the values of JSON; every number is a ``number``."""
 _OBJECT_MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
-)
-_INCONSISTENT_CONTINUE = (
-    "The provided continue parameter is too old to display a consistent list result. You can "
-    "start a new list without the continue parameter, or use the continue token in this response "
-    "to retrieve the remainder of the results. Continuing with the provided token results in an "
-    "inconsistent list - objects that were created, modified, or deleted between the time the "
-    "first chunk was returned and now may show up in the list."
 )
 
 
@@ -226,6 +221,42 @@ def _not_acceptable(message: str) -> ServerError:
     return server_error(Status(406, "NotAcceptable", message))
 
 
+# -- unknown and duplicate fields --------------------------------------------------------------
+
+
+def strict_decoding(resource: Resource, errors: Sequence[str]) -> ServerError:
+    """Return the error for unknown or duplicate fields of a strictly validated object."""
+    handled = f'{resource.kind} in version "{resource.version}" cannot be handled as a'
+    return bad_request(f"{handled} {resource.kind}: {_strict_error(errors)}")
+
+
+def strict_decoding_of_patch(patched: str, errors: Sequence[str]) -> ServerError:
+    """Return the error for a strictly validated patch.
+
+    Args:
+        patched: the patched object as JSON, which the server shows.
+        errors: the texts for its fields.
+    """
+    shown = msgspec.json.encode(patched).decode()
+    text = f"Invalid value: {shown}: {_strict_error(errors)}"
+    return invalid("", "", "patch", "FieldValueInvalid", text)
+
+
+def _strict_error(errors: Sequence[str]) -> str:
+    return f"strict decoding error: {', '.join(errors)}"
+
+
+def undeclared_fields(
+    resource: Resource, metadata: Mapping[str, Any], paths: Sequence[str]
+) -> ServerError:
+    """Return the error for an applied configuration with fields that the schema doesn't name."""
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+    texts = [f".{path}: field not declared in schema" for path in paths]
+    listed = texts[0] if len(texts) == 1 else "\n  ".join(["errors:", *texts])
+    target = f"({name}; {resource.api_version}, Kind={resource.kind})"
+    return server_error(Status(500, "", f"failed to create typed patch object {target}: {listed}"))
+
+
 # -- 409, 422 ----------------------------------------------------------------------------------
 
 
@@ -335,68 +366,7 @@ def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
     return invalid_fields("ListOptions", "", causes, group="meta.k8s.io")
 
 
-# -- resource versions -------------------------------------------------------------------------
-
-
-def malformed_version(text: str, *, for_watch: bool) -> ServerError:
-    """Return the error for a resourceVersion that is not a number (recording 41).
-
-    The code is 400 for a list and 500 for a watch.
-    """
-    parsing = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-    message = f'resourceVersion: Invalid value: "{text}": {parsing}'
-    if for_watch:
-        return server_error(Status(500, "", message))
-    return bad_request(f"invalid resource version: {message}")
-
-
-def too_large_version(version: int, current: int) -> ServerError:
-    """Return the error for a resourceVersion that is not reached yet (recording 20)."""
-    text = "Too large resource version"
-    cause = {"reason": "ResourceVersionTooLarge", "message": text}
-    return server_error(
-        Status(
-            504,
-            "Timeout",
-            f"Timeout: {text}: {version}, current: {current}",
-            {"causes": [cause], "retryAfterSeconds": 1},
-            retry_after=1.0,
-        )
-    )
-
-
-def too_old_version(version: int, oldest: int) -> ServerError:
-    """Return the error for a watch from a forgotten version (recordings 61 and 64)."""
-    return server_error(Status(410, "Expired", f"too old resource version: {version} ({oldest})"))
-
-
-def expired_version() -> ServerError:
-    """Return the error for a list at exactly a forgotten resourceVersion (recording 63)."""
-    message = "The resourceVersion for the provided list is too old."
-    return server_error(Status(410, "Expired", message))
-
-
-def expired_token(fresh: str) -> ServerError:
-    """Return the error for a continue token of a forgotten snapshot (recording 62).
-
-    Args:
-        fresh: a token with which the client can list the rest without that snapshot.
-    """
-    return server_error(Status(410, "Expired", _INCONSISTENT_CONTINUE, continue_token=fresh))
-
-
-def unsupported_watch_list() -> ServerError:
-    """Return the error of a storage that can't serve a WatchList (recording 43)."""
-    message = (
-        "a watch stream was requested by the client but the required storage feature "
-        "RequestWatchProgress is disabled"
-    )
-    return server_error(Status(500, "InternalError", message))
-
-
-def invalid_token(reason: str) -> ServerError:
-    """Return the error for a continue token that this server didn't make (recording 23)."""
-    return bad_request(f"invalid continue token: continue key is not valid: {reason}")
+# -- subresources ---------------------------------------------------------------------------
 
 
 def missing_replicas(path: str) -> ServerError:
@@ -405,9 +375,6 @@ def missing_replicas(path: str) -> ServerError:
     details = {"causes": [{"message": text}]}
     message = f"Internal error occurred: {text}"
     return server_error(Status(500, "InternalError", message, details))
-
-
-# -- evictions ---------------------------------------------------------------------------------
 
 
 def disruption_budget_violated(name: str, status: Mapping[str, Any]) -> ServerError:

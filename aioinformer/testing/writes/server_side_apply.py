@@ -6,10 +6,11 @@ manager named in its last configuration and doesn't name any more is removed, un
 manager owns the field too. A change to a field of another manager is a conflict, unless the
 request has ``force``.
 
-Managed fields are kept from the first apply on, and for requests that name a ``fieldManager``.
-(The real server always keeps them, with the User-Agent for a name.) The fields from before the
-first apply belong to ``before-first-apply``, as the real server does it for objects that are older
-than managedFields.
+Managed fields are kept from the first request on that applies or names a ``fieldManager``; later
+requests without a ``fieldManager`` have the name of their User-Agent. (The real server keeps them
+from the creation on. Here objects that no program manages stay small, and their writes fast.) The
+fields from before the first apply belong to ``before-first-apply``, as the real server does it for
+objects that are older than managedFields.
 
 A field is named by a path, a tuple of the elements of ``fieldsV1``: ``f:name`` for a member,
 ``k:{...}`` for an item of a keyed list, ``v:...`` for an item of a set. The real server takes the

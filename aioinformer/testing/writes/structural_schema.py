@@ -10,14 +10,14 @@ apiextensions-apiserver's packages ``schema/pruning``, ``schema/defaulting`` and
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from functools import cache
 from typing import Any, cast
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer.testing.wire import statuses
-from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.wire.encoding import METADATA_FIELDS, JsonObject, encode_json
 
 __all__ = ["StructuralSchema"]
 
@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
+_LIST_TYPE, _LIST_MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 _TYPE_META = ("apiVersion", "kind", "metadata")
 """The fields that every object has, whatever its schema says."""
 _FORMATS = frozenset({"date-time", "date", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"})
@@ -53,10 +54,15 @@ class StructuralSchema:
 
     def prepare(self, body: JsonObject) -> JsonObject:
         """Return a copy of a body without unknown fields, and with defaults."""
-        prepared: JsonObject = deepcopy(body)
-        _prune(prepared, self._schema, root=True)
+        prepared: JsonObject = _copy_json(body)
+        _prune(prepared, self._schema)
         _set_defaults(prepared, self._schema)
         return prepared
+
+    def unknown_fields(self, body: JsonObject) -> list[str]:
+        """Return the paths of the fields of a body that the schema doesn't name, sorted."""
+        found = _iterate_unknown(body, self._schema, "", root=True)
+        return sorted(path for _, _, path in found)
 
     def check(self, body: JsonObject) -> None:
         """Check a body.
@@ -64,7 +70,7 @@ class StructuralSchema:
         Raises:
             Invalid: the body has values that the schema doesn't allow; the error names all.
         """
-        causes = list(self._find_errors(body))
+        causes = [*self._find_errors(body), *_iterate_duplicates(body, self._schema, "")]
         if causes:
             name, resource = str(body["metadata"].get("name", "")), self.resource
             raise statuses.invalid_fields(resource.kind, name, causes, group=resource.group)
@@ -73,12 +79,30 @@ class StructuralSchema:
 # -- pruning and defaults ----------------------------------------------------------------------
 
 
-def _prune(value: object, schema: Mapping[str, Any], *, root: bool = False) -> None:
-    """Remove the unknown fields of a value, in place."""
+def _copy_json(value: Any) -> Any:
+    """Return a copy of a value of JSON, several times as fast as ``deepcopy``."""
+    if isinstance(value, dict):
+        members = cast("JsonObject", value)
+        return {name: _copy_json(member) for name, member in members.items()}
+    if isinstance(value, list):
+        return [_copy_json(item) for item in cast("Sequence[Any]", value)]
+    return value
+
+
+def _prune(body: JsonObject, schema: Mapping[str, Any]) -> None:
+    """Remove the unknown fields of an object, in place."""
+    for container, name, _ in list(_iterate_unknown(body, schema, "", root=True)):
+        del container[name]
+
+
+def _iterate_unknown(
+    value: object, schema: Mapping[str, Any], path: str, *, root: bool = False
+) -> Iterator[tuple[JsonObject, str, str]]:
+    """Yield the unknown fields of a value: the container, the name, and the path of each."""
     if isinstance(value, list):
         items: Mapping[str, Any] = schema.get("items") or {}
-        for item in cast("Sequence[object]", value):
-            _prune(item, items)
+        for place, item in enumerate(cast("Sequence[object]", value)):
+            yield from _iterate_unknown(item, items, f"{path}[{place}]")
     if not isinstance(value, dict):
         return
     body = cast("JsonObject", value)
@@ -86,15 +110,26 @@ def _prune(value: object, schema: Mapping[str, Any], *, root: bool = False) -> N
     additional: object = schema.get("additionalProperties")
     keeps = bool(schema.get(_PRESERVE)) or additional is True
     kept = _TYPE_META if root or schema.get(_EMBEDDED) else ()
-    for name in list(body):
+    for name, member in body.items():
+        inner = f"{path}.{name}" if path else name
         if name in kept:
+            if name == "metadata" and isinstance(member, dict):
+                yield from _iterate_unknown_metadata(cast("JsonObject", member), inner)
             continue
         if name in properties:
-            _prune(body[name], properties[name])
+            yield from _iterate_unknown(member, properties[name], inner)
         elif isinstance(additional, Mapping):
-            _prune(body[name], cast("Mapping[str, Any]", additional))
+            yield from _iterate_unknown(member, cast("Mapping[str, Any]", additional), inner)
         elif not keeps:
-            del body[name]
+            yield body, name, inner
+
+
+def _iterate_unknown_metadata(
+    metadata: JsonObject, path: str
+) -> Iterator[tuple[JsonObject, str, str]]:
+    for name in metadata:
+        if name not in METADATA_FIELDS:
+            yield metadata, name, f"{path}.{name}"
 
 
 def _set_defaults(value: object, schema: Mapping[str, Any]) -> None:
@@ -110,7 +145,7 @@ def _set_defaults(value: object, schema: Mapping[str, Any]) -> None:
     for name, each in properties.items():
         absent = name not in body or (body[name] is None and not each.get("nullable"))
         if absent and "default" in each:
-            body[name] = deepcopy(each["default"])
+            body[name] = _copy_json(each["default"])
     additional: object = schema.get("additionalProperties")
     for name, member in body.items():
         if name in properties:
@@ -120,6 +155,46 @@ def _set_defaults(value: object, schema: Mapping[str, Any]) -> None:
 
 
 # -- validation --------------------------------------------------------------------------------
+
+
+def _iterate_duplicates(
+    value: object, schema: Mapping[str, Any], path: str
+) -> Iterator[dict[str, str]]:
+    """Yield a cause for each repeated item of sets and keyed lists (``x-kubernetes-list-type``)."""
+    if isinstance(value, dict):
+        body = cast("JsonObject", value)
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        additional: object = schema.get("additionalProperties")
+        for name in sorted(body):
+            inner = properties.get(name, additional)
+            if isinstance(inner, Mapping):
+                part = cast("Mapping[str, Any]", inner)
+                yield from _iterate_duplicates(body[name], part, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        items = cast("Sequence[Any]", value)
+        counts: Counter[bytes] = Counter()
+        for place, item in enumerate(items) if _LIST_TYPE in schema else ():
+            key = encode_json(_item_identity(item, schema), sort_keys=True)
+            counts[key] += 1
+            if counts[key] == 2 and key != b"null":  # the server names each value once
+                text = f"Duplicate value: {key.decode()}"
+                yield _cause("FieldValueDuplicate", f"{path}[{place}]", text)
+        inside: Mapping[str, Any] = schema.get("items") or {}
+        for place, item in enumerate(items):
+            yield from _iterate_duplicates(item, inside, f"{path}[{place}]")
+
+
+def _item_identity(item: Any, schema: Mapping[str, Any]) -> Any:
+    """Return the part of an item that no other item of its list may have; ``None`` for none."""
+    match schema.get(_LIST_TYPE):
+        case "set":
+            return item
+        case "map" if isinstance(item, dict):
+            keys: Sequence[str] = schema.get(_LIST_MAP_KEYS) or ()
+            members = cast("JsonObject", item)
+            return {name: members[name] for name in keys if name in members}
+        case _:
+            return None
 
 
 def to_json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

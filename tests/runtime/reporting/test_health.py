@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aioinformer import Health
-from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus
+from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, ScopeHealth
 from aioinformer.errors import ConnectionFailed
 
 
@@ -137,6 +137,35 @@ def test_a_sick_one_says_why_and_until_when() -> None:
     sick = replace(SOUND, state="waiting", error=ConnectionFailed("refused"), retry_in=1.26)
 
     assert str(sick) == "waiting for 12.3 s, last error: refused, next attempt in 1.3 s"
+
+
+def scope_health(namespace: str) -> ScopeHealth:
+    return ScopeHealth(
+        namespace=namespace,
+        optional=False,
+        state="watching",
+        since=1.0,
+        error=None,
+        retry_in=None,
+        synced=True,
+        resource_version="7",
+        fresh=1.0,
+        strategy="list",
+        rewinds=0,
+    )
+
+
+def test_a_number_of_namespaces_has_the_right_plural() -> None:
+    one, two = scope_health("web"), scope_health("shop")
+
+    assert "1 of 1 namespace is watched" in str(replace(SOUND, scopes=(one,)))
+    assert "2 of 2 namespaces are watched" in str(replace(SOUND, scopes=(one, two)))
+
+
+def test_handlers_that_blocked_the_event_loop_are_named() -> None:
+    blocking = replace(SOUND, blocking_calls=2, blocking_handlers=("audit of pods",))
+
+    assert str(blocking) == "watching for 12.3 s, 2 calls of audit of pods held the event loop"
 
 
 def test_an_informer_that_rejected_every_object_is_not_ok() -> None:

@@ -336,3 +336,12 @@ def test_content_can_change_without_an_end_of_the_watches() -> None:
 
     assert cluster.get("pods", "a")["spec"] == {"size": 1}
     assert not watch.ended
+
+
+def test_an_unknown_option_of_a_list_or_watch_is_an_error_that_names_the_options() -> None:
+    cluster = Cluster()
+    misspelled: Any = {"label": "app=shop"}  # a checker of types finds the mistake
+    with pytest.raises(TypeError, match="no option 'label'; the options are: continue_token, "):
+        cluster.list("pods", **misspelled)
+    with pytest.raises(TypeError, match="no option 'label'; the options are: bookmarks, "):
+        cluster.watch("pods", now=0, **misspelled)

@@ -216,3 +216,26 @@ async def test_a_compressed_watch_list_has_a_member_for_each_event() -> None:
             assert b"DELETED" in await watching.content.readline()
         async with http.get(query, headers={"Accept-Encoding": "identity"}) as watching:
             assert "Content-Encoding" not in watching.headers
+
+
+async def test_the_user_agent_is_the_field_manager_of_a_request_that_names_none(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", POD)
+    text = '{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"1"}}}'
+    apply = {"Content-Type": "application/apply-patch+yaml"}
+    async with http.patch(f"{PODS}/web-0?fieldManager=one", data=text, headers=apply) as response:
+        assert response.status == 200
+    for agent, label in (("shop/1.2 (linux)", "b"), ("", "c")):
+        headers = MERGE_PATCH | {"User-Agent": agent}
+        change = msgspec.json.encode({"metadata": {"labels": {label: "1"}}})
+        async with http.patch(f"{PODS}/web-0", data=change, headers=headers) as response:
+            assert response.status == 200
+    managed = server.cluster.get("pods", "web-0")["metadata"]["managedFields"]
+    owners = {each["manager"]: each["operation"] for each in managed}
+    assert owners == {
+        "one": "Apply",
+        "before-first-apply": "Update",
+        "shop": "Update",
+        "unknown": "Update",
+    }

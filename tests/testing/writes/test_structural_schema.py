@@ -55,7 +55,7 @@ def test_unknown_fields_are_dropped_and_defaults_are_set() -> None:
     }
     before = deepcopy(sent)
     assert StructuralSchema(SIZES, SCHEMA).prepare(sent) == {
-        "metadata": {"name": "n", "odd": 1},
+        "metadata": {"name": "n"},
         "a": {"b": 1, "c": "x"},
         "free": {"q": [1]},
         "map": {"k": {}},
@@ -97,3 +97,41 @@ def test_without_the_library_objects_are_not_validated_and_a_warning_says_so(
     assert caplog.text == "" or "jsonschema-rs is missing" in caplog.text
     schema.check({"metadata": {"name": "n"}, "free": 5})
     assert schema.prepare({"unknown": 1}) == {"a": {"b": 1}}
+
+
+def test_unknown_fields_are_those_that_pruning_drops() -> None:
+    body = {
+        "metadata": {"name": "n", "odd": 1},
+        "a": {"c": "x", "d": 1},
+        "map": {"k": {"z": 1}},
+        "list": [{"x": 1, "y": 1}],
+        "other": 1,
+    }
+    found = StructuralSchema(SIZES, SCHEMA).unknown_fields(body)
+    assert found == ["a.d", "list[0].y", "map.k.z", "metadata.odd", "other"]
+
+
+@given(BODIES)
+def test_a_pruned_body_has_no_unknown_fields(body: dict[str, Any]) -> None:
+    schema = StructuralSchema(SIZES, SCHEMA)
+    pruned = schema.prepare(body | {"metadata": {}})
+    assert schema.unknown_fields(pruned) == []
+
+
+def test_items_of_sets_and_keyed_lists_are_unique() -> None:
+    items = {"type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "integer"}}}
+    keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": items}
+    tags = {"type": "array", "x-kubernetes-list-type": "set"}
+    schema = StructuralSchema(SIZES, {"type": "object", "properties": {"l": keyed, "t": tags}})
+    body: dict[str, Any] = {
+        "metadata": {},
+        "l": [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"k": 2}],
+        "t": ["a", "a"],
+    }
+    with pytest.raises(Invalid) as raised:
+        schema.check(body)
+    causes = raised.value.status.details["causes"]
+    assert [(each["field"], each["reason"]) for each in causes] == [
+        ("l[1]", "FieldValueDuplicate"),
+        ("t[1]", "FieldValueDuplicate"),
+    ]

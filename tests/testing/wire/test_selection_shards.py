@@ -8,8 +8,8 @@ import pytest
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ServerFailure
 from aioinformer.testing import Cluster, Features
-from aioinformer.testing.cluster.selection import ShardSelector
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
+from aioinformer.testing.wire.selection import ShardSelector
 
 LOWER = "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
 UPPER = "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')"
