@@ -8,11 +8,11 @@
 //
 // main.go reads the flags and runs the two servers; etcd.go holds the store,
 // serving.go the port, the certificate and the kubeconfig, discovery.go the
-// answers to /api and /apis.
+// answers to /api and /apis, roles.go the users of a server that has some.
 //
-// Left out on purpose: authentication, authorization and admission (everybody
-// may do everything, and namespaces need not exist), core resources such as
-// pods, and the aggregation layer.
+// Left out on purpose: admission (namespaces need not exist), authentication
+// and authorization by resources (without -roles everybody may do
+// everything), core resources such as pods, and the aggregation layer.
 package main
 
 import (
@@ -40,6 +40,8 @@ type settings struct {
 	port               int
 	compactAfter       time.Duration
 	compactionInterval time.Duration
+	maxInFlight        int
+	roles              string
 	exitWithStdin      bool
 }
 
@@ -51,6 +53,9 @@ func parseFlags() settings {
 	flag.DurationVar(&s.compactAfter, "compact-after", 0, "let etcd forget history older than this; 0 keeps all")
 	flag.DurationVar(&s.compactionInterval, "etcd-compaction-interval", 0,
 		"how often the API server compacts etcd, as in kube-apiserver; 0 never does")
+	flag.IntVar(&s.maxInFlight, "max-requests-inflight", 400,
+		"how many reading requests are served at once, as in kube-apiserver; others get a 429")
+	flag.StringVar(&s.roles, "roles", "", "JSON file of users and their rights; without it everybody may do everything")
 	flag.BoolVar(&s.exitWithStdin, "exit-with-stdin", false, "exit as soon as standard input is closed")
 	flag.Parse()
 	if s.kubeconfig == "" {
@@ -93,7 +98,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	server, err := newServer(opts)
+	server, err := newServer(opts, rolesFile(s.roles))
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,7 @@ func newOptions(s settings, etcdURL string) (*options.CustomResourceDefinitionsS
 	recommended.Admission = nil
 	recommended.CoreAPI = nil
 	recommended.Features.EnablePriorityAndFairness = false
+	opts.ServerRunOptions.MaxRequestsInFlight = s.maxInFlight
 	recommended.Etcd.StorageConfig.Transport.ServerList = []string{etcdURL}
 	recommended.Etcd.StorageConfig.CompactionInterval = s.compactionInterval
 	if err := serveOn(recommended.SecureServing, s.dataDir, s.port); err != nil {
@@ -128,13 +134,16 @@ func newOptions(s settings, etcdURL string) (*options.CustomResourceDefinitionsS
 // newConfig does what opts.Config() does, without its service resolver: that
 // one watches the Services of a core API server that does not exist here, and
 // only conversion webhooks would ask it.
-func newConfig(opts *options.CustomResourceDefinitionsServerOptions) (*apiserver.Config, error) {
+func newConfig(opts *options.CustomResourceDefinitionsServerOptions, roles rolesFile) (*apiserver.Config, error) {
 	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	if err := opts.ServerRunOptions.ApplyTo(&generic.Config); err != nil {
 		return nil, err
 	}
 	if err := opts.RecommendedOptions.ApplyTo(generic); err != nil {
 		return nil, err
+	}
+	if roles != "" {
+		roles.applyTo(generic)
 	}
 	resources := apiserver.DefaultAPIResourceConfigSource()
 	if err := opts.APIEnablement.ApplyTo(&generic.Config, resources, apiserver.Scheme); err != nil {
@@ -151,8 +160,8 @@ func newConfig(opts *options.CustomResourceDefinitionsServerOptions) (*apiserver
 	}, nil
 }
 
-func newServer(opts *options.CustomResourceDefinitionsServerOptions) (*apiserver.CustomResourceDefinitions, error) {
-	config, err := newConfig(opts)
+func newServer(opts *options.CustomResourceDefinitionsServerOptions, roles rolesFile) (*apiserver.CustomResourceDefinitions, error) {
+	config, err := newConfig(opts, roles)
 	if err != nil {
 		return nil, err
 	}

@@ -427,6 +427,31 @@ async def test_nothing_has_to_be_scrolled_sideways(
         assert await page.evaluate("visualViewport.scale") == 1
 
 
+# Returns the layout shifts since the start that are no answers to input, as Core Web Vitals define
+# them: 0.1 and less is good.
+SHIFTS = """() => new Promise((resolve) => {
+    new PerformanceObserver((list) => resolve(
+        list.getEntries().filter((each) => !each.hadRecentInput).map((each) => each.value)
+    )).observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => resolve([]), 1000);
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 1360])
+async def test_the_layout_does_not_shift(
+    server: ApiServer, service: Service, open_page: Open, width: int
+) -> None:
+    async with open_page(service, viewport={"width": width, "height": 844}) as page:
+        await expect(page.locator(".row")).to_have_count(3)
+        pod(server, "web-2")
+        await expect(page.locator(".row")).to_have_count(4)
+        await server.stop()
+        await expect(page.locator("#notice")).to_be_visible()
+        await server.restart()
+        await expect(page.locator("#state")).to_have_text("Live", timeout=10 * SECOND)
+        assert sum(await page.evaluate(SHIFTS)) < 0.02
+
+
 # Returns the contrast, the class and the text of every visible text on the page.
 CONTRAST = """() => {
     const light = (colour) => {

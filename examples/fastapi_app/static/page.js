@@ -311,6 +311,7 @@ $("clear").addEventListener("click", () => {
 });
 
 search.value = view.search;
+if (table.narrow) search.placeholder = "Search";
 showSort();
 
 document.addEventListener("keydown", (event) => {

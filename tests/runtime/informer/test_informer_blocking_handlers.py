@@ -16,7 +16,11 @@ from aioinformer.testing import ClusterSource
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import cluster_with_pods, pod_informer, running_informer
 from tests.runtime.scripted_source import PODS, wait_until
-from tests.runtime.tasks.test_blocking_detector import THREAD_NAME, count_detectors
+from tests.runtime.tasks.test_blocking_detector import (
+    THREAD_NAME,
+    count_detectors,
+    wait_until_ended,
+)
 
 
 def hold_loop(seconds: float = 0.4) -> None:
@@ -120,6 +124,7 @@ async def test_the_report_can_be_switched_off(caplog: pytest.LogCaptureFixture) 
     async def handler(event: Event) -> None:
         hold_loop()
 
+    wait_until_ended()
     source = ClusterSource(cluster_with_pods("a")).lister_watcher(PODS)
     silent = SharedInformer(source, report_blocking=False)
     registration = silent.add_handler(handler)
@@ -140,6 +145,7 @@ async def test_the_report_can_be_switched_off(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_the_thread_ends_with_the_last_informer_of_the_loop() -> None:
+    wait_until_ended()
     first, second = pod_informer(cluster_with_pods("a")), pod_informer(cluster_with_pods("b"))
     async with running_informer(first):
         async with running_informer(second):
@@ -160,6 +166,7 @@ def test_in_virtual_time_nothing_is_reported(caplog: pytest.LogCaptureFixture) -
             assert all(each.name != THREAD_NAME for each in threading.enumerate())
             hold_loop()
 
+    wait_until_ended()
     run(main(), seed=0)
 
     assert caplog.records == []

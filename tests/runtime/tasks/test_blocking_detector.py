@@ -125,8 +125,16 @@ def count_detectors() -> int:
     return sum(each.name == THREAD_NAME for each in threading.enumerate())
 
 
+def wait_until_ended() -> None:
+    """Wait for the threads of earlier tests, which end by themselves."""
+    deadline = time.monotonic() + 10
+    while count_detectors() and time.monotonic() < deadline:
+        hold_loop(0.01)
+    assert count_detectors() == 0
+
+
 async def test_all_blocks_of_a_loop_share_one_thread_which_ends_with_the_last_of_them() -> None:
-    await wait_until(lambda: count_detectors() == 0)
+    wait_until_ended()
     with detect_blocking():
         with detect_blocking():
             assert count_detectors() == 1
@@ -144,10 +152,7 @@ def test_a_loop_that_was_closed_inside_of_a_block_ends_the_thread() -> None:
 
     asyncio.run(enter())
     left.__exit__(None, None, None)
-    deadline = time.monotonic() + 10
-    while count_detectors() and time.monotonic() < deadline:
-        hold_loop(0.01)
-    assert count_detectors() == 0
+    wait_until_ended()
 
 
 def test_a_simulated_loop_has_no_thread() -> None:
@@ -155,6 +160,7 @@ def test_a_simulated_loop_has_no_thread() -> None:
         with detect_blocking():
             assert count_detectors() == 0
 
+    wait_until_ended()
     run(main(), seed=0)
 
 
