@@ -13,7 +13,7 @@ from tests.simulation.election_bugs import BUGS
 from tests.simulation.election_world import ElectionWorld, LeadershipOverlap
 from tests.simulation.planted_bug import PlantedBug
 
-FEW = range(200)
+FEW = range(100)
 MANY = range(10_000, 14_000)
 SEARCHED = range(100)
 """Histories among which a bug must be seen."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from itertools import product
 from typing import get_args
 
@@ -14,39 +15,57 @@ from aioinformer._core.selectors.event_filter import EventFilter
 from tests.core.builders import make_object
 from tests.simulation.generator import draw
 from tests.simulation.listeners import filter_of, passes, shown
-from tests.simulation.plan import Join, ListenerSpec, Merge, Visit
+from tests.simulation.plan import Join, ListenerSpec, Merge, Plan, Step, Visit
 from tests.simulation.records import Write
 
-PLANS = [draw(seed) for seed in range(100)]
-STEPS = [step for plan in PLANS for step in plan.steps]
-LISTENERS = [step.listener for step in STEPS if isinstance(step, Join)]
-MERGED = [step.listeners for step in STEPS if isinstance(step, Merge)]
+PLAN_COUNT = 100
+
+
+@cache
+def plans() -> list[Plan]:
+    """Return the plans that the tests here look at, drawn at the first use."""
+    return [draw(seed) for seed in range(PLAN_COUNT)]
+
+
+@cache
+def steps() -> list[Step]:
+    return [step for plan in plans() for step in plan.steps]
+
+
+@cache
+def listeners() -> list[ListenerSpec]:
+    return [step.listener for step in steps() if isinstance(step, Join)]
+
+
+@cache
+def merged() -> list[tuple[ListenerSpec, ...]]:
+    return [step.listeners for step in steps() if isinstance(step, Merge)]
 
 
 def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> None:
-    rules = Counter((each.overflow, bool(each.passing)) for each in LISTENERS)
+    rules = Counter((each.overflow, bool(each.passing)) for each in listeners())
     assert rules.keys() == {
         (rule, some) for rule in get_args(OverflowName) for some in (True, False)
     }
-    assert {each.passing for each in LISTENERS} >= {"", "app=shop", "app=blog", "node=node-1"}
-    assert {each.resync for each in LISTENERS} >= {None, 0.0, 150.0, 400.0}
-    assert {each.concurrency for each in LISTENERS} >= {1, 3, 4}
+    assert {each.passing for each in listeners()} >= {"", "app=shop", "app=blog", "node=node-1"}
+    assert {each.resync for each in listeners()} >= {None, 0.0, 150.0, 400.0}
+    assert {each.concurrency for each in listeners()} >= {1, 3, 4}
 
 
 def test_a_listener_that_is_stuck_keeps_nobody_waiting() -> None:
-    assert "block" not in {each.overflow for each in LISTENERS if each.behaviour == "stuck"}
+    assert "block" not in {each.overflow for each in listeners() if each.behaviour == "stuck"}
 
 
 def test_only_streams_of_different_informers_are_merged() -> None:
-    assert len(MERGED) >= 20
-    for first, second in MERGED:
+    assert len(merged()) >= 20
+    for first, second in merged():
         assert first.streams
         assert second.streams
         assert first.informer != second.informer
 
 
 def test_names_tell_listeners_apart() -> None:
-    for plan in PLANS:
+    for plan in plans():
         names: list[str] = []
         for step in plan.steps:
             specs: tuple[ListenerSpec, ...] = ()
@@ -59,23 +78,23 @@ def test_names_tell_listeners_apart() -> None:
 
 
 def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -> None:
-    visits = [step for step in STEPS if isinstance(step, Visit)]
+    visits = [step for step in steps() if isinstance(step, Visit)]
     assert {(each.drains, each.delay) for each in visits} >= {
         (drains, delay) for drains in (True, False) for delay in (0.0, 0.005, 1.0)
     }
 
 
 def test_some_are_plain_functions_hear_of_some_changes_or_have_a_filter_that_raises() -> None:
-    plain = Counter(each.behaviour for each in LISTENERS if each.plain)
+    plain = Counter(each.behaviour for each in listeners() if each.plain)
     assert plain.keys() == {"quick", "raising", "cancelling", "leaves_early"}
     assert min(plain.values()) >= 3
-    assert {each.changes for each in LISTENERS} == {"", "app", "node"}
-    assert not any(each.changes and each.passing for each in LISTENERS)
-    assert sum(each.passing.endswith("!") for each in LISTENERS) >= 20
+    assert {each.changes for each in listeners()} == {"", "app", "node"}
+    assert not any(each.changes and each.passing for each in listeners())
+    assert sum(each.passing.endswith("!") for each in listeners()) >= 20
 
 
 def test_some_factories_are_ended_by_their_handler() -> None:
-    fails = Counter(step.fails for step in STEPS if isinstance(step, Visit))
+    fails = Counter(step.fails for step in steps() if isinstance(step, Visit))
     assert fails.keys() == {0, 1, 3, 10}
     assert fails[0] > fails.total() / 2
 

@@ -1,4 +1,4 @@
-"""The guarantees in hours of faults: 50 histories here, 1,000 under the mark ``simulation``.
+"""The guarantees in hours of faults: 30 histories here, 1,000 under the mark ``simulation``.
 
 A failure names the seed, the few steps that are needed, and the command that repeats the history.
 Each row of the reflector's table is taken by at least one history.
@@ -24,7 +24,7 @@ BLOCK = 10
 """Histories in one test."""
 TRIES = 100
 """Histories that may be tried to make a failure smaller, within the timeout of a test."""
-FEW = range(50)
+FEW = range(30)
 MANY = range(1000, 2000)
 
 RARE = (Outcome.SERVER_ERROR, Outcome.METHOD_NOT_ALLOWED)

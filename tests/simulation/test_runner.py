@@ -32,11 +32,9 @@ def trace(*arguments: str, hash_seed: str) -> bytes:
 def test_a_trace_is_the_same_in_every_process_whatever_hashes_are() -> None:
     first = trace("--seed", str(SEED), hash_seed="0")
     assert first.count(b"\n") > 1000
-    assert first == trace("--seed", str(SEED), hash_seed="0")
     assert first == trace("--seed", str(SEED), hash_seed="1")
-    assert first == trace("--seed", str(SEED), hash_seed="random")
-    assert first.decode() == simulate(draw(SEED)).trace()
-    assert first != trace("--seed", str(SEED + 1), hash_seed="0")
+    assert first.decode() == simulate(draw(SEED)).trace()  # the seed of this process is random
+    assert first.decode() != simulate(draw(SEED + 1)).trace()
 
 
 def test_a_part_of_a_history_is_repeated_as_well() -> None:

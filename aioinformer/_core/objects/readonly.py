@@ -152,7 +152,7 @@ class _FrozenView(ReadOnly):
 
     # A view can be equal to a dict or a list, which have no hash. In Python a class declares that
     # by None; type checkers expect a method.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as a dict: a class without hashes
 
     def __repr__(self) -> str:
         return repr(self._data)

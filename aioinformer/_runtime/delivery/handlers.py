@@ -207,7 +207,7 @@ def compile_method(
     """
     if isinstance(function, type) or not callable(function):
         raise TypeError(f"this is for a function, not for {function!r}")
-    name, called = handler_name(function), getattr(function, "__call__", None)  # noqa: B004
+    name, called = handler_name(function), getattr(function, "__call__", None)  # noqa: B004 - the method itself is inspected
     _check_no_yield(name, function, called)
     _check_method_signature(function, name, method)
     is_async = iscoroutinefunction(function) or iscoroutinefunction(called)

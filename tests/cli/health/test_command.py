@@ -104,7 +104,7 @@ async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted
 ) -> None:
     """As Kubernetes before 1.27 does: the stream never says where the state ends."""
     with server.faults.endless_watch_list():
-        finding = await found(server, "pods", timeout=0.2)
+        finding = await found(server, "pods", timeout=1.5)
 
     assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
     assert "watch_list=False" in finding.note
@@ -130,10 +130,10 @@ async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiSe
     )
     # Lists of one object and the opened watch get through; whole states don't.
     with server.faults.endless_watch_list(), server.faults.stall(verb="list", after=5000):
-        finding = await found(server, "pods", timeout=0.2)
+        finding = await found(server, "pods", timeout=1.5)
 
     assert (finding.lists, finding.watches, finding.synced, finding.ok) == (True, True, None, False)
-    assert "0.2 s" in finding.error
+    assert "1.5 s" in finding.error
 
 
 async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
@@ -141,14 +141,14 @@ async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
 ) -> None:
     report = ServerReport(url=server.url)
     with server.faults.stall(verb="list"):
-        finding = await found(server, "pods", timeout=0.1)
+        finding = await found(server, "pods", timeout=1.0)
     with server.faults.stall(verb="get"):
         async with Client(server.url, token="secret-1") as client:
             with pytest.raises(RequestTimedOut, match=r"not answered within 0.1 s"):
                 await check_server(client, report, timeout=0.1)
 
     assert (finding.lists, finding.ok) == (False, False)
-    assert finding.error == "the server has not answered within 0.1 s"
+    assert finding.error == "the server has not answered within 1 s"
 
 
 async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -248,7 +248,6 @@ STATES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(STATES)
 def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, str]]) -> None:
     """Changes one by one and in lists give the same cache as a model that is a dict."""

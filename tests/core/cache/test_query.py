@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import FieldSelector, IndexFunction, KubeObject, LabelSelector, field, label_index
@@ -85,7 +85,6 @@ LABELS = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("123"), max_siz
 
 
 @given(CONDITIONS, st.lists(LABELS, max_size=6), st.lists(st.sampled_from("xyz"), unique=True))
-@settings(max_examples=60)
 def test_an_index_by_some_labels_never_changes_an_answer(
     conditions: list[tuple[str, str, list[str]]], labels: list[dict[str, str]], keys: list[str]
 ) -> None:

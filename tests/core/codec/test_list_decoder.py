@@ -179,7 +179,6 @@ def test_any_list_in_any_spelling_and_any_pieces_is_decoded(
     strategies.json_styles,
     st.data(),
 )
-@settings(deadline=None, max_examples=60)
 def test_a_list_loses_the_managed_fields_of_its_items_and_nothing_that_looks_like_them(
     body: dict[str, Any], items: list[dict[str, Any]], spelling: JsonStyle, data: st.DataObject
 ) -> None:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.codec.list_decoder import ListDecoder
@@ -95,7 +95,6 @@ def has_other_type(item: dict[str, Any]) -> bool:
 
 
 @given(list_texts(), st.sampled_from([1, 5, 64, 10**9]))
-@settings(deadline=None, max_examples=400)
 def test_a_list_has_the_items_that_json_loads_finds_or_is_rejected(body: bytes, size: int) -> None:
     expected: dict[str, Any] = json.loads(body)
 
@@ -146,12 +145,12 @@ def test_look_alikes_in_a_head_cost_time_in_proportion_to_their_number(look_alik
 
 @pytest.mark.parametrize("filler", ['"xxxxxxxxxxxxxxxx",', "{},", '"\\n",'], ids=repr)
 def test_the_bytes_of_a_long_item_are_scanned_and_copied_a_few_times_only(filler: str) -> None:
-    count = 16_000_000 // len(filler)
+    count = 4_000_000 // len(filler)
     item = f'{{"metadata":{{"name":"a"}},"spec":[{filler * count}0]}}'
     names, total, _ = feed_in_slices(f'{{{VERSION},"items":[{item},{ITEM}]}}'.encode())
 
     assert names == ["a", "a"]
-    assert total < 10  # an hour, if each of 1000 pieces copied or scanned what came before
+    assert total < 2.5  # minutes, if each piece copied or scanned what came before
 
 
 def test_a_long_item_in_tiny_pieces_takes_memory_in_proportion_to_its_size() -> None:

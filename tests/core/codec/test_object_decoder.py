@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from aioinformer._core.codec.object_decoder import (
     decode_envelope,
@@ -43,7 +43,6 @@ def test_the_managed_fields_of_metadata_are_cut_and_no_other(
 
 
 @given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
-@settings(deadline=None, max_examples=60)
 def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: JsonStyle) -> None:
     """The result is the bytes before and after the cut."""
     whole, cut = spelling(body), built(spelling(body)).raw
@@ -53,7 +52,6 @@ def test_the_rest_of_the_bytes_is_not_touched(body: dict[str, Any], spelling: Js
 
 
 @given(strategies.objects_full_of_managed_fields(), strategies.json_styles)
-@settings(deadline=None, max_examples=60)
 def test_managed_fields_that_are_kept_leave_the_bytes_identical(
     body: dict[str, Any], spelling: JsonStyle
 ) -> None:
@@ -61,7 +59,6 @@ def test_managed_fields_that_are_kept_leave_the_bytes_identical(
 
 
 @given(strategies.objects(), strategies.json_styles)
-@settings(deadline=None, max_examples=60)
 def test_an_object_without_managed_fields_is_left_as_it_is(
     body: dict[str, Any], spelling: JsonStyle
 ) -> None:
@@ -69,7 +66,6 @@ def test_an_object_without_managed_fields_is_left_as_it_is(
 
 
 @given(strategies.objects())
-@settings(deadline=None, max_examples=60)
 def test_the_metadata_pass_finds_what_the_cache_needs(body: dict[str, Any]) -> None:
     obj, metadata = built(encode(body)), body["metadata"]
 

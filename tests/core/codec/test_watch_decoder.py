@@ -225,7 +225,6 @@ def test_a_recorded_stream_keeps_managed_fields_if_asked_to(name: str) -> None:
 
 @ALL_STREAMS
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
 def test_a_recorded_stream_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
     resource = STREAMS[name][0]
     body = read_recording(name).body
@@ -244,7 +243,6 @@ def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_half_an_event_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -> None:
     body = read_recording("30-watch-from-rv").body
     end = data.draw(st.integers(0, len(body)))
@@ -315,7 +313,6 @@ def test_any_object_comes_out_as_it_was_sent(
 
 @pytest.mark.parametrize("sent", [*KINDS, "BOOKMARK"])
 @given(body=strategies.objects(managed=[{"manager": "x"}]), spelling=strategies.json_styles)
-@settings(deadline=None, max_examples=60)
 def test_another_spelling_of_the_envelope_says_the_same(
     sent: str, body: dict[str, Any], spelling: JsonStyle
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import BUILT_IN, Bookmark, Delta, KubeObject, ObjectKey, Resource
@@ -182,7 +182,6 @@ def test_an_object_that_is_cached_is_not_held_twice() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
 def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) -> None:
     whole = added("a", 7) + added("b", 3) + modified("a", 8) + bookmark(8) + deleted("b", 9)
     whole += mark(9) + modified("a", 10) + mark(11)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.watch_decoder import EventDecoder
@@ -43,7 +43,6 @@ def listed(*items: bytes) -> list[KubeObject]:
     return [*objects, *decoder.close()[0]]
 
 
-@settings(deadline=None, max_examples=60)
 @given(strategies.objects(), strategies.json_styles)
 def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonStyle) -> None:
     assert truncate_depth(spelling(body)) == spelling(body)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from aioinformer._core.objects import kube_object
 from aioinformer._core.objects.kube_object import (
@@ -181,7 +181,6 @@ def test_reading_labels_alone_does_not_open_the_body() -> None:
 
 
 @given(strategies.objects())
-@settings(deadline=None, max_examples=60)
 def test_the_body_is_the_json(body: dict[str, Any]) -> None:
     obj = make_object(body)
     expected = {"apiVersion": "v1", "kind": "Pod"} | body

@@ -131,7 +131,9 @@ def test_the_object_itself_is_refused_and_never_written_wrong(
 
 
 @pytest.mark.parametrize(
-    "encode", [msgspec.json.encode, msgspec.to_builtins, jsonable_encoder], ids=str
+    "encode",
+    [msgspec.json.encode, msgspec.to_builtins, jsonable_encoder],
+    ids=["msgspec", "msgspec's builtins", "FastAPI"],
 )
 def test_where_it_can_be_said_the_refusal_names_the_way_out(
     encode: Callable[[Any], object], obj: KubeObject

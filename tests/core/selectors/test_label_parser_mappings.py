@@ -82,7 +82,7 @@ def test_several_values_for_a_label_mean_any_of_them(
         ({"app": ["shop"]}, "app=shop"),
         ({"app": ["b", "a", "b"]}, "app in (a,b)"),
         ({"app": ("a", "b")}, "app in (a,b)"),
-        ({"app": {"a", "b"}}, "app in (a,b)"),
+        pytest.param({"app": {"a", "b"}}, "app in (a,b)", id="a set"),
         ({"matchLabels": {"app": "shop"}}, "app=shop"),
         ({"matchLabels": {"app": "shop"}, "matchExpressions": None}, "app=shop"),
         ({"matchLabels": None, "matchExpressions": []}, ""),

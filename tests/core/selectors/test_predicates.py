@@ -139,7 +139,11 @@ def everything(obj: KubeObject) -> bool:
     return True
 
 
-@pytest.mark.parametrize("other", [labels_changed, everything, ODD & labels_changed], ids=repr)
+@pytest.mark.parametrize(
+    "other",
+    [labels_changed, everything, ODD & labels_changed],
+    ids=["a change", "a function", "a combination"],
+)
 def test_nothing_else_joins_the_two(other: object) -> None:
     with pytest.raises(TypeError, match="can be joined by & only"):
         ODD | cast("ObjectPredicate", other)  # pyright: ignore[reportUnusedExpression] - it raises

@@ -116,7 +116,9 @@ async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> 
     assert done == LIFECYCLE_EVENTS
 
 
-@pytest.mark.parametrize("wrong", [None, 7, "on_add", object()], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [None, 7, "on_add", object()], ids=lambda wrong: type(wrong).__name__
+)
 def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
         make_registration(cast("Handler", wrong))

@@ -42,8 +42,9 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 
 ELSEWHERE = ObjectKey("web", "never-was")
-SEEDS = range(40)
-"""The histories to falsify, until one has the record that a case needs."""
+SEEDS = (0, 1, 2, 3, 6, 7, 9, 10, 12, 15, 24, *range(40))
+"""The histories to falsify, until one has the record that a case needs. The first few have all of
+the records, so that the others need not run unless the generator changes."""
 
 
 @cache
