@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from aioinformer._core.delivery.mailbox import OverflowName
 from tests.simulation.plan import (
+    NAMESPACES,
     Behaviour,
     Fault,
     FaultKind,
@@ -48,7 +49,7 @@ def draw(seed: int) -> Plan:
     moments = [write.at for write in writes if isinstance(write, Put | Remove)]
     steps: list[Step] = [
         *writes,
-        *_draw_faults(chance, names, moments),
+        *draw_faults(chance, names, moments),
         *draw_listeners(chance, names, moments),
         *draw_visits(chance, moments),
     ]
@@ -176,7 +177,7 @@ def draw_listeners(
             steps.append(Join(joins, spec))
             if number > 0 and chance.random() < 0.25:
                 steps.append(Leave(chance.uniform(joins, moments[-1] + 1), spec.name))
-    if chance.random() < 0.3:
+    if chance.random() < 0.3 and len(informers) > 1:
         steps += _draw_merge(chance, informers, moments)
     return steps
 
@@ -271,7 +272,6 @@ SPAN = 1200.0
 BEFORE = -1.0
 """The time of everything that happens before the informers start."""
 BURST = 60
-NAMESPACES = ("web", "db", "ops")
 APPS = ("shop", "blog")
 NODES = tuple(f"node-{number}" for number in range(4))
 NEVER = 10 * WRITES
@@ -310,12 +310,13 @@ class _WriteSource:
         return Put(at, namespace, name, app, node, value)
 
 
-def draw_writes(chance: Random, *, raising_index: bool) -> list[_Writing]:
+def draw_writes(chance: Random, *, raising_index: bool, most: int = WRITES) -> list[_Writing]:
     """Draw the writes in the order in which they are made, with one backup at most.
 
     Args:
         chance: decides everything.
         raising_index: True if some objects are on a node that an index function rejects.
+        most: about the number of writes.
     """
     source = _WriteSource(chance, raising_index=raising_index)
     writes: list[_Writing] = []
@@ -323,7 +324,7 @@ def draw_writes(chance: Random, *, raising_index: bool) -> list[_Writing]:
     backup, restore, again = _draw_rewind(chance)
     withdraw = chance.randrange(50, 450) if backup == NEVER and chance.random() < 0.25 else NEVER
     there: set[tuple[str, str]] = set()
-    while len(writes) < WRITES + 2:
+    while len(writes) < most + 2:
         for _ in range(chance.randrange(1, BURST)):
             writes.append(source.write(at, len(writes)))
             at += chance.choice((0.0, 0.0, 0.0001, 0.003, 0.2)) if at > 0 else 0.0
@@ -419,7 +420,7 @@ _ANSWERS: list[FaultKind] = [kind for kind, rule in _RULES.items() for _ in rang
 _BREAKS: tuple[FaultKind, ...] = ("reset", "end", "compact", "compact", "error_event")
 
 
-def _draw_faults(chance: Random, informers: list[str], moments: list[float]) -> list[Fault]:
+def draw_faults(chance: Random, informers: list[str], moments: list[float]) -> list[Fault]:
     faults: list[Fault] = []
     while len(faults) < FAULTS:
         kind = chance.choice(_KINDS)

@@ -209,6 +209,8 @@ class Network:
     def begin(self, fault: Fault) -> None:
         """Begin a fault now."""
         now = self.history.add(FaultStarted, fault).time
+        if fault.target:
+            self.source(fault.target)
         if fault.kind == "compact":
             self.cluster.compact()
         if fault.kind in ("absent", "moved"):
@@ -287,6 +289,7 @@ class RecordingListerWatcher:
 
     network: Network
     name: str
+    """The name in the records."""
     resource: Resource
     inner: ClusterListerWatcher
     """The lister-watcher of the resource in the only version that the cluster has."""
@@ -322,7 +325,7 @@ class RecordingListerWatcher:
         """Return the resource as the discovery documents have it; ``None`` if they don't."""
         with self._record(DiscoveryRequest(), {}):
             served = await self.inner.discover()
-            return served and self.network.served_version(self.name, served)
+            return served and self.network.served_version(connection_of(self.name), served)
 
     def with_resource(self, resource: Resource) -> RecordingListerWatcher:
         """Return a lister-watcher of the resource in another version."""
@@ -341,7 +344,7 @@ class RecordingListerWatcher:
 
     def _check_version(self, phase: Phase) -> None:
         """Raise a 404 unless the resource is served in the requested version."""
-        if self.network.served_version(self.name, self.resource) != self.resource:
+        if self.network.served_version(connection_of(self.name), self.resource) != self.resource:
             with statuses.error_phase(phase):
                 raise statuses.not_served(self.resource.api_version)
 
@@ -443,10 +446,18 @@ class RecordingSource:
         fields: str = "",
     ) -> RecordingListerWatcher:
         """Return the lister-watcher of one informer."""
-        inner = self.network.source(self.name).lister_watcher(
+        inner = self.network.source(connection_of(self.name)).lister_watcher(
             resource, namespace=namespace, labels=labels, fields=fields
         )
         return RecordingListerWatcher(self.network, self.name, resource, inner)
+
+
+def connection_of(name: str) -> str:
+    """Return the name that faults have for an informer, or for one of its namespaces.
+
+    A namespace that is read again has another name in the records, as in ``pods (web) #2``.
+    """
+    return name.partition(" #")[0]
 
 
 def _decoy(version: int) -> bytes:

@@ -20,6 +20,9 @@ PODS = find_built_in("pods")
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 """A custom resource, whose lists have their items before their metadata."""
 
+NAMESPACES = ("web", "db", "ops")
+"""The namespaces of all objects."""
+
 DROPPED = "node-3"
 """A transform that ``cuts`` drops the objects on this node."""
 REJECTED = "node-x"
@@ -34,6 +37,16 @@ REDEFINED = 70_000_000
 Transforms: TypeAlias = Literal["", "cuts", "refuses"]
 """The transform of an informer, if any: ``cuts`` drops some objects and changes the others;
 ``refuses`` raises at objects on the node ``node-x``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSpec:
+    """One of several namespaces of an informer."""
+
+    namespace: str
+    app: str = ""
+    """The value of the label ``app`` that is selected there; empty for no selector."""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +66,8 @@ class InformerSpec:
     watch_list: bool = True
     """True if the informer asks for WatchLists rather than lists."""
     transform: Transforms = ""
+    scopes: tuple[ScopeSpec, ...] = ()
+    """The namespaces that the informer reads at first; empty for an informer of one scope."""
 
 
 Behaviour: TypeAlias = Literal[
@@ -219,6 +234,24 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class AddScope:
+    """Let an informer read a namespace, unless the informer does."""
+
+    at: float
+    informer: str
+    scope: ScopeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveScope:
+    """Let an informer read a namespace no longer, if the informer does."""
+
+    at: float
+    informer: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """Enter a factory, use one informer for a while, and leave."""
 
@@ -236,7 +269,9 @@ class Visit:
     """True to leave the factory at the first change after ``lasting``, as its event arrives."""
 
 
-Step: TypeAlias = Put | Remove | ServerStep | Fault | Join | Merge | Leave | Visit
+Step: TypeAlias = (
+    Put | Remove | ServerStep | Fault | Join | Merge | Leave | AddScope | RemoveScope | Visit
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

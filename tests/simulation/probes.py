@@ -7,31 +7,37 @@ after a request, the creation of a mailbox, the arrival of events in a mailbox, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
-from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.event_filter import EventFilter
+from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
-from aioinformer._runtime.scopes.reflectors import SingleReflector
-from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, Transforms
+from aioinformer._runtime.reporting.health import Health, ScopeHealth
+from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from tests.simulation.network import Network, RecordingSource, connection_of
+from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, ScopeSpec, Transforms
 from tests.simulation.records import (
     History,
     ListenerSample,
     ProblemReported,
     Request,
     Sample,
+    ScopeClosed,
+    ScopeOpened,
     Transition,
 )
 
@@ -53,21 +59,6 @@ def observe(
 ) -> None:
     """Have one object of the library call ``around(method)`` in the place of its ``method``."""
     replace_attribute(part, getattr(method, "__name__", ""), around(method))
-
-
-def reflector_of(pipeline: InformerPipeline) -> Reflector:
-    """Return the reflector of an informer of one scope."""
-    reflectors = pipeline._reflectors  # pyright: ignore[reportPrivateUsage]
-    if not isinstance(reflectors, SingleReflector):
-        raise TypeError(f"an informer of one scope is needed, not {reflectors!r}")
-    return reflectors._reflector  # pyright: ignore[reportPrivateUsage]
-
-
-def indexer_of(pipeline: InformerPipeline) -> Indexer:
-    """Return the cache of an informer of one scope."""
-    if not isinstance(pipeline.indexer, Indexer):
-        raise TypeError(f"an informer of one scope is needed, not one of {pipeline.indexer!r}")
-    return pipeline.indexer
 
 
 class CountedFailures(NoMetrics):
@@ -171,15 +162,19 @@ class MailboxProbe:
 class InformerProbe:
     """An informer of a history, and the records of it."""
 
-    def __init__(self, source: ListerWatcher, spec: InformerSpec, history: History) -> None:
-        """Create an informer of ``spec`` and record in ``history``."""
+    def __init__(self, network: Network, resource: Resource, spec: InformerSpec) -> None:
+        """Create an informer of ``spec``, which is recorded in the history of ``network``."""
         self.spec = spec
         self.listeners: list[Observable] = []
         self.newest_mailbox: MailboxProbe | None = None
         """The mailbox of the listener that joined last."""
-        self._history = history
+        self._network, self._resource = network, resource
+        self._history = history = network.history
+        self._scopes: dict[str, InformerSpec] = {}
+        """The namespaces that are read now, as they are recorded."""
+        self._opened = Counter[str]()
         self.informer = SharedInformer(
-            source,
+            self._make_source(),
             name=spec.name,
             namespace=spec.namespace,
             shape=Shape.of(transform=_TRANSFORMS[spec.transform]),
@@ -190,14 +185,68 @@ class InformerProbe:
             metrics=CountedFailures(history),
             on_error=self._record_problem,
         )
-        self._pipeline: InformerPipeline[KubeObject] = self.informer._pipeline  # pyright: ignore[reportPrivateUsage]
-        queue, indexer = self._pipeline._queue, indexer_of(self._pipeline)  # pyright: ignore[reportPrivateUsage]
-        queue.fifo = DeltaFIFO(indexer, high_mark=spec.high_mark)
-        self._record_transitions(reflector_of(self._pipeline)._state)  # pyright: ignore[reportPrivateUsage]
+        self._pipeline = cast("Any", self.informer)._pipeline
+        self._pipeline._queue.fifo = DeltaFIFO(high_mark=spec.high_mark)
+        if spec.scopes:
+            scopes = self._pipeline.scopes
+            make = self._around_make(scopes._make_reflector)
+            replace_attribute(scopes, "_make_reflector", make)
+        else:
+            self._record_transitions(spec.name, self._pipeline._reflectors._reflector._state)
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
 
-    def _record_transitions(self, state: ListWatchState) -> None:
-        history, name = self._history, self.spec.name
+    # -- scopes -------------------------------------------------------------------------------
+
+    def _make_source(self) -> ListerWatcher | ScopedSource:
+        spec = self.spec
+        if not spec.scopes:
+            return self._open(spec)
+        scopes = {each.namespace: scope_of(each) for each in spec.scopes}
+        return ScopedSource(self._resource, self._open_scope, scopes)
+
+    def _open(self, reader: InformerSpec) -> ListerWatcher:
+        return RecordingSource(self._network, reader.name).lister_watcher(
+            self._resource, namespace=reader.namespace, labels=_labels(reader.app)
+        )
+
+    def _open_scope(self, namespace: str, scope: Scope) -> ListerWatcher:
+        self._opened[namespace] += 1
+        reader = self._reader(namespace, scope.label_selector.partition("=")[2])
+        self._history.add(ScopeOpened, reader.name, reader)
+        self._scopes[namespace] = reader
+        return self._open(reader)
+
+    def _reader(self, namespace: str, app: str) -> InformerSpec:
+        """Return the informer that a namespace is recorded as: each time with a name of its own."""
+        number = self._opened[namespace]
+        name = f"{self.spec.name} ({namespace})" + (f" #{number}" if number > 1 else "")
+        return replace(self.spec, name=name, namespace=namespace, app=app, scopes=())
+
+    def add_scope(self, scope: ScopeSpec) -> None:
+        """Read a namespace, unless it is read."""
+        if scope.namespace not in self._pipeline.scopes.namespaces:
+            self.informer.add_namespace(scope.namespace, scope_of(scope))
+
+    def remove_scope(self, namespace: str) -> None:
+        """Read a namespace no longer, if it is read."""
+        if namespace not in self._pipeline.scopes.namespaces:
+            return
+        self.informer.remove_namespace(namespace)
+        reader = self._scopes.pop(namespace, None) or self._reader(namespace, "")
+        self._history.add(ScopeClosed, reader.name, reader)
+
+    def _around_make(self, make: Callable[P, Reflector]) -> Callable[P, Reflector]:
+        def observed(*args: P.args, **options: P.kwargs) -> Reflector:
+            reflector: Any = make(*args, **options)
+            self._record_transitions(reflector.source.name, reflector._state)
+            return reflector  # type: ignore[no-any-return]
+
+        return observed
+
+    # -- recording ----------------------------------------------------------------------------
+
+    def _record_transitions(self, name: str, state: ListWatchState) -> None:
+        history = self._history
 
         def around(advance: Callable[P, ScheduledRequest]) -> Callable[P, ScheduledRequest]:
             def observed(*args: P.args, **options: P.kwargs) -> ScheduledRequest:
@@ -218,7 +267,9 @@ class InformerProbe:
     def _record_problem(self, problem: Problem) -> None:
         """Record a problem. This is the error hook."""
         said = f"{type(problem.error).__name__}: {problem.error}"
-        self._history.add(ProblemReported, problem.informer, problem.phase, problem.cause, said)
+        names = {connection_of(each.name): each.name for each in self._scopes.values()}
+        name = names.get(problem.informer, problem.informer)
+        self._history.add(ProblemReported, name, problem.phase, problem.cause, said)
 
     def _make_mailbox(
         self, limit: int, overflow: Overflow, event_filter: EventFilter | None = None
@@ -233,25 +284,48 @@ class InformerProbe:
         """Record the state that the informer shows now, unless everything is being ended."""
         if self._history.over:
             return
-        informer = self.informer
+        informer, version_of = self.informer, self._history.version_of
         health = informer.health
-        lister, version_of = informer.lister.unsynced, self._history.version_of
         with_index = len(self._history.of(Sample)) % _SAMPLES_PER_INDEX == 0
         self._history.add(
             Sample,
             informer.name,
             informer.synced,
             health.resource_version,
-            {obj.key: version_of(obj) for obj in lister},
+            {obj.key: version_of(obj) for obj in informer.lister.unsynced},
             self._keys_by_index_value() if with_index else None,
             frozenset(health.rejected),
             health.state,
-            f"{type(health.error).__name__}: {health.error}" if health.error else "",
+            _describe(health.error),
             health.retry_in,
             health.blocked_by,
             health.rewinds,
-            len(self._pipeline._queue.fifo),  # pyright: ignore[reportPrivateUsage]
+            len(self._pipeline._queue.fifo),
             tuple(filter(None, (each.sample_listener() for each in self.listeners))),
+        )
+        for scope in health.scopes:
+            self._sample_scope(scope, health)
+
+    def _sample_scope(self, scope: ScopeHealth, health: Health) -> None:
+        """Record the state of one namespace, unless objects of its past are still cached."""
+        name, version_of = scope.namespace, self._history.version_of
+        reader, part = self._scopes.get(name), self._pipeline.indexer.part(name)
+        if reader is None or self._pipeline.indexer._removals[name]:
+            return
+        objects: dict[ObjectKey, KubeObject] = part.state.objects if part is not None else {}
+        self._history.add(
+            Sample,
+            reader.name,
+            scope.synced,
+            scope.resource_version,
+            {key: version_of(obj) for key, obj in objects.items()},
+            None,
+            frozenset(each for each in health.rejected if each.startswith(f"{name}/")),
+            scope.state,
+            _describe(scope.error),
+            scope.retry_in,
+            health.blocked_by,
+            scope.rewinds,
         )
 
     def _keys_by_index_value(self) -> dict[str, frozenset[ObjectKey]]:
@@ -263,6 +337,19 @@ class InformerProbe:
 
     def __repr__(self) -> str:
         return f"<InformerProbe of {self.informer!r}>"
+
+
+def scope_of(spec: ScopeSpec) -> Scope:
+    """Return the library's form of a scope."""
+    return Scope(labels=_labels(spec.app), optional=spec.optional)
+
+
+def _labels(app: str) -> str:
+    return f"app={app}" if app else ""
+
+
+def _describe(error: Exception | None) -> str:
+    return f"{type(error).__name__}: {error}" if error else ""
 
 
 def _node(obj: KubeObject) -> str:

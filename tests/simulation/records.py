@@ -19,7 +19,7 @@ from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer._core.listwatch.transitions import Phase
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from tests.simulation.plan import Fault, ListenerSpec, Plan
+from tests.simulation.plan import Fault, InformerSpec, ListenerSpec, Plan
 
 NEVER = float("inf")
 _VALUE = re.compile(rb'"value":(\d+)')
@@ -180,6 +180,21 @@ class Transition(InformerRecord):
         return self.phase, self.outcome
 
 
+@dataclass(slots=True)
+class ScopeOpened(InformerRecord):
+    """An informer of several namespaces began to read one, under a name of its own."""
+
+    spec: InformerSpec
+    """The selection in the namespace, as if an informer read nothing else."""
+
+
+@dataclass(slots=True)
+class ScopeClosed(InformerRecord):
+    """An informer of several namespaces was asked to read one no longer."""
+
+    spec: InformerSpec
+
+
 # -- reports -----------------------------------------------------------------------------------
 
 
@@ -313,9 +328,9 @@ class Sample(InformerRecord):
     retry_in: float | None
     blocked_by: tuple[str, ...]
     rewinds: int
-    queued: int
+    queued: int = 0
     """Entries in the queue."""
-    listeners: tuple[ListenerSample, ...]
+    listeners: tuple[ListenerSample, ...] = ()
 
 
 @dataclass(slots=True)
@@ -376,6 +391,18 @@ class History:
     def of_informer(self, kind: type[OfInformer], name: str) -> list[OfInformer]:
         """Return the records of one kind that concern one informer, in order."""
         return [each for each in self.of(kind) if each.informer == name]
+
+    def readers(self) -> list[InformerSpec]:
+        """Return the informers of one scope, and the scopes of the others."""
+        single = [each for each in self.plan.informers if not each.scopes]
+        return [*single, *(each.spec for each in self.of(ScopeOpened))]
+
+    def readers_of(self, informer: InformerSpec) -> list[str]:
+        """Return the names under which the requests of an informer are recorded."""
+        if not informer.scopes:
+            return [informer.name]
+        begin = f"{informer.name} ("
+        return [each.name for each in self.readers() if each.name.startswith(begin)]
 
     def version_of(self, obj: KubeObject) -> Version:
         """Return the version of an object; the same tuple for the same state."""

@@ -24,8 +24,8 @@ from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, r
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import (
     REDEFINED,
+    AddScope,
     Fault,
-    InformerSpec,
     Join,
     Leave,
     ListenerSpec,
@@ -33,6 +33,7 @@ from tests.simulation.plan import (
     Plan,
     Put,
     Remove,
+    RemoveScope,
     ServerStep,
     Step,
     Visit,
@@ -82,7 +83,9 @@ class World:
             Random(f"{plan.seed} network"),
             on_failure=self._sample_after_failure,
         )
-        self._informers = {spec.name: self._make_informer(spec) for spec in plan.informers}
+        self._informers = {
+            spec.name: InformerProbe(self._network, plan.resource, spec) for spec in plan.informers
+        }
         self._listeners: dict[str, SimulatedListener] = {}
         self._running: list[asyncio.Task[None]] = []
         self._others: list[asyncio.Task[None]] = []
@@ -96,13 +99,6 @@ class World:
             "back_up": self._back_up,
             "restore": self._restore,
         }
-
-    def _make_informer(self, spec: InformerSpec) -> InformerProbe:
-        labels = f"app={spec.app}" if spec.app else ""
-        source = RecordingSource(self._network, spec.name).lister_watcher(
-            self._plan.resource, namespace=spec.namespace, labels=labels
-        )
-        return InformerProbe(source, spec, self._history)
 
     # -- the course of a history --------------------------------------------------------------
 
@@ -134,7 +130,7 @@ class World:
             informer.sample()
 
     def _sample_after_failure(self, name: str) -> None:
-        if informer := self._informers.get(name):
+        if informer := self._informers.get(name.partition(" (")[0]):
             asyncio.get_running_loop().call_later(_AFTER_FAILURE, informer.sample)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -163,6 +159,10 @@ class World:
             case Leave():
                 if listener := self._listeners.get(step.listener):
                     await listener.leave()
+            case AddScope():
+                self._informers[step.informer].add_scope(step.scope)
+            case RemoveScope():
+                self._informers[step.informer].remove_scope(step.namespace)
             case Visit():
                 self.spawn(self._visit(step), step.name)
 

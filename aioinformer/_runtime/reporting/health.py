@@ -233,6 +233,8 @@ class ReflectorStatus:
     def clear_error(self) -> None:
         """Forget the error, since a list or a watch has succeeded."""
         self.error = self.watch_refusal
+        if self.state == "waiting":  # the next request follows at once
+            self.set_state("listing" if self.watch_refusal is None else "polling")
 
     def record_error(self, error: Exception) -> None:
         """Record the last error."""

@@ -27,8 +27,11 @@ Program: TypeAlias = Operator | Controller | SharedInformerFactory
 """A program that a cluster waits for."""
 
 CHECK_INTERVAL = 0.005
-"""Seconds between two checks. The state of a program is that of many tasks, which no single event
-announces."""
+"""Seconds until the second check. The state of a program is that of many tasks, which no single
+event announces."""
+CHECK_INTERVAL_GROWTH = 1.1
+MAX_CHECK_INTERVAL = 0.1
+"""The checks of a long wait are rarer: a key may wait for its retry for minutes."""
 
 
 class WatchedCluster(Protocol):
@@ -61,10 +64,12 @@ async def wait_settled(
             "SharedInformerFactory, or run the operator by the fixture run_operator"
         )
     unsettled: dict[str, str] = {}
+    interval = CHECK_INTERVAL
     async with sync_timeout(timeout, lambda: unsettled):
         while unsettled := dict(_unsettled(cluster, waited_for)):
             cluster.send_bookmarks()
-            await asyncio.sleep(CHECK_INTERVAL)
+            await asyncio.sleep(interval)
+            interval = min(interval * CHECK_INTERVAL_GROWTH, MAX_CHECK_INTERVAL)
 
 
 def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator[tuple[str, str]]:

@@ -62,6 +62,28 @@ def test_an_error_stays_until_something_works(condition: ReflectorStatus) -> Non
     assert condition.error is None
 
 
+def test_an_informer_waits_no_longer_once_a_request_has_succeeded(
+    condition: ReflectorStatus,
+) -> None:
+    """A freshness check that succeeds is followed by a watch at once, which may take a while."""
+    condition.record_error(ConnectionFailed("refused"))
+    condition.schedule_retry(5)
+    condition.clear_error()
+
+    assert (condition.state, condition.error, condition.retry_in) == ("listing", None, None)
+
+
+def test_an_informer_that_polls_does_so_again_after_a_list_that_failed(
+    condition: ReflectorStatus,
+) -> None:
+    refusal = condition.watch_refusal = ConnectionFailed("watches are refused")
+    condition.record_error(ConnectionFailed("refused"))
+    condition.schedule_retry(5)
+    condition.clear_error()
+
+    assert (condition.state, condition.error) == ("polling", refusal)
+
+
 def test_the_next_attempt_is_counted_down(condition: ReflectorStatus, clock: Clock) -> None:
     condition.schedule_retry(5)
     clock.now += 2

@@ -41,7 +41,7 @@ def judge_idle_timeouts(history: History) -> None:
     Raises:
         Violation: one of these did not hold.
     """
-    for spec in history.plan.informers:
+    for spec in history.readers():
         asked = history.of_informer(Request, spec.name)
         transitions = {
             id(each.request): each for each in history.of(Transition) if each.informer == spec.name

@@ -28,6 +28,8 @@ from tests.simulation.records import (
     Record,
     Request,
     Restored,
+    ScopeClosed,
+    ScopeOpened,
     State,
     Transition,
     Version,
@@ -76,10 +78,26 @@ class Oracle:
     """The server's states of one selection."""
 
     def __init__(
-        self, writes: Sequence[Write], spec: InformerSpec, restores: Sequence[Restored] = ()
+        self,
+        writes: Sequence[Write],
+        spec: InformerSpec,
+        restores: Sequence[Restored] = (),
+        scopes: Sequence[ScopeOpened | ScopeClosed] = (),
     ) -> None:
-        """Compute the states that ``spec`` selects from all writes."""
-        self._app = spec.app
+        """Compute the states that ``spec`` selects from all writes.
+
+        Args:
+            writes: all writes.
+            spec: an informer of one scope, or of several.
+            restores: the restorations of the server.
+            scopes: the namespaces that an informer of several read, and when.
+        """
+        opened = [each for each in scopes if isinstance(each, ScopeOpened)]
+        self._apps = {each.spec.namespace: each.spec.app for each in opened}
+        self._opened = [(each.spec.namespace, each.order) for each in opened]
+        """The namespaces that began to be read, and when."""
+        if not spec.scopes:
+            self._apps = {spec.namespace: spec.app}
         self._cuts = spec.transform == "cuts"
         self.stored: dict[tuple[ObjectKey, Version], Write] = {}
         """Every state that was ever selected."""
@@ -91,17 +109,41 @@ class Oracle:
         """The selected state at the end."""
         self._made: dict[tuple[ObjectKey, Version], int] = {}
         self._timelines = [_Timeline()]
-        records: list[Write | Restored] = [*writes, *restores]
+        self._read: set[str | None] = set()
+        """The namespaces that are read at the end, of several."""
+        self._closed: list[tuple[str | None, int]] = []
+        """The namespaces that ceased to be read, and when."""
+        records: list[Record] = [*writes, *restores, *scopes]
         for record in sorted(records, key=lambda each: each.order):
-            if isinstance(record, Restored):
-                self._go_back(record)
-            elif spec.namespace in (None, record.key.namespace):
-                self._follow(record, selected=not record.deleted and self._selects(record))
+            match record:
+                case Restored():
+                    self._go_back(record)
+                case Write():
+                    if None in self._apps or record.key.namespace in self._apps:
+                        self._follow(record, selected=not record.deleted and self._selects(record))
+                case ScopeOpened():
+                    self._read.add(record.spec.namespace)
+                case ScopeClosed():
+                    self._close(record)
+                case _:
+                    raise TypeError(record)
+        if scopes:
+            self.final = {key: v for key, v in self.final.items() if key.namespace in self._read}
+
+    def _close(self, closed: ScopeClosed) -> None:
+        """Let all objects of a namespace leave."""
+        namespace = closed.spec.namespace
+        self._read.discard(namespace)
+        self._closed.append((namespace, closed.order))
+        for key, version in self.final.items():
+            if key.namespace == namespace:
+                self.exits.setdefault((key, version.uid), []).append(closed)
 
     def _selects(self, write: Write) -> bool:
         """Return True if the object must be cached: an object that a transform drops must not."""
         dropped = self._cuts and write.node == DROPPED
-        return self._app in ("", write.app) and not dropped
+        app = self._apps.get(write.key.namespace, self._apps.get(None, ""))
+        return app in ("", write.app) and not dropped
 
     def _follow(self, write: Write, *, selected: bool) -> None:
         changes = self._timelines[-1].changes
@@ -146,6 +188,16 @@ class Oracle:
         """Return the number of the moment at which an object got into this state; 0 for never."""
         return self._made.get((key, version), 0)
 
+    def was_closed(self, namespace: str, *, since: int = 0, before: int) -> bool:
+        """Return True if a namespace ceased to be read between two moments."""
+        orders = (order for name, order in self._closed if name == namespace)
+        return any(since < order < before for order in orders)
+
+    def was_opened(self, namespace: str, *, since: int, before: int) -> bool:
+        """Return True if the informer began to read a namespace between two moments."""
+        orders = (order for name, order in self._opened if name == namespace)
+        return any(since < order < before for order in orders)
+
     def was_sent(self, key: ObjectKey, version: Version, *, before: float) -> bool:
         """Return True if the server may have sent a deletion that is delivered with this state.
 
@@ -174,25 +226,30 @@ class Oracle:
 class Rewinds:
     """The rewinds of the server, as one informer can know them."""
 
-    def __init__(self, history: History, informer: str) -> None:
-        """Find the rewinds that the informer announced, and those that it could not know."""
-        self.announced = [
-            each.order
-            for each in history.of(ProblemReported)
-            if each.informer == informer and each.phase == "rewind"
-        ]
+    def __init__(self, history: History, *readers: str) -> None:
+        """Find the rewinds that an informer announced, and those that it could not know.
+
+        Args:
+            history: all records.
+            *readers: the informer's name, or the names of its scopes.
+        """
+        problems = [each for each in history.of(ProblemReported) if each.informer in readers]
+        self.announced = [each.order for each in problems if each.phase == "rewind"]
         """The numbers of the moments of the announcements."""
-        self.moved = [
-            each.order
-            for each in history.of(ProblemReported)
-            if each.informer == informer and each.cause == "api_version_changed"
-        ]
+        self.moved = [each.order for each in problems if each.cause == "api_version_changed"]
         """The moments at which the resource was found in another version: all objects are delivered
         again then."""
         self._history = history
-        self._informer = informer
-        self._transitions = history.of_informer(Transition, informer)
-        self.lost = min((self._lost_from(each) for each in history.of(Restored)), default=NEVER)
+        self._readers = readers
+        self._transitions = [each for each in history.of(Transition) if each.informer in readers]
+        self.lost = min(
+            (
+                self._lost_from(restored, reader)
+                for restored in history.of(Restored)
+                for reader in readers
+            ),
+            default=NEVER,
+        )
         """The number of the moment from which on the state is not judged; ``inf`` for none."""
 
     def by(self, order: int) -> int:
@@ -216,17 +273,28 @@ class Rewinds:
             Violation: one did not.
         """
         for number, order in enumerate(self.announced, 1):
-            if number > sum(1 for each in self._history.of(Restored) if each.order < order):
+            happened = sum(1 for each in self._history.of(Restored) if each.order < order)
+            if number > happened * len(self._readers):
                 raise Violation(10, "a rewind is announced that did not happen", time=0.0)
 
     # -- what can't be known ------------------------------------------------------------------
 
-    def _lost_from(self, restored: Restored) -> float:
+    def _lost_from(self, restored: Restored, reader: str) -> float:
         """Return the moment at which it was too late to notice a restoration; ``inf`` for none."""
-        known = self._known_at(restored)
+        closed = self._history.of_informer(ScopeClosed, reader)
+        if any(each.order < restored.order for each in closed):
+            return NEVER
+        known = self._known_at(restored, reader)
         if known <= restored.backup.version:
             return NEVER  # the informer had seen nothing of what was undone
-        announced = min((each for each in self.announced if each > restored.order), default=NEVER)
+        announced = min(
+            (
+                each.order
+                for each in self._history.of_informer(ProblemReported, reader)
+                if each.phase == "rewind" and each.order > restored.order
+            ),
+            default=NEVER,
+        )
         again = min(
             (each.order for each in self._history.of(Restored) if each.order > restored.order),
             default=NEVER,
@@ -241,21 +309,18 @@ class Rewinds:
         )
         if announced < NEVER or passed < NEVER:
             return NEVER if announced < passed else passed
-        blind = all(each.bookmark_interval is None for each in self._transitions)
+        transitions = self._history.of_informer(Transition, reader)
+        blind = all(each.bookmark_interval is None for each in transitions)
         return restored.order if blind else NEVER
 
-    def _known_at(self, restored: Restored) -> int:
+    def _known_at(self, restored: Restored, reader: str) -> int:
         """Return the version that the informer knew at its first request after a restoration."""
-        asked = min(
-            (
-                each.order
-                for each in self._history.of(Request)
-                if each.informer == self._informer and each.order > restored.order
-            ),
-            default=NEVER,
-        )
-        before: list[Transition] = [each for each in self._transitions if each.order < asked]
+        requests = self._history.of_informer(Request, reader)
+        asked = next((each.order for each in requests if each.order > restored.order), NEVER)
+        transitions = self._history.of_informer(Transition, reader)
+        before = [each for each in transitions if each.order < asked]
         return int(before[-1].version or 0) if before else 0
 
     def __repr__(self) -> str:
-        return f"<Rewinds of {self._informer} announced={len(self.announced)} lost={self.lost}>"
+        names = ", ".join(self._readers)
+        return f"<Rewinds of {names} announced={len(self.announced)} lost={self.lost}>"

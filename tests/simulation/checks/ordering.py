@@ -12,6 +12,7 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.oracle import Oracle, Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.listeners import passes, shown
+from tests.simulation.plan import ScopeSpec
 from tests.simulation.records import (
     EventDelivered,
     Joined,
@@ -26,9 +27,20 @@ class OrderingCheck:
     """The events of one listener."""
 
     def __init__(
-        self, joined: Joined, delivered: Sequence[EventDelivered], oracle: Oracle, rewinds: Rewinds
+        self,
+        joined: Joined,
+        delivered: Sequence[EventDelivered],
+        oracle: Oracle,
+        rewinds: Rewinds,
+        *,
+        scopes: Sequence[ScopeSpec] = (),
     ) -> None:
-        """Create the check of the events that a listener received since it ``joined``."""
+        """Create the check of the events that a listener received since it ``joined``.
+
+        ``scopes`` are the namespaces that its informer reads at first, of several.
+        """
+        self._scoped = bool(scopes)
+        self._needed = {each.namespace for each in scopes if not each.optional}
         self.name = joined.listener.name
         self.held: dict[ObjectKey, Version] = {}
         """The objects that the listener knows from its events."""
@@ -41,7 +53,7 @@ class OrderingCheck:
         self._rewinds = rewinds
         self._steps_back: dict[ObjectKey, int] = {}
         self._last: dict[ObjectKey, EventDelivered] = {}
-        self._initial: set[tuple[ObjectKey, str]] = set()
+        self._initial: dict[tuple[ObjectKey, str], int] = {}
         self._found = self.selected(joined.cached or {})
 
     def selected(self, state: State) -> State:
@@ -118,6 +130,10 @@ class OrderingCheck:
             self._broken(2, f"an object that the listener doesn't hold is deleted ({held})", event)
         if event.note == "filtered":
             self._filtered(event, held)
+        elif event.note == "scope_removed":
+            self._initial.pop((event.key, held.uid), None)
+            if not self._oracle.was_closed(event.key.namespace, before=event.order):
+                self._broken(2, "the namespace of the object is still read", event)
         elif not self._oracle.left(event.key, held, before=event.order):
             self._broken(2, "an object that the server still has is deleted", event)
         if event.note == "deleted":
@@ -167,6 +183,8 @@ class OrderingCheck:
         last = self._last.get(event.key)
         if last is None or self._is_other_content(event, last.version):
             return
+        if last.note == "scope_removed":  # a namespace that is added again is a new one
+            return
         if event.version.number <= last.version.number:
             # Also after a deletion: an object that is created again has a later version.
             self._step_back(event)
@@ -186,12 +204,18 @@ class OrderingCheck:
     # -- promise 5 ----------------------------------------------------------------------------
 
     def _initially(self, event: EventDelivered) -> None:
-        which = (event.key, event.version.uid)
-        if which in self._initial:
+        which, namespace = (event.key, event.version.uid), event.key.namespace
+        before, self._initial[which] = self._initial.get(which), event.order
+        if before is not None and not self._oracle.was_closed(
+            namespace, since=before, before=event.order
+        ):
             self._broken(5, "an initial object is delivered twice", event)
-        self._initial.add(which)
         found = self._joined.cached
-        if found is not None and found.get(event.key) != event.version:
+        # A namespace that is read later, or again, wasn't cached in this form at the joining.
+        joined = self._joined.order
+        again = self._oracle.was_opened(namespace, since=joined, before=event.order)
+        unknown = event.version if self._scoped else None
+        if not again and found is not None and found.get(event.key, unknown) != event.version:
             self._broken(
                 5, f"the cache held another state at the joining ({found.get(event.key)})", event
             )
@@ -212,6 +236,8 @@ class OrderingCheck:
         cached = event.cached
         if self._rewinds.undone(self._oracle.made(event.key, event.version), event.order):
             return  # the cache is ahead: it shows the restored state
+        if event.note == "scope_removed":
+            return  # the cache may show the namespace again, if that was added again
         if event.what == "deleted":
             if (
                 cached is not None
@@ -240,7 +266,11 @@ class OrderingCheck:
             return
         if not sample.synced:
             self._broken_at(6, "a listener is synced before its informer", sample)
-        initial_events = [event for event in self.delivered if event.note == "initial"]
+        initial_events = [
+            event
+            for event in self.delivered
+            if event.note == "initial" and self._is_of_first_state(event, sample)
+        ]
         if late := [event for event in initial_events if not 0 < event.returned < sample.order]:
             self._broken_at(
                 6,
@@ -256,6 +286,18 @@ class OrderingCheck:
                 self._broken_at(
                     6, f"the listener is synced, but did not receive {key}", sample, sample_listener
                 )
+
+    def _is_of_first_state(self, event: EventDelivered, sample: Sample) -> bool:
+        """Return True unless the event is of a namespace that was read later, or again."""
+        if not self._scoped:
+            return True
+        namespace, until = event.key.namespace, max(event.order, sample.order)
+        cached, joined = self._joined.cached, self._joined.order
+        if cached is None:
+            closed = self._oracle.was_closed(namespace, before=until)
+            return namespace in self._needed and not closed
+        again = self._oracle.was_opened(namespace, since=joined, before=until)
+        return event.key in cached and not again
 
     # -- evidence -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from tests.simulation.checks.handler_calls import judge_calls, judge_departures,
 from tests.simulation.checks.idle_timeouts import judge_idle_timeouts
 from tests.simulation.checks.limits import (
     judge_bounds,
+    judge_counts,
     judge_liveness,
     judge_politeness,
     judge_reporting,
@@ -34,6 +35,8 @@ from tests.simulation.records import (
     Request,
     Restored,
     Sample,
+    ScopeClosed,
+    ScopeOpened,
     State,
     Write,
 )
@@ -54,25 +57,55 @@ def judge(history: History) -> None:
     delivered: dict[str, list[EventDelivered]] = {}
     for each in history.of(EventDelivered):
         delivered.setdefault(each.listener, []).append(each)
+    for spec in history.readers():
+        _judge_reader(history, spec)
     for spec in history.plan.informers:
-        samples = history.of_informer(Sample, spec.name)
-        rewinds = Rewinds(history, spec.name)
-        rewinds.judge()
-        oracle = Oracle(history.of(Write), spec, history.of(Restored))
-        _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
-        _judge_synced(history, spec, samples)
-        checks = _check_order(history, spec, oracle, delivered, rewinds)
-        _judge_promptness(history, samples, delivered)
-        _judge_latches(samples, checks, history)
-        judge_bounds(history, spec, samples)
-        judge_reporting(history, spec, samples)
-        judge_calls(history, spec, samples[-1], delivered)
-        if samples[-1].order < rewinds.lost:
-            judge_resyncs(history, spec, samples[-1], checks)
-            _judge_convergence(history, samples[-1], oracle, checks)
+        _judge_informer(history, spec, delivered)
     judge_departures(history, delivered)
     judge_idle_timeouts(history)
     judge_politeness(history)
+
+
+def _judge_reader(history: History, spec: InformerSpec) -> None:
+    """Judge the cache and the requests of an informer of one scope, or of one of several scopes."""
+    samples = history.of_informer(Sample, spec.name)
+    rewinds = Rewinds(history, spec.name)
+    rewinds.judge()
+    oracle = Oracle(history.of(Write), spec, history.of(Restored))
+    _judge_states([each for each in samples if each.order < rewinds.lost], oracle, rewinds)
+    _judge_synced(history, spec, samples)
+    judge_reporting(history, spec, samples)
+    closed = history.of_informer(ScopeClosed, spec.name)
+    if samples and not closed and samples[-1].order < rewinds.lost:
+        _judge_cache(history, samples[-1], oracle)
+
+
+def _judge_informer(
+    history: History, spec: InformerSpec, delivered: dict[str, list[EventDelivered]]
+) -> None:
+    """Judge the listeners of an informer."""
+    samples = history.of_informer(Sample, spec.name)
+    rewinds = Rewinds(history, *history.readers_of(spec))
+    begin = f"{spec.name} ("
+    changes: list[ScopeOpened | ScopeClosed] = [
+        *history.of(ScopeOpened),
+        *history.of(ScopeClosed),
+    ]
+    scopes = [each for each in changes if each.informer.startswith(begin)]
+    oracle = Oracle(history.of(Write), spec, history.of(Restored), scopes)
+    if spec.scopes:
+        _judge_common_latch(history, spec, samples)
+    checks = _check_order(history, spec, oracle, delivered, rewinds)
+    _judge_promptness(history, samples, delivered)
+    _judge_latches(samples, checks, history)
+    judge_bounds(history, spec, samples)
+    judge_counts(history, spec)
+    judge_calls(history, spec, samples[-1], delivered)
+    if samples[-1].order < rewinds.lost:
+        judge_resyncs(history, spec, samples[-1], checks)
+        if spec.scopes:
+            _judge_cache(history, samples[-1], oracle)
+        _judge_held(history, samples[-1], checks)
 
 
 # -- 3: a true past state; 4: never half of a new one ------------------------------------------
@@ -173,6 +206,28 @@ def _judge_synced(history: History, spec: InformerSpec, samples: list[Sample]) -
         latched = sample.synced
 
 
+def _judge_common_latch(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
+    """Check that an informer of several scopes is synced after the first state of each, for good.
+
+    Optional scopes don't count, nor do those that are added or removed meanwhile.
+    """
+    closed = {each.informer for each in history.of(ScopeClosed)}
+    needed = {f"{spec.name} ({each.namespace})" for each in spec.scopes if not each.optional}
+    latched = False
+    for sample in samples:
+        if latched and not sample.synced:
+            raise Violation(6, "synced did not last", sample)
+        if sample.synced and not latched:
+            read = {
+                each.informer
+                for each in history.of(Request)
+                if 0 < each.initial_list_complete < sample.order
+            }
+            if missing := needed - read - closed:
+                raise Violation(6, f"synced before {sorted(missing)} was read", sample)
+        latched = sample.synced
+
+
 # -- listeners ---------------------------------------------------------------------------------
 
 
@@ -193,7 +248,7 @@ def _check_order(
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} receives an event after it has left"
             raise Violation(2, what, left[name], events[-1], time=events[-1].time)
-        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds)
+        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds, scopes=spec.scopes)
         check.judge()
     return checks
 
@@ -265,9 +320,7 @@ def _stuck(history: History) -> set[str]:
 # -- 1: convergence ----------------------------------------------------------------------------
 
 
-def _judge_convergence(
-    history: History, last: Sample, oracle: Oracle, checks: dict[str, OrderingCheck]
-) -> None:
+def _judge_cache(history: History, last: Sample, oracle: Oracle) -> None:
     unknown = sorted(last.rejected - {str(key) for key in oracle.final})
     if unknown:
         what = f"{last.informer} still rejects {unknown[0]}, which the server no longer has"
@@ -283,6 +336,9 @@ def _judge_convergence(
             f"{history.plan.settle:g} s after the last step; {len(wrong)} keys differ"
         )
         raise Violation(1, what, last, key=key)
+
+
+def _judge_held(history: History, last: Sample, checks: dict[str, OrderingCheck]) -> None:
     there = {sample_listener.listener for sample_listener in last.listeners} - _stuck(history)
     for name in sorted(there):
         held, selected = checks[name].held, checks[name].selected(last.state)

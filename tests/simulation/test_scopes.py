@@ -1,0 +1,127 @@
+"""The guarantees of informers of several namespaces, which come and go, as do permissions.
+
+40 histories here, 500 under the mark ``simulation``. Each namespace is held to the guarantees by
+itself, and the listeners to those of the whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.polling import REFUSALS
+from aioinformer._core.listwatch.transitions import Phase
+from tests.simulation.checks.promises import judge
+from tests.simulation.plan import (
+    AddScope,
+    Fault,
+    InformerSpec,
+    Join,
+    ListenerSpec,
+    Plan,
+    Put,
+    RemoveScope,
+    ScopeSpec,
+)
+from tests.simulation.planted_bug import PlantedBug
+from tests.simulation.records import EventDelivered, History, Sample, ScopeClosed, ScopeOpened
+from tests.simulation.runner import Row, examine, rows_taken, show_rows, simulate
+from tests.simulation.scoped_bugs import BUGS, an_optional_namespace_is_waited_for
+from tests.simulation.scoped_generator import NAME, connection, draw_scoped
+
+FEW = range(40)
+MANY = range(1000, 1500)
+BLOCK = 20
+"""Histories in one test."""
+SEARCHED = range(40)
+"""Histories in one of which a bug must show."""
+
+REFUSED = {
+    *((Phase.WATCHLIST, each) for each in REFUSALS),
+    *((Phase.LIST, each) for each in (Outcome.ACCESS_DENIED, Outcome.POLLED)),
+    (Phase.PAGE, Outcome.POLLED),
+    (Phase.WATCH, Outcome.WATCH_REFUSED),
+    (Phase.WATCH, Outcome.ACCESS_DENIED),
+}
+"""The rows that only roles lead to which forbid watches, or everything."""
+
+
+def hold_in(seeds: Iterable[int]) -> Counter[Row]:
+    """Judge the histories; return how often they took each row."""
+    rows = Counter[Row]()
+    for seed in seeds:
+        history = simulate(draw_scoped(seed))
+        judge(history)
+        rows += rows_taken([history])
+    return rows
+
+
+@pytest.mark.parametrize("first", FEW[::BLOCK])
+def test_the_promises_hold_for_each_namespace_in_histories_from(first: int) -> None:
+    hold_in(range(first, first + BLOCK))
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("first", MANY[::100])
+@pytest.mark.timeout(600)
+def test_the_promises_hold_in_many_more_and_roles_take_each_of_their_rows(first: int) -> None:
+    taken = hold_in(range(first, first + 100))
+    assert taken.keys() >= REFUSED, show_rows(taken)
+
+
+def test_namespaces_come_and_go_and_roles_allow_lists_only() -> None:
+    plans = [draw_scoped(seed) for seed in FEW]
+    assert len({plan.steps for plan in plans}) == len(plans)
+    steps = [step for plan in plans for step in plan.steps]
+    assert sum(isinstance(step, AddScope) for step in steps) >= 50
+    assert sum(isinstance(step, RemoveScope) for step in steps) >= 40
+    histories = [simulate(plan) for plan in plans[:10]]
+    assert _count(histories, ScopeOpened) > _count(histories, ScopeClosed) >= 10
+    events = [each for history in histories for each in history.of(EventDelivered)]
+    assert sum(each.note == "scope_removed" for each in events) >= 50
+    samples = [each for history in histories for each in history.of(Sample)]
+    assert sum(each.condition == "polling" for each in samples) >= 50
+
+
+def _count(histories: Iterable[History], kind: type[ScopeOpened | ScopeClosed]) -> int:
+    return sum(len(history.of(kind)) for history in histories)
+
+
+def test_a_part_of_a_plan_is_a_plan() -> None:
+    plan: Plan = draw_scoped(3)
+    changes = [
+        index for index, step in enumerate(plan.steps) if isinstance(step, AddScope | RemoveScope)
+    ]
+    judge(simulate(plan.keep(changes)))
+    judge(simulate(plan.keep([])))
+
+
+def test_an_optional_namespace_that_is_refused_for_ever_is_not_waited_for() -> None:
+    plan = Plan(
+        seed=1,
+        informers=(
+            InformerSpec(name=NAME, scopes=(ScopeSpec("web"), ScopeSpec("ops", optional=True))),
+        ),
+        steps=(
+            Put(-1.0, "web", "a", "shop", "node-1", 1),
+            Fault(at=-1.0, kind="status", amount=403, lasting=900.0, target=connection("ops")),
+            Join(0.0, ListenerSpec(name="all", informer=NAME)),
+        ),
+        settle=-100.0,  # everything is judged while the namespace is refused
+    )
+    assert examine(plan) is None
+    with an_optional_namespace_is_waited_for.planted():
+        violation = examine(plan)
+    assert violation is not None
+    assert violation.promise == 9
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=str)
+def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
+    with bug.planted():
+        found = next(filter(None, (examine(draw_scoped(seed)) for seed in SEARCHED)), None)
+    assert found is not None
+    assert found.promise in bug.promises, found
