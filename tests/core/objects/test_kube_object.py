@@ -438,7 +438,7 @@ def test_labels_that_are_none_are_an_error_that_names_the_object(labels: bytes) 
 
 
 def test_absurd_nesting_is_an_error_where_it_is_opened() -> None:
-    raw = b'{"metadata":{"name":"web-0"},"a":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    raw = b'{"metadata":{"name":"web-0"},"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
 
     with pytest.raises(ObjectDecodeError):
         KubeObject(key("web-0"), "u", "7", raw, NODES).to_dict()
