@@ -94,8 +94,8 @@ async def sites_converge(simulation: Simulation) -> None:
     random, sites, purges = simulation.random, Sites(simulation.cluster), Purges()
     wanted: dict[str, tuple[str, int]] = {}
     deleted = set[str]()
-    # A fault may damage the body of an object behind its metadata. The object stays cached, and can't
-    # be opened, until it changes or a comparison with the server repairs the cache.
+    # A fault may damage the body of an object behind its metadata. The object stays cached, and
+    # can't be opened, until it changes or a comparison with the server repairs the cache.
     operator: Operator = make_operator(
         simulation.source, purges, informer_options={"verify_every": 60}
     )

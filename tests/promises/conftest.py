@@ -26,7 +26,7 @@ async def client(server: ApiServer) -> AsyncIterator[Client]:
         yield client
 
 
-async def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
+async def wait_until(condition: Callable[[], bool], *, timeout: float = 30.0) -> None:
     """Run the loop until a condition is true."""
     async with asyncio.timeout(timeout):
         while not condition():  # noqa: ASYNC110 - the condition is about the other side of a socket

@@ -21,7 +21,7 @@ from aioinformer.errors import FetchError, Status, server_error
 PODS = find_built_in("pods")
 NODES = find_built_in("nodes")
 
-WAIT_TIMEOUT = 5.0
+WAIT_TIMEOUT = 30.0
 """Seconds after which a wait fails the test."""
 
 
