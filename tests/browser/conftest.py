@@ -30,6 +30,8 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
 )
 
+expect.set_options(timeout=20_000)  # milliseconds; a loaded machine needs more than the default 5 s
+
 Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Page]]
 """Opens the page of a service: ``async with open_page(service, color_scheme="dark") as page``."""
 

@@ -30,7 +30,12 @@ RUN_AXE = """async (rules) => {
     return found.violations.map((each) => [each.id, each.nodes.map((node) => node.html)]);
 }"""
 
-FOCUSED = "document.activeElement.closest('.row').querySelector('.name').textContent"
+FOCUSED = "document.activeElement.closest('.row')?.querySelector('.name').textContent"
+
+
+async def expect_focus(page: Page, name: str) -> None:
+    """Wait until a cell in the row of ``name`` has the focus, which some keys move later."""
+    await page.wait_for_function(f"{FOCUSED} === {name!r}")
 
 
 @pytest.fixture
@@ -66,20 +71,20 @@ async def find_violations(page: Page) -> list[Any]:
 async def test_the_arrow_keys_move_through_all_rows(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         await enter_table(page)
-        assert await page.evaluate(FOCUSED) == "web-000"
+        await expect_focus(page, "web-000")
         for _ in range(60):
             await page.keyboard.press("ArrowDown")
-        assert await page.evaluate(FOCUSED) == "web-060"
+        await expect_focus(page, "web-060")
         box = await page.locator(":focus").bounding_box()
         assert box is not None
         assert 36 <= box["y"] <= 860 - box["height"], "the focus is visible"
         await page.keyboard.press("Control+End")
-        assert await page.evaluate(FOCUSED) == f"web-{PODS - 1}"
+        await expect_focus(page, f"web-{PODS - 1}")
         await page.keyboard.press("PageUp")
         assert await page.evaluate(FOCUSED) < f"web-{PODS - 10}"
         await page.keyboard.press("Control+Home")
         await page.keyboard.press("ArrowUp")
-        assert await page.evaluate(FOCUSED) == "web-000"
+        await expect_focus(page, "web-000")
         assert await page.locator(".row").count() < 60
 
 
@@ -99,7 +104,7 @@ async def test_the_arrow_keys_move_between_the_cells_that_are_shown(
         assert await page.evaluate(column) == "status"
         await page.keyboard.press("ArrowDown")
         assert await page.evaluate(column) == "status"
-        assert await page.evaluate(FOCUSED) == "web-001"
+        await expect_focus(page, "web-001")
 
 
 async def test_enter_opens_an_object_and_escape_leads_back(
@@ -112,7 +117,7 @@ async def test_enter_opens_an_object_and_escape_leads_back(
         await expect(page.locator("#dialog-title")).to_have_text("pods web/web-001")
         await page.keyboard.press("Escape")
         await expect(page.locator("#dialog")).to_be_hidden()
-        assert await page.evaluate(FOCUSED) == "web-001"
+        await expect_focus(page, "web-001")
         await page.keyboard.press("Escape")
         await expect(page.locator("#search")).to_be_focused()
         await page.keyboard.type("web-007")
@@ -128,7 +133,7 @@ async def test_the_tab_key_stops_once_in_the_table(service: Service, open_page: 
         await page.keyboard.press("Tab")
         assert not await page.evaluate("!!document.activeElement.closest('.rows')")
         await page.keyboard.press("Shift+Tab")
-        assert await page.evaluate(FOCUSED) == "web-000"
+        await expect_focus(page, "web-000")
 
 
 async def test_the_focus_stays_in_its_row_while_rows_change(
@@ -142,9 +147,9 @@ async def test_the_focus_stays_in_its_row_while_rows_change(
         pod(server, "early-0")
         restart(server, "web-140")
         await expect(row(page, "web-140")).to_contain_text("1 restart", timeout=SECOND)
-        assert await page.evaluate(FOCUSED) == "web-001"
+        await expect_focus(page, "web-001")
         await page.keyboard.press("ArrowDown")
-        assert await page.evaluate(FOCUSED) == "web-002"
+        await expect_focus(page, "web-002")
         await expect(row(page, "web-002")).to_be_in_viewport()
 
 
@@ -158,7 +163,7 @@ async def test_the_focus_goes_to_the_next_row_when_its_row_leaves_the_search(
         failed = {"status": {"phase": "Failed"}}
         server.cluster.merge_patch("pods", "web-001", failed, namespace="web")
         await expect(row(page, "web-001")).to_have_count(0, timeout=SECOND)
-        assert await page.evaluate(FOCUSED) == "web-002"
+        await expect_focus(page, "web-002")
 
 
 async def test_the_order_is_kept_while_the_user_reads_rows_further_down(
