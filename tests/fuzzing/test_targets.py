@@ -19,6 +19,8 @@ NOISE = 5
 MEMORY_PER_BYTE = 200
 """Bytes of memory that a parser may hold for each byte of its input. A regular expression that
 backtracks over the input takes the most: 126."""
+HOSTILE_SIZE = 64 * 1024
+"""Bytes of a hostile input; the runtime reads no larger chunk from a socket."""
 MEMORY_BASE = 1_000_000
 """Bytes of memory that a parser may hold for any input."""
 
@@ -77,7 +79,7 @@ def hostile(target: FuzzTarget) -> Iterator[bytes]:
     """Return large inputs: each token many times, alone and in the middle of a seed."""
     seed = target.seeds[0]
     for token in target.tokens:
-        many = token * (128 * 1024 // len(token))
+        many = token * (HOSTILE_SIZE // len(token))
         yield many
         yield seed[: len(seed) // 2] + many + seed[len(seed) // 2 :]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from itertools import chain, count
+from itertools import chain
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from aioinformer._core.listwatch.outcomes import Outcome
@@ -368,12 +368,13 @@ class History:
     counted: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
     """Failures that metrics received: informer, phase, name of the exception."""
     _records: dict[type[Record], list[Any]] = field(default_factory=dict[type[Record], list[Any]])
-    _orders: count[int] = field(default_factory=lambda: count(1))
+    _last_order: int = 0
     _versions: dict[bytes, Version] = field(default_factory=dict[bytes, Version])
 
     def stamp(self) -> tuple[int, float]:
         """Return the number and the time of something that happens now."""
-        return next(self._orders), self.clock()
+        self._last_order += 1
+        return self._last_order, self.clock()
 
     def add(
         self, kind: Callable[Concatenate[int, float, P], R], *fields: P.args, **named: P.kwargs
