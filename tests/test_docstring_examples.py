@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import builtins
 import inspect
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -74,6 +75,7 @@ def fill_cluster(cluster: Cluster) -> None:
 async def names_for(code: str, folder: Path) -> AsyncGenerator[dict[str, Any]]:
     """Return the names that an example finds."""
     names: dict[str, Any] = {"__name__": "example", "asyncio": asyncio, "folder": folder}
+    names["__builtins__"] = builtins  # read by code that is run without a module
     names |= {each: getattr(aioinformer, each) for each in vars(aioinformer)["__all__"]}
     names["cluster"] = cluster = Cluster()
     fill_cluster(cluster)

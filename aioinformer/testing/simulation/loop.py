@@ -92,6 +92,11 @@ class _Task(asyncio.Task[T]):
     def __hash__(self) -> int:
         return self.number
 
+    def set_name(self, value: object, /) -> None:
+        """Set the name. Python 3.13.0 to 3.13.2 set ``None`` where the program gave no name."""
+        if value is not None:
+            super().set_name(value)
+
 
 class SimulatedLoop(asyncio.BaseEventLoop):
     """An event loop that runs callbacks in virtual time. ``run`` creates one."""

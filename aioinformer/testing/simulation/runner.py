@@ -9,7 +9,9 @@ the same type of exception is raised, and reports the faults that are needed.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import sys
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -231,6 +233,8 @@ class _History:
             # In a task of its own, so that a program that is cancelled doesn't cancel the runner.
             task = asyncio.ensure_future(self._program(simulation))
             await asyncio.wait({task})
+            if sys.version_info >= (3, 13):
+                gc.collect()  # a forgotten task that failed is in a cycle with its frames there
             if task.cancelled():
                 result.error = asyncio.CancelledError("the program was cancelled")
             else:
