@@ -193,24 +193,28 @@ class Controller:
         self._errors = ReconcileErrors(informer.name, options)
         warnings = WarningEvents(informer, events)
         function, cleanup_function = compile_functions(reconcile, options)
-        self._functions = [function]
+        self._functions = [each for each in (function, cleanup_function) if each is not None]
         program: Reconcile = function
         if cleanup_function is not None:
-            self._functions.append(cleanup_function)
             program = finalized(function, cleanup_function, informer, warnings, options)
         self._reconcile_runs = ReconcileRuns(program, options, self._errors)
-        self._own_writes = OwnWrites(options.name)
-        target = WriteTarget(options.name, informer, self._own_writes, options.client)
+        self._own_writes = OwnWrites(self.name)
+        target = WriteTarget(self.name, informer, self._own_writes, client)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
-        self._sources: list[TriggerSource] = []
         self._stop = asyncio.Event()
-        own = InternalHandler(ObjectTrigger(informer.name, self._workers.enqueue))
+        self._sources: list[TriggerSource] = []
+        self._add_own_triggers(options)
+
+    def _add_own_triggers(self, options: ControllerOptions) -> None:
+        """Reconcile an object when the object itself changes."""
+        informer, enqueue = self.informer, self._workers.enqueue
+        own = InternalHandler(ObjectTrigger(informer.name, enqueue))
         self._add_source(
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
         if options.finalizer is not None and options.filter is not None:
-            deletions = InternalHandler(DeletionTrigger(informer.name, self._workers.enqueue))
+            deletions = InternalHandler(DeletionTrigger(informer.name, enqueue))
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------

@@ -87,14 +87,7 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
-        self.status = InformerStatus(
-            reporter,
-            self._queue,
-            self.indexer,
-            self.pump,
-            lambda: self._reflectors,
-            lambda: self.listeners.registrations,
-        )
+        self.status = self._make_status()
         self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
@@ -116,6 +109,16 @@ class InformerPipeline(Generic[T]):
                 managed_fields=managed_fields,
                 profile=profile,
             )
+        )
+
+    def _make_status(self) -> InformerStatus:
+        return InformerStatus(
+            self.reporter,
+            self._queue,
+            self.indexer,
+            self.pump,
+            lambda: self._reflectors,
+            lambda: self.listeners.registrations,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
