@@ -194,9 +194,7 @@ class Controller:
         warnings = WarningEvents(informer, events)
         function, cleanup_function = compile_functions(reconcile, options)
         self._functions = [each for each in (function, cleanup_function) if each is not None]
-        program: Reconcile = function
-        if cleanup_function is not None:
-            program = finalized(function, cleanup_function, informer, warnings, options)
+        program = finalized(function, cleanup_function, informer, warnings, options)
         self._reconcile_runs = ReconcileRuns(program, options, self._errors)
         self._own_writes = OwnWrites(self.name)
         target = WriteTarget(self.name, informer, self._own_writes, client)

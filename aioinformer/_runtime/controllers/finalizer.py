@@ -208,16 +208,20 @@ class DeletionTrigger:
 
 def finalized(
     reconcile: ReconcileFunction,
-    cleanup: ReconcileFunction,
+    cleanup: ReconcileFunction | None,
     informer: SharedInformer[Any],
     warnings: WarningEvents,
     options: ControllerOptions,
-) -> FinalizedReconcile:
+) -> ReconcileFunction | FinalizedReconcile:
     """Return the reconciler with the finalizer of a controller's options.
+
+    Without a cleanup there is no finalizer, and the reconciler is returned as it is.
 
     Raises:
         UsageError: the controller has no client, or its informer keeps no metadata.
     """
+    if cleanup is None:
+        return reconcile
     client = options.client or informer.client
     if client is None or options.finalizer is None:
         raise UsageError(
