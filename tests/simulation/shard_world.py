@@ -64,9 +64,22 @@ class ShardWorldOptions:
     """The part of requests that fail, are lost, or arrive late."""
     outages: bool
     """True if the server can't be reached for minutes."""
+    max_cache_lag: float
+    """The most seconds by which a cache is late; beyond ``max_latency``, caches are silent for half
+    a minute now and then, while requests are answered."""
     drift: float
     max_latency: float
     times: ElectionTimes = field(default_factory=ElectionTimes)
+
+    @property
+    def late_caches(self) -> bool:
+        """True if caches are late."""
+        return self.max_cache_lag > self.max_latency
+
+    @property
+    def prompt(self) -> bool:
+        """True if requests and caches work, so that the promised times hold throughout."""
+        return not (self.failure_rate or self.outages or self.late_caches)
 
     @classmethod
     def draw(cls, chance: Random, *, small: bool) -> ShardWorldOptions:
@@ -78,15 +91,18 @@ class ShardWorldOptions:
         shards = chance.choice([4, 8, 16, 64] if small else [8, 16, 64, 64, 64, 256])
         orderly = chance.random() < 0.3
         troubled = not orderly and chance.random() < 0.6
+        latency = chance.choice([0.02, 0.1, 0.2])
+        late = not orderly and chance.random() < 0.4
         return cls(
             replicas=replicas,
             shards=1024 if replicas == 100 else shards,
-            duration=150.0 if small or replicas == 100 else 240.0,
+            duration=130.0 if small or replicas == 100 else 240.0,
             orderly=orderly,
             failure_rate=chance.choice([0.0, 0.05, 0.2, 0.5]) if troubled else 0.0,
             outages=troubled and chance.random() < 0.5,
+            max_cache_lag=chance.choice([1.0, 4.0, 8.0]) if late else latency,
             drift=chance.choice([0.0, MAX_CLOCK_DRIFT * chance.random(), MAX_CLOCK_DRIFT]),
-            max_latency=chance.choice([0.02, 0.1, 0.2]),
+            max_latency=latency,
         )
 
 
@@ -198,7 +214,7 @@ class ShardWorld:
         """Record that a replica's work on a shard has ended."""
         self.workers[shard].remove(replica)
         self._unowned_since[shard] = self.now
-        if orderly and self.options.failure_rate == 0 and not self.options.outages:
+        if orderly and self.options.prompt:
             began = self.now
             self.schedule(began + HANDOVER_SECONDS, lambda: self._check_handover(shard, began))
 
@@ -218,10 +234,9 @@ class ShardWorld:
             raise BrokenPromise(f"at {self.now:.3f} s: shard {shard} was given to no member")
 
     def _check_owned(self) -> None:
-        trouble = self.options.failure_rate or self.options.outages
-        if trouble or self.now < self._disturbed_at + self._takeover_seconds - 1e-6:
-            return
-        self._check_all_owned()
+        quiet = self.now >= self._disturbed_at + self._takeover_seconds - 1e-6
+        if quiet and self.options.prompt:
+            self._check_all_owned()
 
     def _check_all_owned(self) -> None:
         if not any(one.alive for one in self.replicas.values()):
@@ -308,7 +323,8 @@ class Replica:
             else:
                 do()
 
-        self.world.schedule((clock - self._offset) / self.rate, run)
+        # Rounded up, so that the clock is never just before the time.
+        self.world.schedule((clock - self._offset) / self.rate + 1e-9, run)
 
     def may_act(self, shard: int) -> bool:
         """Return True if the fence of this replica lets it act on a shard."""
@@ -405,9 +421,10 @@ class Replica:
         if self.alive and not self._sync_scheduled:
             self._sync_scheduled = True
             chance = self.world.random
-            lag = chance.uniform(0.01, self.world.options.max_latency)
-            if self.world.draw_failure():
-                lag += chance.choice([1.0, 5.0, 20.0])
+            options, calm = self.world.options, self.world.calm
+            lag = chance.uniform(0.01, options.max_latency if calm else options.max_cache_lag)
+            if not calm and options.late_caches and chance.random() < 0.05:
+                lag += chance.choice([10.0, 17.0, 30.0])
             self._at(self.now + lag * self.rate, self._sync)
 
     def _sync(self) -> None:
@@ -463,7 +480,11 @@ class Replica:
         self._wakeup += 1
         wakeup, at = self._wakeup, self.member.wake_at
         if at < float("inf"):
-            self._at(max(at, self.now), lambda: self._wakeup == wakeup and self._react())
+            self._at(max(at, self.now), lambda: self._on_wakeup(wakeup))
+
+    def _on_wakeup(self, wakeup: int) -> None:
+        if self._wakeup == wakeup:
+            self._react()
 
     def _write_assignment(self) -> None:
         write = self.member.plan(self.now)

@@ -156,9 +156,7 @@ class GroupMember:
         return frozenset(range(self.layout.count)) - self._claimed_elsewhere - self.claims
 
     def _in_state(self, *states: _ClaimState) -> frozenset[int]:
-        return frozenset(
-            shard for shard, claim in self._claims.items() if claim.state in states
-        )
+        return frozenset(shard for shard, claim in self._claims.items() if claim.state in states)
 
     # -- what is seen --------------------------------------------------------------------------
 
@@ -274,11 +272,9 @@ class GroupMember:
         return moves
 
     def _drop_ended(self, working: Collection[int]) -> list[ShardMove]:
-        moves: list[ShardMove] = []
-        for shard in sorted(self._in_state("stopping", "lost") - frozenset(working)):
-            if self._claims.pop(shard).state == "stopping":
-                moves.append(ShardMove("released", shard))
-        return moves
+        ended = sorted(self._in_state("stopping", "lost") - frozenset(working))
+        states = [(shard, self._claims.pop(shard).state) for shard in ended]
+        return [ShardMove("released", shard) for shard, state in states if state == "stopping"]
 
     @property
     def wake_at(self) -> float:

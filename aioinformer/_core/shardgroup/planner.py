@@ -65,7 +65,7 @@ class AssignmentPlanner:
         self._layout = layout
         self._retry_period = retry_period
         self._joins_since = NEVER
-        self._tried_version = ""
+        self._tried_version: str = ""
         self._retry_at = -NEVER
         self._epoch = 0
         self.next_at = NEVER
@@ -154,5 +154,5 @@ class AssignmentPlanner:
         return f"<AssignmentPlanner of {self._key} by {self._identity} epoch={self._epoch}>"
 
 
-def _version(lease: Mapping[str, Any] | None) -> str:
+def _version(lease: Mapping[str, object] | None) -> str:
     return "" if lease is None else resource_version(lease)

@@ -15,8 +15,8 @@ from typing import Any, Self, cast
 
 from aioinformer._core.leaderelection.lease import API_VERSION, LeaseRecord, resource_version
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.shardgroup.shard_sets import format_shards, parse_shards
+from aioinformer._core.sharding.ranges import ShardKey
 
 __all__ = ["GROUP_LABEL", "GroupAssignment", "GroupLayout", "MemberRecord"]
 
@@ -171,9 +171,7 @@ def _read_members(text: str) -> tuple[str, ...]:
     return tuple(sorted(str(name) for name in cast("Iterable[object]", members)))
 
 
-def _with_metadata(
-    body: Mapping[str, Any], group: str, notes: Mapping[str, str]
-) -> dict[str, Any]:
+def _with_metadata(body: Mapping[str, Any], group: str, notes: dict[str, str]) -> dict[str, Any]:
     metadata = _mapping(body.get("metadata"))
     labels = _mapping(metadata.get("labels")) | {GROUP_LABEL: group}
     annotations = _mapping(metadata.get("annotations")) | notes

@@ -23,9 +23,7 @@ def format_shards(shards: Iterable[int]) -> str:
             ranges[-1][1] = shard
         else:
             ranges.append([shard, shard])
-    return ",".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in ranges
-    )
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 @lru_cache(maxsize=4096)  # a renewal repeats the text of the renewal before

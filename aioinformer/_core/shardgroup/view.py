@@ -45,7 +45,7 @@ class SeenMember:
 
 
 class GroupView:
-    """What one member knows of its group."""
+    """The Leases of a group as one member knows them."""
 
     def __init__(self, layout: GroupLayout, own_name: str, *, lease_duration: float) -> None:
         """Know of no member.
