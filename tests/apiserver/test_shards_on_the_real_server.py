@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from aioinformer import Client, Event, Shard, SharedInformer, SharedInformerFactory
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
-from tests.apiserver.server_process import WIDGETS, AdminClient, ApiServerProcess, wait_until
+from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json, wait_until
 
 pytestmark = pytest.mark.apiserver
 
@@ -25,8 +25,7 @@ async def server_with(
     binary: Path, data: Path, folder: Path, *options: str
 ) -> AsyncGenerator[ApiServerProcess]:
     """Run a server with widgets and these options."""
-    if not folder.exists():
-        shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.log"))
+    shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.log"))
     server = ApiServerProcess(binary, folder, *options)
     await server.start()
     try:
@@ -39,9 +38,13 @@ def keys(informer: SharedInformer) -> set[str]:
     return {str(obj.key) for obj in informer.lister.list()}
 
 
+def widget(name: str) -> Json:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}}
+
+
 async def create_widgets(admin: AdminClient, first: int, last: int) -> None:
     for number in range(first, last):
-        await admin.create(f"w{number}", namespace=f"team-{number % 5}")
+        await admin.create(widget(f"w{number}"), f"team-{number % 5}")
 
 
 @pytest.mark.parametrize("by", ["uid", "namespace"])
@@ -57,7 +60,7 @@ async def test_the_server_selects_the_objects_that_the_hash_selects_here(
     async with (
         server_with(apiserver_binary, data_with_widgets, tmp_path / "s", GATE) as server,
         AdminClient(server) as admin,
-        Client.connect(server.kubeconfig) as client,
+        Client.connect(kubeconfig=server.kubeconfig) as client,
         SharedInformerFactory(client, watch_list=watch_list, page_size=10) as informers,
     ):
         await create_widgets(admin, 0, 40)
@@ -70,9 +73,7 @@ async def test_the_server_selects_the_objects_that_the_hash_selects_here(
         for index, shard in enumerate(shards):
             ranges = HashRanges.of([index], COUNT, by)
             objects = every.lister.list()
-            expected = {
-                str(obj.key) for obj in objects if ranges.has(obj.uid, obj.key.namespace)
-            }
+            expected = {str(obj.key) for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
             # The server has selected: not one object of another shard has arrived, and so what
             # the hash selects here is all that the server has sent.
             assert (shard.health.shard_filter, shard.health.other_shards) == ("server", 0)
@@ -84,13 +85,16 @@ async def settled(every: SharedInformer, shards: list[SharedInformer], count: in
     return len(keys(every)) == count == sum(len(keys(each)) for each in shards)
 
 
+async def has_all(events: list[str], expected: set[str]) -> bool:
+    return set(events) == expected
+
+
 async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
     apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
 ) -> None:
     """Upgrade and rollback: the gate on, off, and on again, on one port with one etcd."""
-    folder, url = tmp_path / "s", ""
+    folder = tmp_path / "s"
     events: list[str] = []
-    informers: SharedInformerFactory | None = None
     shutil.copytree(data_with_widgets, folder, ignore=shutil.ignore_patterns("*.log"))
     on = ApiServerProcess(apiserver_binary, folder, GATE)
     off = ApiServerProcess(apiserver_binary, folder)
@@ -98,7 +102,7 @@ async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
     running = on
     try:
         async with (
-            Client.connect(on.kubeconfig) as client,
+            Client.connect(kubeconfig=on.kubeconfig) as client,
             SharedInformerFactory(client) as informers,
         ):
             off.url = on.url
@@ -119,16 +123,13 @@ async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
                 async with AdminClient(server) as admin:
                     for number in range(10):
                         name = f"r{round_number}-{number}"
-                        body = await admin.create(name)
+                        body = await admin.create(widget(name))
                         uid = body["metadata"]["uid"]
                         if HashRanges.of([1], 2, "uid").has(uid, ""):
                             expected.add(f"Added {name}")
-                async with asyncio.timeout(40):
-                    while set(events) != expected:
-                        await asyncio.sleep(0.05)
+                await wait_until(partial(has_all, events, expected))
             assert sorted(events) == sorted(expected)
             assert len(expected) > 5
             assert shard.health.other_shards > 0, "the server without the gate sent all objects"
     finally:
         await running.kill()
-    assert not url
