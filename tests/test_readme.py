@@ -129,7 +129,7 @@ async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
         names = {"pods": pods, "reconcile": reconcile, "blocking_audit": blocking_audit}
         exec(block("blocking_audit"), names)  # noqa: S102 - what it is for
         for registration in pods.registrations:
-            await registration.wait_synced(timeout=5)
+            await registration.wait_synced(timeout=30)
     assert sorted(received) == ["audit other", "audit web-0", "reconcile Added web-0"]
 
 

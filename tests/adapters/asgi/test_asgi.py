@@ -40,7 +40,7 @@ def cluster() -> Cluster:
 async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         yield informers
 
 
@@ -91,7 +91,7 @@ async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
     )
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informers.informer("secrets")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         async with connected(EventFeed(lambda: informers)) as client:
             assert client.object_names("added") == ["password"]
             assert b"aHVudGVyMg" not in client.body
@@ -103,7 +103,7 @@ async def test_several_informers_share_one_event_stream(
 ) -> None:
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
     informers.informer("nodes")
-    await informers.wait_synced(5)
+    await informers.wait_synced(30)
     async with connected(EventFeed(lambda: informers)) as client:
         sources = {frame.data["informer"] for frame in client.messages if frame.event == "added"}
         assert sources == {"pods", "nodes"}
@@ -155,7 +155,7 @@ async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         for app in "xy":
             informers.informer("pods", transform=relabelled(app))
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         assert len({each.name for each in informers}) == 1
         async with connected(EventFeed(lambda: informers)) as client:
             apps = [each.data["labels"]["app"] for each in client.messages if each.event == "added"]
@@ -241,7 +241,7 @@ async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_tur
         create(cluster, f"pod-{number}", padding="x" * 60)
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
     informers.informer("nodes")
-    await informers.wait_synced(5)
+    await informers.wait_synced(30)
     await wait_until(lambda: len(informers.informer("pods").lister) == 602)
     async with connected(EventFeed(lambda: informers)) as client:
         names = client.object_names("added")
@@ -374,7 +374,7 @@ async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> Non
             assert "forbidden" in answer.json["wrong"]["pods"]
             assert (await request(Probe(lambda: informers, alive))).status == 200
             server.faults.clear()
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             assert (await request(Probe(lambda: informers, ready))).status == 200
 
 
@@ -390,7 +390,7 @@ async def test_a_cache_is_not_ready_when_the_last_proof_is_too_old(
 async def test_an_informer_that_has_ended_is_neither_alive_nor_ready(cluster: Cluster) -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
     assert list(alive([pods])) == ["pods"]
     assert list(ready([pods])) == ["pods"]
     assert (await request(Probe(lambda: [pods], alive))).status == 503
@@ -403,7 +403,7 @@ async def test_an_informer_that_rejected_every_object_is_not_ready(cluster: Clus
     cluster.create("pods", {"metadata": {"name": "rejected"}})
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", indexers={"broken": broken})
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         assert not pods.health.ok
         assert alive(informers) == {}
         assert "3 objects rejected: none is cached" in ready(informers)["pods"]
