@@ -98,7 +98,7 @@ MADE: list[tuple[PlantedBug, Plan, int]] = [
         pages_have_no_bound,
         plan_of(
             Fault(at=100.0, kind="latency", lasting=100.0, amount=20),
-            Fault(at=100.0, kind="endless_pages", lasting=60.0),
+            Fault(at=100.0, kind="endless_pages", lasting=27.0),
             Fault(at=100.1, kind="error_event", amount=410),
             watch_list=False,
             page_size=1,
