@@ -66,7 +66,7 @@ class FeedClient:
         batch: list[bytes] = []
         size = 0
         for stream in self._streams:
-            while size < BATCH_BYTES and (event := stream.next_nowait()) is not None:
+            while size < BATCH_BYTES and (event := stream.stored_nowait()) is not None:
                 frame = self._frames.encode(stream.source, event)
                 batch.append(frame)
                 size += len(frame)
