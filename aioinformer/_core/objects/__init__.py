@@ -4,6 +4,7 @@ kube_object       a cached object: its JSON bytes and the metadata that the cach
 identity          keys of objects, and the order of resourceVersions
 resources         the resources that a URL can name
 readonly          mappings and sequences that reject every write
+missing_names     errors for attributes and keys that an object lacks, with what to write instead
 json_depth        a limit on the nesting of JSON
 deltas            entries of the DeltaFIFO
 stored            replacements for an object: a model, or the record of a rejection

@@ -25,11 +25,11 @@ from typing_extensions import TypeVar
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.missing_names import declare_missing, mapping_hints, missing_key
 from aioinformer._core.objects.readonly import (
     READ_ONLY_HINT,
     FrozenMapping,
     FrozenSequence,
-    MissingAttribute,
     ReadOnly,
     freeze,
 )
@@ -222,7 +222,12 @@ class KubeObject(
 
     def __getitem__(self, key: str) -> Any:
         body = self._body.content  # ``_decoded_body`` inline: handlers do this most
-        return freeze((self._decoded_body() if body is None else body)[key])
+        if body is None:
+            body = self._decoded_body()
+        try:
+            return freeze(body[key])
+        except KeyError:
+            raise missing_key(key, body) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._decoded_body())
@@ -380,13 +385,13 @@ Example::
 """
 
 
-for _name in (
-    "metadata",
-    "spec",
-    "status",
-    "data",
-):  # not in the class, for type checkers
-    setattr(KubeObject, _name, MissingAttribute(_name))
+for _parent, _names in (
+    ("", ("metadata", "spec", "status", "data")),
+    ("['spec']", ("nodeName", "containers", "replicas", "template")),
+    ("['status']", ("phase", "conditions")),
+):
+    _others = "; attributes are key, name, namespace, labels and the like"
+    declare_missing(KubeObject, mapping_hints(*_names, parent=f"obj{_parent}", others=_others))
 
 
 class Added(Struct, Generic[T_co], frozen=True, gc=False):
