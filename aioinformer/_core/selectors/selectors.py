@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from aioinformer._core.selectors.label_parser import (
     LabelMapping,
@@ -128,7 +128,7 @@ class FieldSelector:
         if isinstance(selector, str):
             found = _parse_requirements(selector)
         else:
-            if not isinstance(selector, Mapping | NoneType):
+            if not isinstance(cast("object", selector), Mapping | NoneType):
                 raise TypeError(
                     "a field selector is a text such as 'spec.nodeName=node-1', or a mapping of "
                     f"paths to values, not {selector!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import msgspec
 
@@ -57,7 +58,7 @@ class EventFeed:
         informers: Informers,
         *,
         encode: Encode = metadata,
-        filter: Filter | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
         limit: int = LIMIT,
         interval: float = 0.0,
         heartbeat: float = HEARTBEAT,
@@ -71,7 +72,7 @@ class EventFeed:
                 informers. An informer with ``model=`` keeps no JSON and can't be one of them.
             encode: returns the data of an object. It receives the ``KubeObject``, also if the
                 informer has a ``convert=``.
-            filter: as for ``SharedInformer.events``.
+            filter: as for ``SharedInformer.events``; it receives what ``convert=`` returns.
             limit: live events that may be pending for one client before events are merged by
                 object.
             interval: minimum seconds between two sends. Events that arrive meanwhile are sent
@@ -141,7 +142,7 @@ class EventFeed:
                 return
             await self._serve(FeedClient(streams, send, self._frames), receive)
 
-    def _make_streams(self) -> Iterator[EventStream]:
+    def _make_streams(self) -> Iterator[EventStream[Any]]:
         for each in self._informers():
             try:
                 each.check_bytes("an EventFeed sends")

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -25,11 +25,11 @@ from aioinformer.adapters.asgi.responses import (
 
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "check_informers", "ready"]
 
-Informers: TypeAlias = Callable[[], Iterable[SharedInformer]]
+Informers: TypeAlias = Callable[[], Iterable[SharedInformer[Any]]]
 """Returns the informers to check. It is called for each request, since most programs make their
 informers in a lifespan."""
 
-Check: TypeAlias = Callable[[Iterable[SharedInformer]], Mapping[str, str]]
+Check: TypeAlias = Callable[[Iterable[SharedInformer[Any]]], Mapping[str, str]]
 """Returns the problems by name of the informer; empty if there are none."""
 
 

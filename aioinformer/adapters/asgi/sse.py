@@ -117,7 +117,7 @@ class FrameEncoder:
         """Return the data of an object as bytes. The returned type is checked, because a dict would
         fail later, in a place that names neither the function nor the object.
         """
-        data: object = self._encode(informer, obj)
+        data = cast("object", self._encode(informer, obj))
         if isinstance(data, str):
             return data.encode()
         if data is None or isinstance(data, bytes):

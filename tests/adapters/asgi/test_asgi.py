@@ -231,7 +231,7 @@ async def test_a_wrong_argument_of_a_feed_raises_at_its_construction(
     with pytest.raises(ValueError, match="heartbeat must be seconds"):
         make(lambda: informers, heartbeat=0)
     with pytest.raises(TypeError, match="pulse="):
-        make(lambda: informers, pulse=lambda frame: frame)
+        make(lambda: informers, pulse=one)
 
 
 async def test_a_feed_sends_the_stored_objects_of_an_informer_that_converts(
