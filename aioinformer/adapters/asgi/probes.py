@@ -60,7 +60,9 @@ class Probe:
 
     Example::
 
-        Route("/readyz", Probe(lambda: informers, ready, details=False))
+        from aioinformer.adapters.asgi import Probe, ready
+
+        readyz = Probe(lambda: [pods], ready, details=False)
     """
 
     def __init__(self, informers: Informers, check: Check = ready, *, details: bool = True) -> None:
