@@ -1,6 +1,7 @@
 """Objects as they are cached, and the deltas and events that carry them.
 
 kube_object       a cached object: its JSON bytes and the metadata that the cache needs; events
+object_body       the state of an object's body: closed or decoded; the decoded bodies that are kept
 identity          keys of objects, and the order of resourceVersions
 resources         the resources that a URL can name
 readonly          mappings and sequences that reject every write

@@ -24,6 +24,8 @@ class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
     It can't be part of a reference cycle (``gc=False``), because the model doesn't refer to it.
     """
 
+    uid: str = ""
+    resource_version: str = ""
     model: Any = None
     size: int = 0
     """Bytes of the JSON that the model was made of, for the limit of the queue."""
@@ -51,12 +53,15 @@ class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
     one, ``transform=`` has dropped the object, and nothing stays.
     """
 
+    uid: str = ""
+    resource_version: str = ""
     error: Exception | None = None
 
     @classmethod
     def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
         """Return ``obj`` as an excluded object, without its body."""
-        return cls(obj.key, obj.uid, obj.resource_version, b"", obj.resource, error=error)
+        uid, version = obj.uid, obj.resource_version
+        return cls(obj.key, b"", obj.resource, uid=uid, resource_version=version, error=error)
 
     def __repr__(self) -> str:
         how = "dropped" if self.error is None else "rejected"
