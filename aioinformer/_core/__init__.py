@@ -9,6 +9,7 @@ without an event loop, and a method without ``await`` is a critical section for 
      listwatch (the next request)         controllers (keys and retries)
 
     objects         cached objects, their identity, and deltas and events that carry them
+    sharding        parts of a resource's objects by hash, and who works on which
     selectors       selectors, paths and predicates: the objects and fields that a program asks for
     codec           bytes of a list or watch to objects
     listwatch       the state machine that chooses the next list or watch request

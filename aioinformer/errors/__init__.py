@@ -51,6 +51,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── CleanupFailed              a controller's cleanup raised a PermanentError; it is retried
     ├── PermanentError             raised by a reconciler: no retry before the object changes
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
+    ├── ShardLost                  a write to an object whose shard another replica may hold
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
 
 Example::
@@ -240,6 +241,7 @@ from aioinformer.errors.runtime import ObjectDecodeError as ObjectDecodeError
 from aioinformer.errors.runtime import PermanentError as PermanentError
 from aioinformer.errors.runtime import QueueShutDown as QueueShutDown
 from aioinformer.errors.runtime import ReconcileTimeout as ReconcileTimeout
+from aioinformer.errors.runtime import ShardLost as ShardLost
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
 from aioinformer.errors.runtime import Stale as Stale
 from aioinformer.errors.runtime import SyncTimeout as SyncTimeout
@@ -301,6 +303,7 @@ __all__ = [
     "ServerError",
     "ServerFailure",
     "ServerRewound",
+    "ShardLost",
     "ShutdownIncomplete",
     "Stale",
     "Status",

@@ -22,6 +22,7 @@ __all__ = [
     "PermanentError",
     "QueueShutDown",
     "ReconcileTimeout",
+    "ShardLost",
     "ShutdownIncomplete",
     "Stale",
     "SyncTimeout",
@@ -201,6 +202,25 @@ class CleanupFailed(InformerError):
 
     The cleanup is retried with backoff, and the finalizer stays until the cleanup succeeds.
     """
+
+
+class ShardLost(InformerError):
+    """A write was refused, because this member of a group doesn't hold the shard of the object.
+
+    The shard was given to another member, or the Lease of this member wasn't renewed in time.
+    Nothing was sent. ``shard`` is the number of the shard.
+
+    Example::
+
+        from aioinformer.errors import ShardLost
+
+        lost = ShardLost("this member doesn't hold shard 7 of web/shop", shard=7)
+        assert lost.shard == 7
+    """
+
+    def __init__(self, message: str, *, shard: int) -> None:
+        super().__init__(message)
+        self.shard = shard
 
 
 class LeadershipLost(InformerError):

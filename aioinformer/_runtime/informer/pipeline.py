@@ -73,6 +73,7 @@ class InformerPipeline(Generic[T]):
         self._source = source
         self._converter = shape.keep()
         self._managed_fields = managed_fields
+        self._shard = options.shard
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
@@ -205,6 +206,7 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
+                shard=self._shard,
                 repair=self._queue.correct if repair else None,
             )
             for source, indexer in self._reflectors.parts()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["Reflectors", "SingleReflector"]
+__all__ = ["Reflectors", "SingleReflector", "with_shards"]
 
 
 class Reflectors(Protocol):
@@ -36,6 +36,19 @@ class Reflectors(Protocol):
         ...
 
 
+def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
+    """Return ``health`` with what the reflectors have received of other shards."""
+    filters = [each.shard for each in reflectors if each.shard is not None]
+    if not filters:
+        return health
+    by_server = all(each.filtered_by == "server" for each in filters)
+    return replace(
+        health,
+        shard_filter="server" if by_server else "client",
+        other_shards=sum(each.excluded for each in filters),
+    )
+
+
 class SingleReflector:
     """The reflector of an informer of one scope."""
 
@@ -51,7 +64,8 @@ class SingleReflector:
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""
-        return replace(health, strategy=self._reflector.strategy)
+        health = replace(health, strategy=self._reflector.strategy)
+        return with_shards(health, [self._reflector])
 
     @property
     def fresh(self) -> float | None:

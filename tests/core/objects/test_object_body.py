@@ -58,7 +58,7 @@ def packed(obj: KubeObject) -> KubeObject:
 
 
 @given(
-    uid=st.uuids().map(str) | st.text(max_size=40) | st.text("\"\\é-0a", min_size=36, max_size=36),
+    uid=st.uuids().map(str) | st.text(max_size=40) | st.text('"\\é-0a', min_size=36, max_size=36),
     version=st.integers(0, 10**22).map(str) | st.text(max_size=40),
     name=st.text(max_size=300),
     spec=st.text(),

@@ -77,7 +77,7 @@ def test_nothing_is_packed_in_a_storm() -> None:
         ):
             parts.change(range(MIN_CHANGES), 1)
             for version in range(2, 12):
-                parts.change(range(CALM_CHANGES), version)
+                parts.change(range(2 * CALM_CHANGES), version)
                 await asyncio.sleep(CALM_SECONDS)
                 assert parts.packed == 0
             await asyncio.sleep(3 * CALM_SECONDS)
@@ -128,4 +128,6 @@ def test_free_memory_can_be_returned_where_the_c_library_is_glibc() -> None:
     kept = [bytes(100_000) for _ in range(100)]
     del kept[::2]
 
-    assert release_free_memory() in ({True, False} if platform.libc_ver()[0] == "glibc" else {False})
+    assert release_free_memory() in (
+        {True, False} if platform.libc_ver()[0] == "glibc" else {False}
+    )

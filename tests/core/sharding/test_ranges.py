@@ -1,0 +1,109 @@
+"""The hashes of shards, and the selectors that ask a server for them."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer._core.sharding.hashing import HASH_END, hash_value
+from aioinformer._core.sharding.ranges import HashRanges, ShardKey
+from aioinformer.testing.wire.selection import ShardSelector
+from tests.client.recordings import FOLDER, read_recording
+
+KEYS = st.sampled_from(["uid", "namespace"])
+HASHES = st.integers(0, HASH_END - 1)
+
+
+@st.composite
+def chosen_shards(draw: st.DrawFn) -> tuple[frozenset[int], int]:
+    """Return some of several shards, and the number of all."""
+    count = draw(st.integers(1, 70))
+    return draw(st.frozensets(st.integers(0, count - 1))), count
+
+
+def served_list(recording: str) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(read_recording(recording).body)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("recording", "index"), [("65-list-shard-lower", 0), ("65-list-shard-upper", 1)]
+)
+def test_the_selector_of_a_half_is_the_recorded_one(recording: str, index: int) -> None:
+    ranges = HashRanges.of([index], 2, "uid")
+    request = (FOLDER / f"{recording}.request.http").read_text()
+    requested = parse_qs(urlsplit(request.split()[1]).query)["shardSelector"]
+    assert requested == [ranges.selector]
+    echoed = served_list(recording)["metadata"]["shardInfo"]["selector"]
+    assert echoed == ranges.selector
+    assert HashRanges.parse(echoed) == ranges
+
+
+def test_the_server_puts_objects_where_the_hash_says() -> None:
+    """Recordings 65: the same list in two halves."""
+    for recording, index in (("65-list-shard-lower", 0), ("65-list-shard-upper", 1)):
+        for item in served_list(recording)["items"]:
+            uid = item["metadata"]["uid"]
+            assert HashRanges.of([index], 2, "uid").has(uid, "")
+            assert not HashRanges.of([1 - index], 2, "uid").has(uid, "")
+    assert served_list("65-list-shard-upper")["items"]
+
+
+@given(chosen_shards(), KEYS, st.text(max_size=8), st.text(max_size=8))
+def test_an_object_is_in_the_shards_that_a_server_selects(
+    chosen: tuple[frozenset[int], int], by: ShardKey, uid: str, namespace: str
+) -> None:
+    indexes, count = chosen
+    ranges = HashRanges.of(indexes, count, by)
+    value = uid if by == "uid" else namespace
+    selector = ShardSelector.parse(ranges.selector)
+    hashed = hash_value(value)
+    selected = any(start <= hashed < end for start, end in selector.ranges)
+    assert ranges.has(uid, namespace) == selected
+    assert ranges.has(uid, namespace) == selected  # the answer for a namespace is kept
+
+
+@given(chosen_shards(), HASHES)
+def test_the_shards_are_disjoint_and_complete(
+    chosen: tuple[frozenset[int], int], hashed: int
+) -> None:
+    indexes, count = chosen
+    others = frozenset(range(count)) - indexes
+    assert HashRanges.of(indexes, count, "uid").has_hash(hashed) != HashRanges.of(
+        others, count, "uid"
+    ).has_hash(hashed)
+
+
+def test_adjacent_shards_are_one_range() -> None:
+    assert HashRanges.of([3, 1, 2, 5], 64, "uid").count == 2
+    assert HashRanges.of(range(64), 64, "uid").limits == (0, HASH_END)
+    assert not HashRanges.of([], 64, "uid")
+
+
+@given(chosen_shards(), KEYS)
+def test_a_selector_is_read_as_it_was_written(
+    chosen: tuple[frozenset[int], int], by: ShardKey
+) -> None:
+    indexes, count = chosen
+    ranges = HashRanges.of(indexes, count, by)
+    assert HashRanges.parse(ranges.selector) == (ranges or None)
+
+
+def test_a_selector_in_another_spelling_has_the_same_ranges() -> None:
+    lower, upper = (HashRanges.of([index], 2, "uid").selector for index in (0, 1))
+    assert HashRanges.parse(f"{upper}||{lower}".replace("'", '"')) == HashRanges.of([0], 1, "uid")
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "shardRange(object.metadata.name, '0x0', '0x1')"])
+def test_another_text_has_no_ranges(text: str) -> None:
+    assert HashRanges.parse(text) is None
+
+
+def test_ranges_of_two_fields_are_no_ranges() -> None:
+    lower = HashRanges.of([0], 2, "uid").selector
+    assert HashRanges.parse(f"{lower} || {lower.replace('uid', 'namespace')}") is None
