@@ -20,7 +20,7 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
-from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
     DecodedBody,
@@ -65,16 +65,14 @@ _TIMESTAMP = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 class _StructMapping(StructMeta, ABCMeta):
     """The metaclass of a msgspec struct that is a ``Mapping`` too."""
 
+    # Positional patterns of ``match`` bind the arguments of the constructor, not the fields.
+    __match_args__ = ("key", "uid", "resource_version", "raw", "resource")
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make an object; a ``KubeObject`` from other values than its fields."""
         if cls is KubeObject:
             return create_object(*args, **kwargs)
         return super().__call__(*args, **kwargs)
-
-    @property
-    def __match_args__(cls) -> tuple[str, ...]:
-        """The attributes that positional patterns of ``match`` bind, in the constructor's order."""
-        return "key", "uid", "resource_version", "raw", "resource"
 
 
 class KubeObject(
@@ -99,7 +97,8 @@ class KubeObject(
     resource: Resource
     _body: ObjectBody = NO_PLACE
 
-    if TYPE_CHECKING:  # as ``create_object``
+    if TYPE_CHECKING:  # as ``create_object`` and the metaclass have them
+        __match_args__ = ("key", "uid", "resource_version", "raw", "resource")
 
         def __init__(
             self, key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
@@ -109,13 +108,13 @@ class KubeObject(
     def uid(self) -> str:
         """``metadata.uid``, which no other object ever has."""
         uid = self._body.uid
-        return uid if type(uid) is str else self.raw[uid].decode()
+        return uid if isinstance(uid, str) else self.raw[uid].decode()
 
     @property
     def resource_version(self) -> str:
         """``metadata.resourceVersion``, the version of the object's content."""
         version = self._body.version
-        return version if type(version) is str else self.raw[version].decode()
+        return version if isinstance(version, str) else self.raw[version].decode()
 
     @property
     def name(self) -> str:
@@ -337,20 +336,9 @@ def decoded_body(obj: KubeObject) -> dict[str, Any]:
     return obj._decoded_body()  # pyright: ignore[reportPrivateUsage]  # the same
 
 
-class _LabelsMetadata(Struct, gc=False):
-    labels: dict[str, str] | None = None
-
-
-class _Labels(Struct, gc=False):
-    metadata: _LabelsMetadata
-
-
-_decode_labels = msgspec.json.Decoder(_Labels).decode
-
-
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
-        return decode_nested(_decode_labels, obj.raw).metadata.labels or {}
+        return decode_labels(obj.raw)
     except _DECODE_ERRORS as error:
         raise decode_error(obj, error, path="metadata.labels") from error
 

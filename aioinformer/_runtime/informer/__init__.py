@@ -6,7 +6,6 @@ DeltaQueue ──▶ pump ──▶ Indexer
 options         the options of an informer, and the keywords that callers write
 informer_key    the key under which callers share one informer
 pump            pops a delta, applies it and distributes its events in one step
-compaction      packs cached objects in calm moments, and returns free memory after lists
 resync_timer    when each listener gets the cached state again
 listener_registry   the listeners of an informer: handlers and streams
 waiters         tasks that wait for a state of the cache

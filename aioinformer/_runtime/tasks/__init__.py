@@ -1,7 +1,6 @@
 """Tasks and the event loop: the ground of the runtime.
 
 blocking_detector  handlers and reconcilers that hold the event loop are reported
-free_memory    the return of free memory to the operating system
 event_loop     the loop that an informer belongs to, and time slices in long work
 scan           iteration over a search of a cache that yields to the loop
 supervisor     the start, failure and end of everything that a factory runs

@@ -48,7 +48,7 @@ class Converter:
 
 def model_object(name: str, *, rv: str = "1") -> ModelObject:
     model = Pod(Metadata(name), Spec("node-1"))
-    return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model)
+    return ModelObject(key(name), b"", PODS, uid=f"uid-{name}", resource_version=rv, model=model)
 
 
 # -- events ------------------------------------------------------------------------------------

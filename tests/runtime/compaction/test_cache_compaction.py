@@ -10,14 +10,14 @@ import pytest
 
 from aioinformer import Delta, DeltaQueue, Indexer, KubeObject
 from aioinformer._core.objects.object_body import IdentityPlace, ObjectBody
-from aioinformer._runtime.informer.compaction import (
+from aioinformer._runtime.compaction.cache_compaction import (
     CALM_CHANGES,
     CALM_SECONDS,
     MIN_CHANGES,
     MIN_LISTED,
 )
 from aioinformer._runtime.informer.pump import Pump
-from aioinformer._runtime.tasks.free_memory import release_free_memory
+from aioinformer._runtime.compaction.free_memory import release_free_memory
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import running_in_background
 from tests.runtime.scripted_source import pod
@@ -78,7 +78,7 @@ def test_nothing_is_packed_in_a_storm() -> None:
             parts.change(range(MIN_CHANGES), 1)
             for version in range(2, 12):
                 parts.change(range(2 * CALM_CHANGES), version)
-                await asyncio.sleep(CALM_SECONDS)
+                await asyncio.sleep(CALM_SECONDS / 2)
                 assert parts.packed == 0
             await asyncio.sleep(3 * CALM_SECONDS)
             assert parts.packed == MIN_CHANGES
@@ -106,7 +106,7 @@ def test_after_a_list_free_memory_is_returned(monkeypatch: pytest.MonkeyPatch) -
     async def main() -> None:
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(
-            "aioinformer._runtime.informer.compaction.release_free_memory",
+            "aioinformer._runtime.compaction.cache_compaction.release_free_memory",
             lambda: released.append(loop.time()),
         )
         parts = Parts()

@@ -14,7 +14,7 @@ from typing import NoReturn
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.objects.kube_object import pack_identity
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
-from aioinformer._runtime.tasks.free_memory import release_free_memory
+from aioinformer._runtime.compaction.free_memory import release_free_memory
 
 __all__ = ["CacheCompaction"]
 
@@ -25,8 +25,8 @@ CHANGED_PART = 8
 """The cache is packed when one object in so many has changed: a pass costs 0.1 µs an object, and
 0.5 µs for one that has changed."""
 CALM_SECONDS = 1.0
-"""Seconds in which few changes arrive before the cache is packed. In a storm, an object is likely to
-change again, and the processor has other work."""
+"""Seconds in which few changes arrive before the cache is packed. In a storm, an object is likely
+to change again, and the processor has other work."""
 CALM_CHANGES = 256
 """Changes in these seconds that count as few."""
 SETTLE_SECONDS = 0.25
