@@ -264,8 +264,8 @@ class _ModelDecoder:
             key,
             b"",
             obj.resource,
-            uid=uid,
-            resource_version=version,
+            stored_uid=uid,
+            stored_version=version,
             model=model,
             size=len(obj.raw),
         )

@@ -1,4 +1,4 @@
-"""The decoder of an object's labels alone: selectors and label indexes read them of many objects."""
+"""The decoder of labels alone, since selectors and label indexes read them of many objects."""
 
 from __future__ import annotations
 

@@ -18,14 +18,29 @@ from aioinformer._core.objects.kube_object import KubeObject
 __all__ = ["ExcludedObject", "ModelObject", "NeedsJson", "size_of"]
 
 
-class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
+class _WithoutBytes(KubeObject, frozen=True, eq=False, gc=False):
+    """An object that has no bytes, and so stores its uid and version."""
+
+    stored_uid: str = ""
+    stored_version: str = ""
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``."""
+        return self.stored_uid
+
+    @property
+    def resource_version(self) -> str:
+        """``metadata.resourceVersion``."""
+        return self.stored_version
+
+
+class ModelObject(_WithoutBytes, frozen=True, eq=False, gc=False):
     """An object that is stored as a model only. ``raw`` is empty.
 
     It can't be part of a reference cycle (``gc=False``), because the model doesn't refer to it.
     """
 
-    uid: str = ""
-    resource_version: str = ""
     model: Any = None
     size: int = 0
     """Bytes of the JSON that the model was made of, for the limit of the queue."""
@@ -46,22 +61,20 @@ class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
         return f"<{self.kind} {self.key} rv={self.resource_version} as {model}>"
 
 
-class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
+class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
     """A version of an object that is not cached, in its place in the order of events.
 
     With an ``error``, the version was rejected, and the cached version of the object stays. Without
     one, ``transform=`` has dropped the object, and nothing stays.
     """
 
-    uid: str = ""
-    resource_version: str = ""
     error: Exception | None = None
 
     @classmethod
     def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
         """Return ``obj`` as an excluded object, without its body."""
         uid, version = obj.uid, obj.resource_version
-        return cls(obj.key, b"", obj.resource, uid=uid, resource_version=version, error=error)
+        return cls(obj.key, b"", obj.resource, stored_uid=uid, stored_version=version, error=error)
 
     def __repr__(self) -> str:
         how = "dropped" if self.error is None else "rejected"

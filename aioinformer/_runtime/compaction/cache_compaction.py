@@ -13,8 +13,8 @@ from typing import NoReturn
 
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.objects.kube_object import pack_identity
-from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.compaction.free_memory import release_free_memory
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 
 __all__ = ["CacheCompaction"]
 
@@ -83,9 +83,8 @@ class CacheCompaction:
         self.changes, self.threshold = 0, max(MIN_CHANGES, len(objects) // CHANGED_PART)
         time_slice = TimeSlice()
         while objects:
-            for obj in objects[-ITEMS_PER_STEP:]:
-                pack_identity(obj)
-            del objects[-ITEMS_PER_STEP:], obj
+            for _ in range(min(ITEMS_PER_STEP, len(objects))):
+                pack_identity(objects.pop())
             await time_slice.maybe_yield()
 
     def __repr__(self) -> str:

@@ -19,8 +19,8 @@ from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
+from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, STAGING_SLICE_SECONDS, TimeSlice

@@ -13,7 +13,7 @@ from tests.core.models import Metadata, Pod, Spec
 def modelled(name: str = "a", *, rv: str = "1", node: str = "node-1") -> ModelObject:
     model = Pod(Metadata(name), Spec(node))
     return ModelObject(
-        key(name), b"", PODS, uid=f"uid-{name}", resource_version=rv, model=model, size=300
+        key(name), b"", PODS, stored_uid=f"uid-{name}", stored_version=rv, model=model, size=300
     )
 
 

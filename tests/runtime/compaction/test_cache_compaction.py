@@ -16,8 +16,8 @@ from aioinformer._runtime.compaction.cache_compaction import (
     MIN_CHANGES,
     MIN_LISTED,
 )
-from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.compaction.free_memory import release_free_memory
+from aioinformer._runtime.informer.pump import Pump
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import running_in_background
 from tests.runtime.scripted_source import pod
