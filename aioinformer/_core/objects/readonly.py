@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import msgspec
 
-from aioinformer._core.objects.missing_names import (
+from aioinformer._core.missing_names import (
     Missing,
     declare_missing,
     mapping_hints,

@@ -20,8 +20,8 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer._core.objects.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView
