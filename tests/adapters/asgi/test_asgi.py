@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedInformerFactory
@@ -176,9 +177,91 @@ async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follow
             assert client.object_names("failed") == ["a"]
             assert client.object_names("added") == ["b"]
             assert b"hunter2" not in client.body
-    assert [record.getMessage() for record in caplog.records] == [
-        "pods: web/a can't be encoded for an event stream"
-    ], "once for all clients"
+    (record,) = caplog.records  # once for all clients
+    assert record.getMessage().startswith("pods: web/a can't be encoded for an event stream: Value")
+
+
+async def test_an_encoder_may_return_text(informers: SharedInformerFactory) -> None:
+    feed = EventFeed(lambda: informers, encode=lambda informer, obj: json.dumps({"name": obj.name}))
+    async with connected(feed) as client:
+        assert sorted(client.object_names("added")) == ["a", "b"]
+
+
+async def test_an_encoder_that_returns_a_dict_is_told_what_to_return(
+    informers: SharedInformerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    def row(informer: EventSource, obj: KubeObject) -> Any:
+        return {"name": obj.name}
+
+    with caplog.at_level(logging.ERROR):
+        async with connected(EventFeed(lambda: informers, encode=row)) as client:
+            assert sorted(client.object_names("failed")) == ["a", "b"]
+            assert client.messages[-1].event == "synced"
+    assert len(caplog.records) == 2, "one line for each object"
+    for record in caplog.records:
+        assert "row returned a dict" in record.getMessage()
+        assert "json.dumps(...)" in record.getMessage()
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False]
+
+
+async def test_a_wrong_argument_of_a_feed_raises_at_its_construction(
+    informers: SharedInformerFactory,
+) -> None:
+    def one(obj: KubeObject) -> bytes:
+        return obj.raw
+
+    async def late(informer: EventSource, obj: KubeObject) -> bytes:
+        return obj.raw
+
+    make: Any = EventFeed
+    with pytest.raises(TypeError, match=r"encode=.*one\(obj.*to be called as \(informer, obj\)"):
+        make(lambda: informers, encode=one)
+    with pytest.raises(TypeError, match=r"encode=.*late is async"):
+        make(lambda: informers, encode=late)
+    with pytest.raises(TypeError, match="encode= is a function of an informer and an object"):
+        make(lambda: informers, encode="name")
+    with pytest.raises(TypeError, match=r"write EventFeed\(lambda: \[pods\]\), not <SharedInf"):
+        make(informers)
+    with pytest.raises(TypeError, match="limit must be a whole number"):
+        make(lambda: informers, limit="many")
+    with pytest.raises(TypeError, match="clients must be a whole number"):
+        make(lambda: informers, clients=1.5)
+    with pytest.raises(ValueError, match="interval must be seconds, or 0 for no pause"):
+        make(lambda: informers, interval=-1)
+    with pytest.raises(ValueError, match="heartbeat must be seconds"):
+        make(lambda: informers, heartbeat=0)
+    with pytest.raises(TypeError, match="pulse="):
+        make(lambda: informers, pulse=one)
+
+
+async def test_a_feed_sends_the_stored_objects_of_an_informer_that_converts(
+    cluster: Cluster,
+) -> None:
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", convert=lambda pod: pod.name.upper())
+        await informers.wait_synced(5)
+        async with connected(EventFeed(lambda: [pods])) as client:
+            label(cluster, "a", "cart")
+            cluster.delete("pods", "b", namespace="web")
+            await wait_until(lambda: bool(client.object_names("deleted")))
+            assert sorted(client.object_names("added")) == ["a", "b"]
+            assert client.object_names("updated") == ["a"]
+            assert client.object_names("deleted") == ["b"]
+
+
+async def test_a_feed_rejects_an_informer_without_json_before_it_responds(
+    cluster: Cluster,
+) -> None:
+    class Pod(msgspec.Struct, frozen=True):
+        metadata: dict[str, Any]
+
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", model=Pod)
+        await informers.wait_synced(5)
+        feed, client = EventFeed(lambda: [pods]), AsgiClient()
+        with pytest.raises(UsageError, match=r"an EventFeed can't send .* use convert= in place"):
+            await feed(make_scope(), client.receive, client.send)
+    assert client.body == b""
 
 
 async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
@@ -376,6 +459,30 @@ async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> Non
             server.faults.clear()
             await informers.wait_synced(30)
             assert (await request(Probe(lambda: informers, ready))).status == 200
+
+
+async def test_a_probe_without_details_answers_only_whether_all_is_well(
+    informers: SharedInformerFactory,
+) -> None:
+    answer = await request(Probe(lambda: informers, ready, details=False))
+    assert (answer.status, answer.json) == (200, {"ok": True})
+
+
+async def test_a_wrong_argument_of_a_probe_raises_at_its_construction(
+    informers: SharedInformerFactory,
+) -> None:
+    async def later(informers: object) -> dict[str, str]:
+        return {}
+
+    make: Any = Probe
+    with pytest.raises(TypeError, match=r"write Probe\(lambda: \[pods\]\), not <SharedInformerF"):
+        make(informers)
+    with pytest.raises(TypeError, match="ready, alive or another function, not 'ready'"):
+        make(lambda: informers, "ready")
+    with pytest.raises(TypeError, match="later is async"):
+        make(lambda: informers, later)
+    with pytest.raises(TypeError, match=r"to be called as \(informers\)"):
+        make(lambda: informers, lambda: None)
 
 
 async def test_a_cache_is_not_ready_when_the_last_proof_is_too_old(
