@@ -327,6 +327,11 @@ def _decode_body(obj: KubeObject) -> dict[str, Any]:
     return body
 
 
+def open_objects() -> list[KubeObject]:
+    """Return the objects whose decoded bodies are kept, of all informers."""
+    return [obj for obj in _decoded_bodies.objects() if isinstance(obj, KubeObject)]
+
+
 def cached_body(obj: KubeObject) -> dict[str, Any] | None:
     """Return the decoded body if the object is open. The caller must not change it."""
     return obj._body.content  # pyright: ignore[reportPrivateUsage]  # in the module of the class

@@ -183,5 +183,9 @@ class DecodedBodyCache:
                 return
             force_setattr(oldest, "_body", decoded.closed)
 
+    def objects(self) -> list[Struct]:
+        """Return the objects whose bodies are kept."""
+        return [obj for obj, _ in (*self._small.copy(), *self._large.copy())]
+
     def __repr__(self) -> str:
         return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"

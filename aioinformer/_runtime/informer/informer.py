@@ -14,6 +14,7 @@ from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
@@ -279,11 +280,7 @@ class SharedInformer(Generic[T]):
         await self._reader.wait_synced(timeout)
 
     def check_bytes(self, what: str) -> None:
-        """Raise unless the JSON of objects is kept; ``what`` says in the error what reads the JSON.
-
-        Raises:
-            UsageError: the informer has a ``model=``.
-        """
+        """Raise ``UsageError`` unless JSON is kept; ``what`` reads the JSON, for the error."""
         if self._view is not None:
             self._view.require_json(what)
 
@@ -475,6 +472,10 @@ class SharedInformer(Generic[T]):
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
         return self._pipeline.status.health()
+
+    def memory(self) -> CacheMemory:
+        """Return an estimate of the memory that the informer takes; it costs microseconds."""
+        return self._pipeline.status.memory()
 
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and deliver until cancelled. An informer runs once.
