@@ -26,6 +26,7 @@ __all__ = [
     "IdentityPlace",
     "IdentityText",
     "ObjectBody",
+    "decoded_bodies",
     "find_place",
 ]
 
@@ -189,3 +190,7 @@ class DecodedBodyCache:
 
     def __repr__(self) -> str:
         return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"
+
+
+decoded_bodies = DecodedBodyCache()
+"""The decoded bodies of all informers of this process."""

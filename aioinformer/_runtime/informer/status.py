@@ -9,7 +9,8 @@ from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
-from aioinformer._core.objects.kube_object import open_objects
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_body import decoded_bodies
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -100,7 +101,11 @@ class InformerStatus:
             json_bytes=state.json_bytes,
             overhead_bytes=state.overhead_bytes,
             unpacked=self._pump.compaction.changes,
-            opened=[len(obj.raw) for obj in open_objects() if get(obj.key) is obj],
+            opened=[
+                len(obj.raw)
+                for obj in decoded_bodies.objects()
+                if isinstance(obj, KubeObject) and get(obj.key) is obj
+            ],
             pending=self._pump.pending,
             queued_bytes=fifo.size,
         )
