@@ -19,6 +19,7 @@ from itertools import islice
 
 from aioinformer._core.objects.deltas import (
     Bookmark,
+    Confirmed,
     Correction,
     Delta,
     QueueEntry,
@@ -109,6 +110,7 @@ class DeltaFIFO:
         *,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
+        restored: bool = False,
     ) -> None:
         """Queue a whole new state. The indexer finds the vanished objects when it applies the
         state.
@@ -118,12 +120,17 @@ class DeltaFIFO:
             resource_version: the version of this state.
             reason: the reason for the deletion of objects that are not in ``objects``.
             scope: the namespace whose state this is, in a cache of several scopes.
+            restored: True if a cache file has shown this state.
         """
-        self._entries.append(Replaced(objects, resource_version, reason, scope))
+        self._entries.append(Replaced(objects, resource_version, reason, scope, restored))
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1
         self._replaced = True
+
+    def confirm(self, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self._entries.append(Confirmed(scope))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections that a verification has found, behind the changes received so far."""

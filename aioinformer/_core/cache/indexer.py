@@ -21,7 +21,14 @@ from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, RepairGuard, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    RepairGuard,
+    Replaced,
+)
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -282,6 +289,14 @@ class Indexer:
         if version and not is_older(version, known):
             self.state.resource_version = version
 
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state."""
+        self.state.restored, self.state.synced = False, True
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the state, whose scope has no name."""
+        return {"": self.state}
+
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
         staged = self._staged = self.state.empty_copy()
@@ -312,7 +327,8 @@ class StagedReplacement:
         self._old = indexer.state
         self._new = staged
         self._new.resource_version = replaced.resource_version
-        self._new.synced = True
+        self._new.restored = replaced.restored
+        self._new.synced = not replaced.restored
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
@@ -325,8 +341,8 @@ class StagedReplacement:
 
     @property
     def initial(self) -> bool:
-        """True if this is the cache's initial list."""
-        return not self._old.synced
+        """True if this is the cache's initial list, or the state of a cache file."""
+        return not (self._old.synced or self._old.restored)
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:

@@ -14,6 +14,7 @@ from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, Obje
 
 __all__ = [
     "Bookmark",
+    "Confirmed",
     "Correction",
     "Delta",
     "DeltaKind",
@@ -44,10 +45,12 @@ class Replaced(Struct, frozen=True):
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
     scope: str | None = None
     """The namespace whose state this is, in a cache of several scopes; ``None`` in any other."""
+    restored: bool = False
+    """True if a cache file, and not the server, has shown this state."""
 
     def without_objects(self) -> Replaced:
         """Return a copy that keeps no objects alive."""
-        return Replaced((), self.resource_version, self.reason, self.scope)
+        return Replaced((), self.resource_version, self.reason, self.scope, self.restored)
 
 
 class RepairGuard(Struct, eq=False, gc=False):
@@ -92,4 +95,13 @@ class Bookmark(Struct, frozen=True, gc=False):
     """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
 
 
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction
+class Confirmed(Struct, frozen=True, gc=False):
+    """A mark: the restored state, with the changes before this mark, is at least as new as the
+    state that the server had when the informer started.
+    """
+
+    scope: str | None = None
+    """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
+
+
+QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed

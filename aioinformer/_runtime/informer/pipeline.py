@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Generic
@@ -27,6 +27,7 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -37,7 +38,12 @@ from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
-from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
+from aioinformer._runtime.scopes.reflectors import (
+    Reflectors,
+    RunReflector,
+    SingleReflector,
+    run_reflector,
+)
 from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.blocking_detector import detect_blocking
@@ -87,6 +93,7 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
+        self.recorder = self._make_recorder(options, shape)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
@@ -111,6 +118,25 @@ class InformerPipeline(Generic[T]):
             )
         )
 
+    def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:
+        """Return the recorder of the cache file, if the informer has one."""
+        if options.cache is None:
+            return None
+        selection = {
+            "managed fields": str(self._managed_fields),
+            "shape": str(shape),
+            "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
+        }
+        recorder = self.pump.recorder = Recorder(
+            self.name,
+            options.cache,
+            self.indexer,
+            selection=selection,
+            transform=shape.transform,
+            refusal=options.cache.refusal(self._source.resource, shape),
+        )
+        return recorder
+
     def _make_status(self) -> InformerStatus:
         return InformerStatus(
             self.reporter,
@@ -119,10 +145,11 @@ class InformerPipeline(Generic[T]):
             self.pump,
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
+            self.recorder,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
-        return ListenerRegistry(
+        registry: ListenerRegistry[T] = ListenerRegistry(
             self.name,
             self.pump,
             self.indexer,
@@ -132,6 +159,8 @@ class InformerPipeline(Generic[T]):
             report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
+        registry.recorder = self.recorder
+        return registry
 
     def _make_reader(self, namespace: str | None) -> CacheReader[T]:
         return CacheReader(
@@ -147,7 +176,8 @@ class InformerPipeline(Generic[T]):
     def _make_single(
         self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
     ) -> SingleReflector:
-        return SingleReflector(self.name, builder.make(source, self._queue), indexer)
+        reflector = builder.make(source, self._queue)
+        return SingleReflector(self.name, reflector, self._queue, indexer, self._run_reflector)
 
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
@@ -159,7 +189,12 @@ class InformerPipeline(Generic[T]):
             indexer,
             make_reflector=partial(builder.make_scoped, source),
             update_synced=self.pump.update_synced,
+            run=self._run_reflector,
         )
+
+    @property
+    def _run_reflector(self) -> RunReflector:
+        return run_reflector if self.recorder is None else self.recorder.run_reflector
 
     @property
     def scopes(self) -> ScopeSet | None:
@@ -231,17 +266,21 @@ class InformerPipeline(Generic[T]):
             reporter.status.set_state("stopped")
             raise
         finally:
+            if self.recorder is not None:
+                await self.recorder.close()
             self.pump.end()
             reporter.trace.closed()
             reporter.metrics.informer_ended(reporter.label, self.status.levels)
 
     async def _run_tasks(self) -> None:
-        parts = {
+        parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "pump": self.pump.run,
             "resync": self.listeners.resync_timer.run,
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run
+        if self.recorder is not None:
+            parts["cache file"] = self.recorder.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own

@@ -39,6 +39,14 @@ class EntryQueue(Protocol):
         """Queue a whole new state."""
         ...
 
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state that was read from a cache file."""
+        ...
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        ...
+
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
         ...
@@ -73,6 +81,18 @@ class DeltaQueue:
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
         self.fifo.replace(objects, resource_version, reason=reason, scope=scope)
+        self._filled.set()
+
+    def restore(
+        self, objects: Sequence[KubeObject], resource_version: str, *, scope: str | None = None
+    ) -> None:
+        """Queue a whole state that was read from a cache file."""
+        self.fifo.replace(objects, resource_version, scope=scope, restored=True)
+        self._filled.set()
+
+    def confirm(self, *, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self.fifo.confirm(scope)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -152,6 +172,16 @@ class ScopeQueue:
         """Queue a whole new state of the namespace."""
         if not self.closed:
             self._queue.replace(objects, resource_version, reason=reason, scope=self._namespace)
+
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state of the namespace that was read from a cache file."""
+        if not self.closed:
+            self._queue.restore(objects, resource_version, scope=self._namespace)
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        if not self.closed:
+            self._queue.confirm(scope=self._namespace)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

@@ -130,19 +130,30 @@ class Reflector:
         """The kind of request by which the state is, or was last, read."""
         return "watchlist" if self._state.used_watchlist else "list"
 
-    async def run(self, *, resume_from: str = "") -> NoReturn:
+    async def run(
+        self, *, resume_from: str = "", restored: bool = False, reread: bool = False
+    ) -> NoReturn:
         """List and watch until cancelled.
 
         Args:
             resume_from: a version from which to watch without a list, because the caller knows the
                 state of that version; empty to list first.
+            restored: True if the state of that version comes from a cache file; see
+                ``ListWatchState.begin``.
+            reread: True to list first in any case, at least the state of that version.
 
         Raises:
             FetchError: one of ``fail_fast``.
         """
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
-        request = self._state.begin(now=clock(), jitter=random.random(), resume_from=resume_from)
+        request = self._state.begin(
+            now=clock(),
+            jitter=random.random(),
+            resume_from=resume_from,
+            restored=restored,
+            reread=reread,
+        )
         while True:
             end = await self._attempt(request)
             step = self._state.advance(
@@ -193,6 +204,8 @@ class Reflector:
                 self._pages.add(len(page), envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
+            if self._state.confirmation.reach(self._state.resource_version):
+                self._confirm_restored()
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
@@ -265,6 +278,7 @@ class Reflector:
             self._state,
             self.reports,
             on_initial_list=self._complete_initial_list,
+            on_confirmed=self._confirm_restored,
         )
         clock = asyncio.get_running_loop().time
         async with Watchdog() as watchdog, self._source.watch(request) as chunks:
@@ -275,7 +289,15 @@ class Reflector:
                 self.reports.watch_opened()
             await reader.read(chunks, idle_timeout)
         state = self._state
-        return (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        end = (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        if state.confirmation.end_watch(end):
+            self._confirm_restored()
+        return end
+
+    def _confirm_restored(self) -> None:
+        """Queue the mark that the restored state is as new as the server's was."""
+        self._queue.confirm()
+        self.reports.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
         """Publish the initial list of a WatchList. From now on, the WatchList is a watch."""
