@@ -63,6 +63,7 @@ _MODULES = {
     "_core.selectors.projections": "field fields",
     "_core.selectors.scopes": "Scope",
     "_core.selectors.selectors": "FieldSelector LabelSelector",
+    "_core.sharding.shard": "Shard",
     # controllers
     "_operator.operator": "Operator",
     "_runtime.controllers.controller": "Controller",

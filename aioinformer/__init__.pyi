@@ -36,6 +36,7 @@ from aioinformer._core.selectors.predicates import (
 from aioinformer._core.selectors.projections import field, fields
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._core.sharding.shard import Shard
 from aioinformer._operator.operator import Operator
 from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.controllers.controller import Controller
@@ -94,6 +95,7 @@ __all__ = [
     "ResourceWriter",
     "Result",
     "Scope",
+    "Shard",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

@@ -32,7 +32,7 @@ def page_names(page: str) -> list[str]:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert len(set(public_names.__all__)) == 131
+    assert len(set(public_names.__all__)) == 132
     for name in public_names.__all__:
         assert getattr(aioinformer, name) is getattr(public_names, name)
 

@@ -228,6 +228,7 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     metrics.request_ended("pods", "list", "complete", 0.1)
     metrics.received("pods", "list", 100, 1)
     metrics.failed("pods", "watch", "Expired")
+    metrics.other_shards("pods", 3)
     metrics.handled("pods", "audit", 0.1, 1)
     metrics.handler_failed("pods", "audit", "ValueError")
     metrics.handler_blocked("pods", "audit", 0.4)

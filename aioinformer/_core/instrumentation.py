@@ -144,6 +144,12 @@ class Metrics:
         Called for each chunk: keep it cheap.
         """
 
+    def other_shards(self, informer: str, count: int) -> None:
+        """Count objects and events of other shards that have arrived and were dropped.
+
+        Called for each chunk that has such objects.
+        """
+
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Count an abnormal end in a phase; ``error`` is the name of the exception class."""
 

@@ -23,6 +23,7 @@ __all__ = [
     "BLOCKING_RUNS",
     "HANDLER_SECONDS",
     "INFORMER_GAUGES",
+    "OTHER_SHARD_OBJECTS",
     "QUEUE_COUNTERS",
     "QUEUE_GAUGES",
     "REQUEST_SECONDS",
@@ -47,6 +48,7 @@ HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """Bucket edges, from a handler that only sets a variable to one that calls other servers."""
 
 
+OTHER_SHARD_OBJECTS = "Objects and events of other shards that have arrived and were dropped."
 BLOCKING_CALLS = "Calls of handlers that have held the event loop for more than 250 ms."
 BLOCKING_RUNS = "Runs of reconcilers that have held the event loop for more than 250 ms."
 """Help texts of counters."""

@@ -50,6 +50,7 @@ from aioinformer.adapters._totals import (
     BLOCKING_RUNS,
     HANDLER_SECONDS,
     INFORMER_GAUGES,
+    OTHER_SHARD_OBJECTS,
     QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
@@ -156,6 +157,9 @@ class PrometheusMetrics(Metrics):
             "Handlers that raised, ran out of time or were ended.",
             ["informer", "listener", "error"],
         )
+        self._other_shards = _counter(
+            registry, "other_shard_objects", OTHER_SHARD_OBJECTS, ["informer"]
+        )
         self._blocking_calls = _counter(
             registry, "handler_blocking_calls", BLOCKING_CALLS, ["informer", "listener"]
         )
@@ -221,6 +225,10 @@ class PrometheusMetrics(Metrics):
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Count an abnormal end."""
         self._failures.labels(informer, phase, error).inc()
+
+    def other_shards(self, informer: str, count: int) -> None:
+        """Count objects of other shards."""
+        self._other_shards.labels(informer).inc(count)
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """Count calls of a handler; each of several calls counts with their mean duration."""

@@ -209,6 +209,13 @@ class ShardLost(InformerError):
 
     The shard was given to another member, or the Lease of this member wasn't renewed in time.
     Nothing was sent. ``shard`` is the number of the shard.
+
+    Example::
+
+        from aioinformer.errors import ShardLost
+
+        lost = ShardLost("this member doesn't hold shard 7 of web/shop", shard=7)
+        assert lost.shard == 7
     """
 
     def __init__(self, message: str, *, shard: int) -> None:

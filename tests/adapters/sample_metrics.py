@@ -28,6 +28,7 @@ def record_every_metric(metrics: Metrics, informer: str) -> None:
     metrics.request_ended(informer, "list", "complete", 0.1)
     metrics.received(informer, "list", 10, 1)
     metrics.failed(informer, "list", "Forbidden")
+    metrics.other_shards(informer, 3)
     metrics.handled(informer, "print", 0.1, 1)
     metrics.handler_failed(informer, "print", "ValueError")
     metrics.handler_blocked(informer, "print", 0.4)

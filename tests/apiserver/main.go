@@ -29,6 +29,7 @@ import (
 	generatedopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/client-go/tools/cache"
 )
@@ -42,6 +43,7 @@ type settings struct {
 	compactionInterval time.Duration
 	maxInFlight        int
 	roles              string
+	featureGates       string
 	exitWithStdin      bool
 }
 
@@ -56,6 +58,7 @@ func parseFlags() settings {
 	flag.IntVar(&s.maxInFlight, "max-requests-inflight", 400,
 		"how many reading requests are served at once, as in kube-apiserver; others get a 429")
 	flag.StringVar(&s.roles, "roles", "", "JSON file of users and their rights; without it everybody may do everything")
+	flag.StringVar(&s.featureGates, "feature-gates", "", "gates to switch, as in kube-apiserver: ShardedListAndWatch=true")
 	flag.BoolVar(&s.exitWithStdin, "exit-with-stdin", false, "exit as soon as standard input is closed")
 	flag.Parse()
 	if s.kubeconfig == "" {
@@ -88,6 +91,9 @@ func exitWithStdin() {
 }
 
 func run(ctx context.Context, s settings) error {
+	if err := utilfeature.DefaultMutableFeatureGate.Set(s.featureGates); err != nil {
+		return fmt.Errorf("feature gates: %w", err)
+	}
 	store, err := startEtcd(filepath.Join(s.dataDir, "etcd"), s.compactAfter)
 	if err != nil {
 		return fmt.Errorf("starting etcd: %w", err)

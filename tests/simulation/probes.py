@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -38,6 +39,7 @@ from tests.simulation.records import (
     Sample,
     ScopeClosed,
     ScopeOpened,
+    State,
     Transition,
 )
 
@@ -173,6 +175,7 @@ class InformerProbe:
         self._scopes: dict[str, InformerSpec] = {}
         """The namespaces that are read now, as they are recorded."""
         self._opened = Counter[str]()
+        self._sampled: tuple[list[KubeObject], State] = [], {}
         self.informer = SharedInformer(
             self._make_source(),
             name=spec.name,
@@ -284,7 +287,7 @@ class InformerProbe:
         """Record the state that the informer shows now, unless everything is being ended."""
         if self._history.over:
             return
-        informer, version_of = self.informer, self._history.version_of
+        informer = self.informer
         health = informer.health
         with_index = len(self._history.of(Sample)) % _SAMPLES_PER_INDEX == 0
         self._history.add(
@@ -292,7 +295,7 @@ class InformerProbe:
             informer.name,
             informer.synced,
             health.resource_version,
-            {obj.key: version_of(obj) for obj in informer.lister.unsynced},
+            self._state(list(informer.lister.unsynced)),
             self._keys_by_index_value() if with_index else None,
             frozenset(health.rejected),
             health.state,
@@ -305,6 +308,14 @@ class InformerProbe:
         )
         for scope in health.scopes:
             self._sample_scope(scope, health)
+
+    def _state(self, objects: list[KubeObject]) -> State:
+        """Return the versions of the cached objects: the same state if these have not changed."""
+        before, state = self._sampled
+        if len(before) != len(objects) or not all(map(is_, before, objects)):
+            state = {obj.key: self._history.version_of(obj) for obj in objects}
+            self._sampled = objects, state
+        return state
 
     def _sample_scope(self, scope: ScopeHealth, health: Health) -> None:
         """Record the state of one namespace, unless objects of its past are still cached."""

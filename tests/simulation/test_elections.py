@@ -1,4 +1,4 @@
-"""Never two leaders at once: 200 elections here, 4,000 under their own mark.
+"""Never two leaders at once: 40 elections here, 4,000 under their own mark.
 
 And with one bug planted, each of the rules is seen to be needed.
 """
@@ -13,7 +13,7 @@ from tests.simulation.election_bugs import BUGS
 from tests.simulation.election_world import ElectionWorld, LeadershipOverlap
 from tests.simulation.planted_bug import PlantedBug
 
-FEW = range(100)
+FEW = range(40)
 MANY = range(10_000, 14_000)
 SEARCHED = range(100)
 """Histories among which a bug must be seen."""

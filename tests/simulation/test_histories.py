@@ -1,4 +1,4 @@
-"""The guarantees in hours of faults: 30 histories here, 1,000 under the mark ``simulation``.
+"""The guarantees in hours of faults: 7 histories here, 1,000 under the mark ``simulation``.
 
 A failure names the seed, the few steps that are needed, and the command that repeats the history.
 Each row of the reflector's table is taken by at least one history.
@@ -24,7 +24,10 @@ BLOCK = 10
 """Histories in one test."""
 TRIES = 100
 """Histories that may be tried to make a failure smaller, within the timeout of a test."""
-FEW = range(30)
+FEW = (2, 9, 21, 22, 59, 79, 119)
+"""Histories that together take the rows of ``OFTEN``. After a change of the generator or of the
+library others may be needed, which ``EVEN_MORE`` has."""
+EVEN_MORE = range(60)
 MANY = range(1000, 2000)
 
 RARE = (Outcome.SERVER_ERROR, Outcome.METHOD_NOT_ALLOWED)
@@ -87,14 +90,17 @@ def rows_of(seeds: Iterable[int]) -> Counter[Row]:
     return sum((examined(seed)[1] for seed in seeds), Counter[Row]())
 
 
-@pytest.mark.parametrize("first", FEW[::BLOCK])
-def test_the_promises_hold_in_histories_from(first: int) -> None:
-    hold_in(range(first, first + BLOCK))
+def test_the_promises_hold_in_a_few_histories() -> None:
+    hold_in(FEW)
 
 
-def test_what_goes_wrong_most_has_happened_in_them() -> None:
-    taken = rows_of(FEW)
-    assert taken.keys() >= OFTEN, show_rows(taken)
+def test_what_goes_wrong_most_has_happened_in_few_histories() -> None:
+    taken = Counter[Row]()
+    for seed in (*FEW, *EVEN_MORE):
+        taken += examined(seed)[1]
+        if taken.keys() >= OFTEN:
+            return
+    pytest.fail(show_rows(taken))
 
 
 @pytest.mark.simulation

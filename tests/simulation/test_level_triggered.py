@@ -185,13 +185,13 @@ def check(seeds: range) -> None:
 
 
 def test_the_copy_is_equal_to_the_server_in_the_end() -> None:
-    check(range(25))
+    check(range(6))
 
 
 @pytest.mark.simulation
 @pytest.mark.timeout(300)
 def test_the_copy_is_equal_to_the_server_in_the_end_of_many_histories() -> None:
-    check(range(25, 325))
+    check(range(6, 306))
 
 
 def test_a_reconciler_that_is_not_told_of_children_would_not_get_there() -> None:

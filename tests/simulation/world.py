@@ -92,10 +92,11 @@ class World:
         self._versions: dict[ObjectKey, tuple[str, str]] = {}
         self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
+        self._served = True
         self._server_actions: dict[str, Callable[[], None]] = {
             "redefine": self._redefine,
             "withdraw": self._withdraw,
-            "serve": lambda: self._cluster.add_resource(plan.resource),
+            "serve": self._serve,
             "back_up": self._back_up,
             "restore": self._restore,
         }
@@ -166,15 +167,16 @@ class World:
             case Visit():
                 self.spawn(self._visit(step), step.name)
 
-    @property
-    def _served(self) -> bool:
-        return self._plan.resource in self._cluster.resources
-
     def _withdraw(self) -> None:
         for key in list(self._versions):
             self._remove(key)
         if self._served:
+            self._served = False
             self._cluster.remove_resource(self._plan.resource)
+
+    def _serve(self) -> None:
+        self._served = True
+        self._cluster.add_resource(self._plan.resource)
 
     def _put(self, step: Put) -> None:
         if not self._served:

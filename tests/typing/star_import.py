@@ -33,6 +33,7 @@ __all__ = [
     "ResourceWriter",
     "Result",
     "Scope",
+    "Shard",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

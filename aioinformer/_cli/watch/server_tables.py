@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from aioinformer import Resource
-from aioinformer._core.codec.watch_decoder import LineSplitter
+from aioinformer._core.codec.line_splitter import LineSplitter
 
 __all__ = [
     "CELLS_KEY",

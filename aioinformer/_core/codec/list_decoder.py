@@ -38,6 +38,8 @@ from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import ProtocolError, UnexpectedObject
 
 __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
@@ -68,10 +70,15 @@ OPENING_BYTES = 12
 _SEPARATOR = re.compile(rb"[\s,]*")
 
 
+class _ShardInfo(Struct):
+    selector: str = ""
+
+
 class _ListMetadata(Struct, rename={"continue_token": "continue"}):
     resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
     continue_token: str = ""
     remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
+    shardInfo: _ShardInfo | None = None  # noqa: N815 - the key in the JSON
 
 
 class ListEnvelope(Struct):
@@ -96,6 +103,12 @@ class ListEnvelope(Struct):
         """The number of items on later pages, if the server sends it."""
         return self.metadata.remainingItemCount
 
+    @property
+    def shard_selector(self) -> str:
+        """The shard selector that the server has applied; empty for none (recordings 54, 65)."""
+        info = self.metadata.shardInfo
+        return "" if info is None else info.selector
+
 
 _Item: TypeAlias = tuple[ObjectMetadata, bytes, int, int]
 """An item: its metadata, and the bytes that contain it from one offset to another."""
@@ -113,6 +126,7 @@ class ListDecoder:
         managed_fields: bool = False,
         namespace: str | None = None,
         cap: int = ITEM_CAP,
+        shard: ShardFilter | None = None,
     ) -> None:
         """Create a decoder.
 
@@ -121,7 +135,11 @@ class ListDecoder:
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
             namespace: the namespace that is listed; ``None`` for all.
             cap: the longest item, in bytes, that is accepted.
+            shard: excludes the objects of other shards; ``None`` to return all objects.
         """
+        self._shard = shard
+        self._unproven = shard
+        """The same until the head of the list has shown that the server selects the objects."""
         self._resource = resource
         self._cap = cap
         self._managed_fields = managed_fields
@@ -141,7 +159,7 @@ class ListDecoder:
         """The bytes of a long item that came before the buffer."""
         self._parts_size = 0
         self.count = 0
-        """The number of items decoded so far."""
+        """The number of items decoded so far, those of other shards included."""
 
     def feed(self, chunk: bytes) -> list[KubeObject]:
         """Return the objects that ``chunk`` completes. ``close`` returns the last one of the list.
@@ -186,6 +204,7 @@ class ListDecoder:
         kind = quote_kind(envelope.kind)
         if envelope.items is UNSET or envelope.kind == "Table":
             raise self._protocol_error(f"the response is a {kind or 'JSON object'} without items")
+        self._check_shard(envelope)
         # If the scanner and the JSON decoder disagree, no guess may empty the cache.
         if envelope.items:
             raise self._protocol_error("its items are not where they were found")
@@ -207,6 +226,28 @@ class ListDecoder:
             self._head, self._buffer = self._buffer[:end], self._buffer[end:]
             self._items_scanner.rebase()
             self._in_items = True
+            if self._shard is not None:
+                self._read_shard_info(self._shard)
+
+    def _read_shard_info(self, shard: ShardFilter) -> None:
+        """Cease to check objects if the head of the list proves that the server selects them."""
+        try:
+            envelope = _decode_envelope(self._head + b"]}")
+        except DECODE_ERRORS:
+            return  # the metadata come after the items (recording 50)
+        if shard.is_selector(envelope.shard_selector):
+            self._unproven = None
+
+    def _check_shard(self, envelope: ListEnvelope) -> None:
+        """Raise if the server has applied another shard selector than the requested one.
+
+        Objects of the shard may be missing then. A text that can't be read proves nothing.
+        """
+        if self._shard is None or not envelope.shard_selector:
+            return
+        applied = HashRanges.parse(envelope.shard_selector)
+        if applied is not None and applied != self._shard.ranges:
+            raise self._protocol_error("the server has applied another shard selector")
 
     def _continue_long_item(self, chunk: bytes) -> None:
         """Put the buffer, which was scanned, aside, and ``chunk`` in its place.
@@ -235,10 +276,14 @@ class ListDecoder:
 
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []
+        unproven, excluded = self._unproven, 0
         while self._scanner is not None or self._seek_item():
             item = self._split_item() or self._scan_item(final=final)
             if item is None:
                 break
+            if unproven is not None and unproven.excludes(item[0].uid, item[0].namespace):
+                excluded += 1
+                continue
             objects.append(
                 decode_object(
                     self._resource,
@@ -247,7 +292,7 @@ class ListDecoder:
                     type_meta=self._type_meta,
                 )
             )
-        self.count += len(objects)
+        self.count += len(objects) + excluded
         self._buffer = self._buffer[self._offset :]
         self._scan_at -= self._offset
         self._offset = 0

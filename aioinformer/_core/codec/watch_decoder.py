@@ -1,9 +1,4 @@
-r"""The decoder of a watch: bytes to deltas, bookmarks and the initial list.
-
-A watch is a stream of JSON objects, one per line. Lines end at ``\n`` and nowhere else: U+0085 and
-its kin are legal inside a JSON string, and a splitter that follows Unicode would cut there. Chunks
-are cut by the network at any place. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six
-bytes, so that an object of 1.5 MiB can take 9), so the only limit is a cap against nonsense.
+"""The decoder of a watch: bytes to deltas, bookmarks and the initial list.
 
 This is the hot path of the library: a change costs one pass over its line and one copy of the
 object.
@@ -18,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from io import BytesIO
 from sys import maxsize
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from aioinformer._core.codec.line_splitter import LINE_CAP, LineSplitter
 from aioinformer._core.codec.object_decoder import (
     DECODE_ERRORS,
     ObjectEnvelope,
@@ -46,93 +41,15 @@ from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import (
     FetchError,
-    LineTooLong,
     ProtocolError,
     UnexpectedObject,
     server_error,
 )
 
-__all__ = ["LINE_CAP", "EventDecoder", "InitialList", "LineSplitter", "WatchBatch", "WatchDecoder"]
-
-
-LINE_CAP = 64 * 1024 * 1024
-"""The longest line in bytes. The largest event of a server with default limits has 9 MiB.
-
-The decoding of a line is one step, which holds the event loop for about 1.4 ms a megabyte: 10 ms at
-7 MB, 90 ms at this cap. The step can't be cut, since msgspec decodes whole values only, and a
-thread would not help, since msgspec holds the interpreter's lock meanwhile."""
-
-
-_EMPTY_LINES = b"\n", b"\r\n"
-"""Lines without content. Some proxies send such lines to keep a connection alive."""
-
-
-class LineSplitter:
-    """A splitter of chunks into lines."""
-
-    def __init__(self, *, cap: int = LINE_CAP) -> None:
-        """Create a splitter.
-
-        Args:
-            cap: the longest line, in bytes, that is accepted.
-        """
-        self._cap = cap
-        self._tail: list[bytes] = []
-        self._tail_size = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that ``chunk`` completes, with their ends, without empty lines.
-
-        Raises:
-            LineTooLong: the line under way is longer than the cap.
-        """
-        newline = chunk.find(b"\n")
-        if newline < 0:
-            self._buffer_tail(chunk)
-            return []
-        if newline == len(chunk) - 1 and not self._tail:
-            # One event per chunk, as the server flushes them: nothing to copy.
-            return [chunk] if newline > 1 or chunk not in _EMPTY_LINES else []
-        lines = self._split(chunk)
-        if b"\n" in lines or b"\r\n" in lines:
-            return [line for line in lines if line not in _EMPTY_LINES]
-        return lines
-
-    def _split(self, chunk: bytes) -> list[bytes]:
-        # Ten times as fast as ``bytes.split``, which looks at one byte after the other.
-        lines = BytesIO(chunk).readlines()
-        if self._tail:
-            lines[0] = b"".join((*self._tail, lines[0]))
-            self._tail.clear()
-            self._tail_size = 0
-        if not lines[-1].endswith(b"\n"):
-            self._buffer_tail(lines.pop())
-        return lines
-
-    def _buffer_tail(self, part: bytes) -> None:
-        if not part:
-            return
-        self._tail.append(part)
-        self._tail_size += len(part)
-        if self._tail_size > self._cap:
-            raise LineTooLong(
-                f"a watch event is longer than {self._cap} bytes; if the cluster has objects of "
-                "this size, raise line_cap",
-                phase="watch",
-            )
-
-    @property
-    def buffered(self) -> int:
-        """Bytes of the line under way.
-
-        If the stream ends now, they are discarded: the next watch starts before that event.
-        """
-        return self._tail_size
-
-    def __repr__(self) -> str:
-        return f"<LineSplitter pending={self._tail_size} B>"
+__all__ = ["EventDecoder", "InitialList", "WatchBatch", "WatchDecoder"]
 
 
 class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
@@ -174,6 +91,10 @@ _DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "
 _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
 
 
+_OTHER_SHARD = Bookmark("")
+"""The result for a change of an object of another shard: exactly this bookmark, which the batch
+doesn't contain."""
+
 _EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
 """Types of events that an error quotes. Any other text may be a part of a Secret."""
 
@@ -182,7 +103,12 @@ class EventDecoder:
     """A decoder of the lines of one watch."""
 
     def __init__(
-        self, resource: Resource, *, managed_fields: bool = False, namespace: str | None = None
+        self,
+        resource: Resource,
+        *,
+        managed_fields: bool = False,
+        namespace: str | None = None,
+        shard: ShardFilter | None = None,
     ) -> None:
         """Create a decoder.
 
@@ -190,7 +116,11 @@ class EventDecoder:
             resource: the resource that is watched.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
             namespace: the namespace that is watched; ``None`` for all.
+            shard: excludes changes of objects of other shards; ``None`` to return all changes.
         """
+        self._shard = shard
+        self.excluded_version = ""
+        """The version of the last change that was excluded."""
         self.bookmarks = 0
         """The number of bookmarks decoded so far."""
         self._resource = resource
@@ -202,7 +132,7 @@ class EventDecoder:
         one of them has an object of the watched kind, at no cost."""
 
     def decode(self, line: bytes) -> Delta | Bookmark:
-        """Return the delta or bookmark on ``line``.
+        """Return the delta or bookmark on ``line``; ``_OTHER_SHARD`` for an excluded change.
 
         Raises:
             ServerError: the line is an ERROR event; the error has the server's Status.
@@ -224,11 +154,20 @@ class EventDecoder:
             return self._decode_envelope(line)
         if metadata.namespace != self._namespace and self._namespace is not None:
             self._check_namespace(metadata.namespace)
+        if self._shard is not None and self._excludes(self._shard, metadata):
+            return _OTHER_SHARD
         end = len(line) - (2 if line.endswith(b"\n") else 1)
         obj = decode_object(
             self._resource, metadata, line, start, end, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
+
+    def _excludes(self, shard: ShardFilter, metadata: ObjectMetadata) -> bool:
+        """Return True, and remember the version, if an object is of another shard."""
+        if not shard.excludes(metadata.uid, metadata.namespace):
+            return False
+        self.excluded_version = metadata.resourceVersion
+        return True
 
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
         """Return the change on ``line`` and the offset of its object, after a check of its kind.
@@ -284,7 +223,8 @@ class EventDecoder:
             kind = _DELTA_KINDS.get(envelope.type)
             if kind is None:
                 raise _unknown_type(envelope.type)
-            return Delta(kind, self._decode_object(bytes(envelope.object)))
+            obj = self._decode_object(bytes(envelope.object))
+            return _OTHER_SHARD if obj is None else Delta(kind, obj)
         except DECODE_ERRORS as error:
             raise self._protocol_error(line, error) from error
 
@@ -294,10 +234,13 @@ class EventDecoder:
         message = f"a line of {size} bytes in the watch of {self._resource} is no event: {reason}"
         return ProtocolError(message, phase="watch")
 
-    def _decode_object(self, raw: bytes) -> KubeObject:
+    def _decode_object(self, raw: bytes) -> KubeObject | None:
+        """Return the object; ``None`` if it is of another shard."""
         metadata = decode_envelope(raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
+        if self._shard is not None and self._excludes(self._shard, metadata):
+            return None
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
         )
@@ -376,6 +319,9 @@ class WatchBatch(Struct):
     """The first event that was ignored, because its object is of another kind or namespace."""
     ignored: int = 0
     """The number of such events."""
+    excluded: int = 0
+    """The number of events of objects of other shards. If the last event is such a one, the last
+    entry is a bookmark with its version."""
     error: FetchError | None = None
     """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
 
@@ -401,6 +347,7 @@ class WatchDecoder:
         namespace: str | None = None,
         line_cap: int = LINE_CAP,
         converter: Converter | None = None,
+        shard: ShardFilter | None = None,
     ) -> None:
         """Create the decoder of a watch that has brought nothing yet.
 
@@ -411,12 +358,16 @@ class WatchDecoder:
             namespace: the namespace that is watched; ``None`` for all.
             line_cap: the longest event, in bytes, that is accepted.
             converter: converts an object to its stored form; ``None`` stores objects unchanged.
+            shard: excludes the objects of other shards; ``None`` to return all objects.
         """
+        self._shard = shard
         self.slice_bytes = maxsize if converter is None else SLICE_BYTES
         """The most bytes to pass to ``feed`` at once, so that a call takes little time."""
         self._initial = initial
         self._splitter = LineSplitter(cap=line_cap)
-        self._decoder = EventDecoder(resource, managed_fields=managed_fields, namespace=namespace)
+        self._decoder = EventDecoder(
+            resource, managed_fields=managed_fields, namespace=namespace, shard=shard
+        )
         self._decode = (
             self._decoder.decode if converter is None else self._with_converter(converter)
         )
@@ -431,6 +382,7 @@ class WatchDecoder:
         """
         batch = WatchBatch([], 0, 0)
         bookmarks = self._decoder.bookmarks
+        excluded = 0 if self._shard is None else self._shard.excluded
         try:
             lines = self._splitter.feed(data)
             batch.event_count = len(lines)
@@ -442,7 +394,21 @@ class WatchDecoder:
             batch.error = discard_input(error)
         if self._initial is None:
             batch.bookmarks = self._decoder.bookmarks - bookmarks
+        if self._shard is not None and self._shard.excluded > excluded:
+            batch.excluded = self._shard.excluded - excluded
+            self._remove_excluded(batch)
         return batch
+
+    def _remove_excluded(self, batch: WatchBatch) -> None:
+        """Remove the places of excluded changes, and keep the version of the last one.
+
+        A later entry has a later version, so that only a change at the end is missed otherwise.
+        """
+        entries = batch.entries
+        ends_excluded = bool(entries) and entries[-1] is _OTHER_SHARD
+        batch.entries = [entry for entry in entries if entry is not _OTHER_SHARD]
+        if ends_excluded:
+            batch.entries.append(Bookmark(self._decoder.excluded_version))
 
     def _decode_changes(self, lines: Iterator[bytes], batch: WatchBatch) -> None:
         decode, append = self._decode, batch.entries.append

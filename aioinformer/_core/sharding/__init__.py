@@ -3,8 +3,9 @@
     Shard(0, 4)  ──▶  HashRanges  ──▶  the server's shardSelector
                            └────────▶  the check of each object, where the server has no selectors
 
-hashing     the server's hash of a field's value
-ranges      the hashes of one or several shards, and their selector text
-shard       one of several equal shards, as a program names it
-assignment  the interface between a group of replicas and its informers and controllers
+hashing      the server's hash of a field's value
+ranges       the hashes of one or several shards, and their selector text
+shard        one of several equal shards, as a program names it
+shard_filter the check of received objects
+assignment   the interface between a group of replicas and its informers and controllers
 """

@@ -24,6 +24,7 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
@@ -307,10 +308,14 @@ class SharedInformerFactory:
         if namespace is not None and namespaces is not None:
             raise UsageError("namespace= and namespaces= exclude each other; pass one of them")
         options = chosen_options(request)
+        if self._options.shard is None and options.get("shard") == Shard(0, 1):
+            del options["shard"]  # all objects: the same informer as without a shard
+        chosen = self._options.merge(options)
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
-            shard_selector=options.get("shard_selector", self._options.shard_selector),
+            shard_selector=chosen.shard_selector,
+            shard=chosen.shard if chosen.shard is not None and chosen.shard.count > 1 else None,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),
@@ -379,7 +384,10 @@ class SharedInformerFactory:
             "namespaces", namespace=None, labels="", fields="", managed_fields=False
         )
         # Followed namespaces are read as a whole, whatever part of the resource is.
-        return self._get_or_create(namespaces, {}, {"shard_selector": ""})
+        whole: dict[str, Any] = {"shard_selector": ""}
+        if self._options.shard is not None:
+            whole["shard"] = Shard(0, 1)
+        return self._get_or_create(namespaces, {}, whole)
 
     async def _release(self, entry: InformerEntry, *, failed: bool) -> None:
         """Remove one user; stop the informer if nothing needs it any more."""

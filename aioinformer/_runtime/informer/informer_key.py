@@ -17,6 +17,7 @@ from aioinformer._core.objects.resources import Resource, resolve_built_in, vers
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._core.sharding.shard import Shard
 from aioinformer.errors import UsageError
 
 __all__ = ["InformerKey"]
@@ -37,6 +38,8 @@ class InformerKey(Struct, frozen=True):
     """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
     shard_selector: str = ""
     """The part of the objects, by hash; empty for all."""
+    shard: Shard | None = None
+    """The part of the objects as a shard; ``None`` for all."""
 
     @classmethod
     def of(
@@ -50,6 +53,7 @@ class InformerKey(Struct, frozen=True):
         shape: Shape[Any] | None = None,
         namespaces: Namespaces | None = None,
         shard_selector: str = "",
+        shard: Shard | None = None,
     ) -> Self:
         """Return the key of a request.
 
@@ -63,6 +67,7 @@ class InformerKey(Struct, frozen=True):
             shape: how objects are stored and converted. Functions are compared with ``==``.
             namespaces: several namespaces, in the place of ``namespace``.
             shard_selector: the part of the objects; empty for all.
+            shard: the same as a shard; ``None`` for all.
 
         Raises:
             UnknownResource: no built-in resource has that name.
@@ -92,6 +97,7 @@ class InformerKey(Struct, frozen=True):
                 shape or DEFAULT_SHAPE,
                 selection,
                 shard_selector,
+                shard,
             )
         return cls(
             resolved,
@@ -101,12 +107,14 @@ class InformerKey(Struct, frozen=True):
             managed_fields,
             shape or DEFAULT_SHAPE,
             shard_selector=shard_selector,
+            shard=shard,
         )
 
     @property
     def label(self) -> str:
         """The informer's name in metrics: without the selectors, which may name an object."""
-        selected = " (selected)" if self._selectors or self.shard_selector else ""
+        chosen = self._selectors or self.shard_selector or self.shard
+        selected = " (selected)" if chosen else ""
         return f"{self._description}{selected}"
 
     @property
@@ -124,5 +132,6 @@ class InformerKey(Struct, frozen=True):
         return ",".join(filter(None, (default.label_selector, default.field_selector)))
 
     def __str__(self) -> str:
-        selectors = ",".join(filter(None, (self._selectors, self.shard_selector)))
+        shard = self.shard_selector if self.shard is None else str(self.shard)
+        selectors = ",".join(filter(None, (self._selectors, shard)))
         return f"{self._description} where {selectors}" if selectors else self._description

@@ -78,6 +78,7 @@ class InformerPipeline(Generic[T]):
         self._source = source
         self._converter = shape.keep()
         self._managed_fields = managed_fields
+        self._shard = options.shard
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
@@ -125,6 +126,7 @@ class InformerPipeline(Generic[T]):
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
+            "shard": "" if options.shard is None else str(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
         recorder = self.pump.recorder = Recorder(
@@ -239,6 +241,7 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
+                shard=self._shard,
                 repair=self._queue.correct if repair else None,
             )
             for source, indexer in self._reflectors.parts()

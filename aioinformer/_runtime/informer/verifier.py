@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from aioinformer._core.cache.indexer import Indexer
@@ -28,6 +28,8 @@ from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.sharding.shard import Shard
+from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, served_namespace
@@ -48,6 +50,15 @@ JITTER = 0.2
 together don't list together for ever."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerForm:
+    """The form in which the cache stores the objects that it reads."""
+
+    managed_fields: bool
+    converter: Converter | None
+    shard: Shard | None
+
+
 async def verify(
     source: ListerWatcher,
     indexer: Indexer,
@@ -56,6 +67,7 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
+    shard: Shard | None = None,
     repair: Callable[[Sequence[Correction]], None] | None = None,
 ) -> Verification:
     """Compare the objects of ``indexer`` with those of ``source``.
@@ -76,7 +88,12 @@ async def verify(
     collects = None if repair is None else guard
     try:
         comparison = await _compare(
-            source, indexer, waiters, contents, managed_fields, converter, collects
+            source,
+            indexer,
+            waiters,
+            ServerForm(managed_fields, converter, shard),
+            collects,
+            contents,
         )
         result = await _finish(comparison)
         if repair is None or not comparison.corrections:
@@ -94,10 +111,9 @@ async def _compare(
     source: ListerWatcher,
     indexer: Indexer,
     waiters: CacheWaiters,
-    contents: bool,
-    managed_fields: bool,
-    converter: Converter | None,
+    form: ServerForm,
     guard: RepairGuard | None,
+    contents: bool,
 ) -> Comparison:
     """Return a comparison that has all of the server's objects."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -112,7 +128,7 @@ async def _compare(
             state.objects.copy(), version, rejected=rejected, contents=contents, guard=guard
         )
         try:
-            await _add_server_objects(source, comparison, managed_fields, converter)
+            await _add_server_objects(source, comparison, form)
         except FetchError as error:
             if not isinstance(error, Expired) or attempt == MAX_ATTEMPTS:
                 discard_input(error)  # its frames hold parts of the list
@@ -137,20 +153,22 @@ async def _finish(comparison: Comparison) -> Verification:
 async def _add_server_objects(
     source: ListerWatcher,
     comparison: Comparison,
-    managed_fields: bool,
-    converter: Converter | None,
+    form: ServerForm,
 ) -> None:
     """Add the server's objects, page by page, in the form in which the cache stores them."""
 
     def add(objects: Iterable[KubeObject]) -> None:
-        for obj in objects if converter is None else map(converter, objects):
+        for obj in objects if form.converter is None else map(form.converter, objects):
             comparison.add_server_object(obj)
 
     token, pages = "", PageSequence()
     while True:
         request = ListRequest(comparison.resource_version, exact=True, continue_token=token)
         decoder = ListDecoder(
-            source.resource, managed_fields=managed_fields, namespace=served_namespace(source)
+            source.resource,
+            managed_fields=form.managed_fields,
+            namespace=served_namespace(source),
+            shard=None if form.shard is None else ShardFilter(form.shard.ranges),
         )
         async with source.list(request) as chunks:
             # One by one, because the comparison of contents decodes two bodies per object.

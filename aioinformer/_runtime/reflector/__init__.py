@@ -8,6 +8,7 @@ reflector        carries out what the list/watch state machine decides
 watch_reader     reads one watch: decode, check, queue
 list_reader      reads one page of a list
 watchdog         the timer of the idle timeout
+shard_source     asks the server for a shard, and makes the check of what it sends
 delta_queue      the DeltaFIFO with waiting at both ends
 options          the options of a reflector, as one frozen value
 """

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict, cast
 
 from aioinformer._core.arguments import check_names
-from aioinformer._core.codec.watch_decoder import LINE_CAP
+from aioinformer._core.codec.line_splitter import LINE_CAP
 from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
+from aioinformer._core.sharding.shard import Shard
+from aioinformer.errors import UsageError
 
 __all__ = ["ReflectorKeywords", "ReflectorOptions"]
 
@@ -36,7 +38,7 @@ OWN_PARAMETERS: Mapping[str, str] = {
     "resourceVersion": "",
     "resourceVersionMatch": "",
     "sendInitialEvents": "pass watch_list=",
-    "shardSelector": "pass shard_selector=",
+    "shardSelector": "pass shard=",
     "timeoutSeconds": "pass watch_seconds=",
     "watch": "",
 }
@@ -55,6 +57,7 @@ class ReflectorKeywords(TypedDict, total=False):
     watch_seconds: tuple[int, int]
     list_options: Mapping[str, str]
     shard_selector: str
+    shard: Shard | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +92,12 @@ class ReflectorOptions:
     shard_selector: str = ""
     """The part of the objects that the server sends, by hash (KEP-5866, alpha): for example
     ``shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')``. A server
-    without the feature ignores the selector and sends all objects."""
+    without the feature ignores the selector and sends all objects, and nothing checks that:
+    ``shard`` does."""
+    shard: Shard | None = None
+    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. It is selected by
+    the server (KEP-5866) if that has the feature, and by the same hash here if not. Excludes
+    ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
@@ -99,11 +107,13 @@ class ReflectorOptions:
             ValueError: ``page_size`` is negative, ``line_cap`` is less than 1, ``poll_interval``
                 less than 5, ``watch_seconds`` less than 60 or in the wrong order, or
                 ``list_options`` contains a parameter of the reflector's own.
+            UsageError: ``shard`` and ``shard_selector`` are both given.
         """
         _check_watch_seconds(self.watch_seconds)
         _check_list_options(self.list_options)
         if not isinstance(cast("object", self.shard_selector), str):
             raise TypeError(f"shard_selector must be text, not {self.shard_selector!r}")
+        _check_shard(self.shard, self.shard_selector)
         _check_number("page_size", self.page_size, 0)
         _check_number("line_cap", self.line_cap, 1)
         if not MIN_POLL_INTERVAL <= self.poll_interval < float("inf"):  # so that a NaN fails, too
@@ -140,6 +150,13 @@ def _check_watch_seconds(limits: object) -> None:
     least, greatest = pair
     _check_number("the least of watch_seconds", least, MIN_WATCH_SECONDS)
     _check_number("the greatest of watch_seconds", greatest, cast("int", least))
+
+
+def _check_shard(shard: object, selector: str) -> None:
+    if shard is not None and not isinstance(shard, Shard):
+        raise TypeError(f"shard must be a Shard such as Shard(0, 4), not {shard!r}")
+    if shard is not None and selector:
+        raise UsageError("shard= and shard_selector= exclude each other; pass shard= alone")
 
 
 def _check_list_options(options: object) -> None:

@@ -36,6 +36,7 @@ from aioinformer._runtime.reflector.lister_watcher import (
     served_namespace,
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
+from aioinformer._runtime.reflector.shard_source import make_shard_filter, select_shard
 from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.health import ReflectorStatus
@@ -87,7 +88,6 @@ class Reflector:
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
         self._options = options = (options or ReflectorOptions()).merge(keywords)
-        self._source = source
         self._queue = queue
         self._availability = ResourceAvailability()
         self._state = ListWatchState(
@@ -107,6 +107,9 @@ class Reflector:
         self._listed: list[KubeObject] = []
         self._pages = PageSequence()
         self._opened = False
+        self.shard = make_shard_filter(options.shard, source.resource)
+        """The check of objects, and what the server has sent; ``None`` for no shard."""
+        self._source = select_shard(source, self.shard)
         self.reports = reports or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
 
@@ -195,13 +198,14 @@ class Reflector:
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
             self._listed, self._pages = [], PageSequence()
+            self._begin_state()
         page: list[KubeObject] = []
         async with self._source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
-            envelope = await self._read_page(chunks, take)
+            envelope, count = await self._read_page(chunks, take)
             if not request.freshness_check:
-                self._pages.add(len(page), envelope.remaining, envelope.continue_token)
+                self._pages.add(count, envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
             if self._state.confirmation.reach(self._state.resource_version):
@@ -215,6 +219,11 @@ class Reflector:
             self.reports.mark_fresh(asyncio.get_running_loop().time())
         return end
 
+    def _begin_state(self) -> None:
+        """Record that the whole state is read anew."""
+        if self.shard is not None:
+            self.shard.begin_state()
+
     def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
         """Return a function that appends the stored or cached form of objects to ``page``."""
         convert, deduplicate = self._converter, self._find_cached
@@ -226,18 +235,21 @@ class Reflector:
 
     async def _read_page(
         self, chunks: AsyncIterator[bytes], on_objects: Callable[[Iterable[KubeObject]], None]
-    ) -> ListEnvelope:
+    ) -> tuple[ListEnvelope, int]:
+        """Read a page. Return the list without its items, and the number of items."""
         decoder = ListDecoder(
             self._source.resource,
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
             cap=self._options.line_cap,
+            shard=self.shard,
         )
+        excluded = 0 if self.shard is None else self.shard.excluded
         total = self._options.liveness.list_total
         limit = asyncio.timeout(total)
         try:
             async with limit:
-                return await read_page(
+                envelope = await read_page(
                     chunks,
                     decoder,
                     on_objects,
@@ -249,6 +261,9 @@ class Reflector:
                 raise
             message = f"the list did not end within {total:g} s (liveness.list_total); trying again"
             raise RequestTimedOut(message, phase="list") from error
+        if self.shard is not None and self.shard.excluded > excluded:
+            self.reports.other_shards(self.shard.excluded - excluded)
+        return envelope, decoder.count
 
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
         """Queue a whole state, whose version the state machine knows."""
@@ -268,10 +283,13 @@ class Reflector:
             namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
             converter=self._converter,
+            shard=self.shard,
         )
 
     async def _watch(self, request: WatchRequest) -> RequestEnd:
         self._listed = []  # pages of a list that was abandoned
+        if request.initial:
+            self._begin_state()
         reader = WatchReader(
             self._make_watch_decoder(request),
             self._queue,

@@ -81,12 +81,15 @@ class WatchReader:
         self._state.record_watch_data(
             batch.resource_version,
             now=now,
-            changed=len(entries) > bookmarks,
+            # A change of another shard's object was a change, too: the server serves the watch.
+            changed=len(entries) > bookmarks or batch.excluded > 0,
             bookmark=bookmarks > 0,
         )
         if self._confirmation.pending and self._confirmation.reach(self._state.resource_version):
             self._on_confirmed()
         self._reporter.received(len(data), batch.event_count, now if entries else None)
+        if batch.excluded:
+            self._reporter.other_shards(batch.excluded)
         if batch.unexpected is not None:
             self._reporter.events_ignored(batch.unexpected, batch.ignored)
         if batch.error is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._core.quantities import quantity
+from aioinformer._core.sharding.shard_filter import FilteredBy
 
 __all__ = [
     "Health",
@@ -123,6 +124,12 @@ class Health:
     ignored: int = 0
     """The number of watch events that were ignored, because their objects are of another kind or in
     another namespace (``errors.UnexpectedObject``)."""
+    shard_filter: FilteredBy = ""
+    """The side that selects the objects of the informer's ``shard=``: ``"server"`` if everything
+    that has arrived since the last list or WatchList began was of the shard, else ``"client"``.
+    Empty without a shard."""
+    other_shards: int = 0
+    """The number of objects and events of other shards that have arrived and were dropped."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
@@ -177,6 +184,9 @@ class Health:
             parts.append(f"the server went back in time {quantity(self.rewinds, 'time')}")
         if self.ignored:
             parts.append(f"{quantity(self.ignored, 'event')} of other kinds or namespaces ignored")
+        if self.shard_filter == "client":
+            dropped = quantity(self.other_shards, "object")
+            parts.append(f"{dropped} of other shards dropped, since the server sends all")
         if self.differences:
             verb = "differs" if self.differences == 1 else "differ"
             parts.append(f"{quantity(self.differences, 'object')} {verb} from the server's")

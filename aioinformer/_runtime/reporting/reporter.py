@@ -95,6 +95,8 @@ class InformerReporter:
         self._requested_at = 0.0
         self._ignored_reported = False
         """True if an ignored event of the watch under way was reported."""
+        self._other_shards_logged = False
+        """True if the log says that the server sends objects of other shards."""
         self._absence_logged = False
         """True if the log says that the server has no WatchList."""
         self._verb: Verb = "list"
@@ -207,6 +209,17 @@ class InformerReporter:
             self._ignored_reported = True
             log.warning("%s: the event is ignored: %s", self.informer, error)
             self._report(self._verb, "ignored", error, None)
+
+    def other_shards(self, count: int) -> None:
+        """Record that ``count`` objects or events of other shards have arrived and were dropped."""
+        self.metrics.other_shards(self.label, count)
+        if not self._other_shards_logged:
+            self._other_shards_logged = True
+            log.info(
+                "%s: the server does not select shards (ShardedListAndWatch): it sends all objects,"
+                " and those of other shards are dropped here",
+                self.informer,
+            )
 
     def resource_absent(self, *, confirmed: bool) -> None:
         """Record that the server doesn't serve the resource; log that if it is ``confirmed``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias
 
@@ -13,7 +13,7 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["Reflectors", "RunReflector", "SingleReflector", "run_reflector"]
+__all__ = ["Reflectors", "RunReflector", "SingleReflector", "run_reflector", "with_shards"]
 
 RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Awaitable[None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
@@ -43,6 +43,19 @@ class Reflectors(Protocol):
     def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
         """Return the source and the cache of each scope that has a state."""
         ...
+
+
+def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
+    """Return ``health`` with what the reflectors have received of other shards."""
+    filters = [each.shard for each in reflectors if each.shard is not None]
+    if not filters:
+        return health
+    by_server = all(each.filtered_by == "server" for each in filters)
+    return replace(
+        health,
+        shard_filter="server" if by_server else "client",
+        other_shards=sum(each.excluded for each in filters),
+    )
 
 
 class SingleReflector:
@@ -81,7 +94,8 @@ class SingleReflector:
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""
-        return replace(health, strategy=self._reflector.strategy)
+        health = replace(health, strategy=self._reflector.strategy)
+        return with_shards(health, [self._reflector])
 
     @property
     def fresh(self) -> float | None:

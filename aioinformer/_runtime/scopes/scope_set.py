@@ -28,7 +28,7 @@ from aioinformer._runtime.reporting.health import (
     ScopeHealth,
 )
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
-from aioinformer._runtime.scopes.reflectors import RunReflector, run_reflector
+from aioinformer._runtime.scopes.reflectors import RunReflector, run_reflector, with_shards
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
@@ -265,6 +265,8 @@ class ScopeSet:
             rewinds=sum(each.rewinds for each in scopes),
             strategy=_common_strategy(scopes),
         )
+        started = [each.reflector for each in self._readers.values() if each.reflector is not None]
+        health = with_shards(health, started)
         if health.state in ("stopped", "failed") or self._group is None:
             return health
         if not self._known and self._followed is not None:

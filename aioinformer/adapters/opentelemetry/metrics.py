@@ -43,6 +43,7 @@ from aioinformer.adapters._totals import (
     BLOCKING_RUNS,
     HANDLER_SECONDS,
     INFORMER_GAUGES,
+    OTHER_SHARD_OBJECTS,
     QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
@@ -126,6 +127,9 @@ class OpenTelemetryMetrics(Metrics):
             "{error}",
             "Handlers that raised, ran out of time or were ended.",
         )
+        self._other_shards = meter.create_counter(
+            f"{SCOPE}.other_shard_objects", "{object}", OTHER_SHARD_OBJECTS
+        )
         self._blocking_calls = meter.create_counter(
             f"{SCOPE}.handler_blocking_calls", "{call}", BLOCKING_CALLS
         )
@@ -187,6 +191,10 @@ class OpenTelemetryMetrics(Metrics):
     def failed(self, informer: str, phase: str, error: str) -> None:
         """Count an abnormal end."""
         self._failures.add(1, {"informer": informer, "phase": phase, "error": error})
+
+    def other_shards(self, informer: str, count: int) -> None:
+        """Count objects of other shards."""
+        self._other_shards.add(count, {"informer": informer})
 
     def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
         """Count calls of a handler, and record them in its histogram while there are few."""

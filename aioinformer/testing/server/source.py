@@ -333,7 +333,7 @@ class ClusterListerWatcher:
 
     def with_list_options(self, options: Mapping[str, str]) -> ClusterListerWatcher:
         """Return a copy that adds these query parameters to each list and watch."""
-        return replace(self, options=options)
+        return replace(self, options={**self.options, **options})
 
     @asynccontextmanager
     async def _drive_request(

@@ -28,7 +28,7 @@ import gc
 import heapq
 import random
 import sys
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context
@@ -237,8 +237,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _ordered(self, batch: list[_Ready | _Timer]) -> list[_Ready | _Timer]:
         """Return a random merge of the callbacks; those of one source keep their order."""
+        if len(batch) < 2 or self._order == "fifo":
+            return batch
         sources = [handle.source for handle in batch]
-        if self._order == "fifo" or len(Counter(sources)) < 2:
+        if len(set(sources)) < 2:
             return batch
         queues: dict[int, deque[_Ready | _Timer]] = {}
         for handle in batch:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aioinformer._core.codec.line_splitter import LINE_CAP
 from aioinformer._core.codec.list_decoder import HEAD_CAP, ITEM_CAP, ListDecoder, ListEnvelope
-from aioinformer._core.codec.watch_decoder import LINE_CAP
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError, UnexpectedObject

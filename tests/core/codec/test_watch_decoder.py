@@ -10,12 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.watch_decoder import (
-    EventDecoder,
-    InitialList,
-    LineSplitter,
-    WatchDecoder,
-)
+from aioinformer._core.codec.line_splitter import LineSplitter
+from aioinformer._core.codec.watch_decoder import EventDecoder, InitialList, WatchDecoder
 from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import Resource

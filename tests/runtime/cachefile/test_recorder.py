@@ -6,11 +6,12 @@ import asyncio
 import logging
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from aioinformer import CacheFile, KubeObject, Scope, SharedInformerFactory
+from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.runtime.cachefile.programs import INTERVAL, running, until
@@ -156,15 +157,20 @@ async def test_another_cluster_is_noticed_and_the_file_left_as_it_is(
     assert content(path) == before
 
 
+def unchanged(obj: KubeObject) -> KubeObject:
+    return obj
+
+
 async def test_other_selectors_shapes_and_versions_don_t_share_a_state(path: Path) -> None:
     cluster = cluster_with_pods("a")
-    variants: list[dict[str, object]] = [
+    variants: list[dict[str, Any]] = [
         {},
         {"labels": "app=shop"},
         {"namespace": "default"},
         {"metadata_only": True},
         {"managed_fields": True},
-        {"transform": lambda obj: obj},
+        {"transform": unchanged},
+        {"shard": Shard(0, 2)},
         {"cache": CacheFile(path, interval=INTERVAL, version="2")},
     ]
     for variant in variants:

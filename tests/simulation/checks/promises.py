@@ -57,17 +57,20 @@ def judge(history: History) -> None:
     delivered: dict[str, list[EventDelivered]] = {}
     for each in history.of(EventDelivered):
         delivered.setdefault(each.listener, []).append(each)
-    for spec in history.readers():
-        _judge_reader(history, spec)
+    known = {spec.name: _judge_reader(history, spec) for spec in history.readers()}
     for spec in history.plan.informers:
-        _judge_informer(history, spec, delivered)
+        _judge_informer(history, spec, delivered, *known.get(spec.name) or _know(history, spec))
     judge_departures(history, delivered)
     judge_idle_timeouts(history)
     judge_politeness(history)
 
 
-def _judge_reader(history: History, spec: InformerSpec) -> None:
-    """Judge the cache and the requests of an informer of one scope, or of one of several scopes."""
+def _judge_reader(history: History, spec: InformerSpec) -> tuple[Oracle, Rewinds]:
+    """Judge the cache and the requests of an informer of one scope, or of one of several scopes.
+
+    Returns:
+        The states that the server had, and its rewinds.
+    """
     samples = history.of_informer(Sample, spec.name)
     rewinds = Rewinds(history, spec.name)
     rewinds.judge()
@@ -78,13 +81,11 @@ def _judge_reader(history: History, spec: InformerSpec) -> None:
     closed = history.of_informer(ScopeClosed, spec.name)
     if samples and not closed and samples[-1].order < rewinds.lost:
         _judge_cache(history, samples[-1], oracle)
+    return oracle, rewinds
 
 
-def _judge_informer(
-    history: History, spec: InformerSpec, delivered: dict[str, list[EventDelivered]]
-) -> None:
-    """Judge the listeners of an informer."""
-    samples = history.of_informer(Sample, spec.name)
+def _know(history: History, spec: InformerSpec) -> tuple[Oracle, Rewinds]:
+    """Return the states that the server had in all scopes of an informer, and its rewinds."""
     rewinds = Rewinds(history, *history.readers_of(spec))
     begin = f"{spec.name} ("
     changes: list[ScopeOpened | ScopeClosed] = [
@@ -92,7 +93,18 @@ def _judge_informer(
         *history.of(ScopeClosed),
     ]
     scopes = [each for each in changes if each.informer.startswith(begin)]
-    oracle = Oracle(history.of(Write), spec, history.of(Restored), scopes)
+    return Oracle(history.of(Write), spec, history.of(Restored), scopes), rewinds
+
+
+def _judge_informer(
+    history: History,
+    spec: InformerSpec,
+    delivered: dict[str, list[EventDelivered]],
+    oracle: Oracle,
+    rewinds: Rewinds,
+) -> None:
+    """Judge the listeners of an informer."""
+    samples = history.of_informer(Sample, spec.name)
     if spec.scopes:
         _judge_common_latch(history, spec, samples)
     checks = _check_order(history, spec, oracle, delivered, rewinds)

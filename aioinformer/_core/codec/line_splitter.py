@@ -1,0 +1,93 @@
+r"""The splitter of a watch into lines.
+
+A watch is a stream of JSON objects, one per line. Lines end at ``\n`` and nowhere else: U+0085 and
+its kin are legal inside a JSON string, and a splitter that follows Unicode would cut there. Chunks
+are cut by the network at any place. A line may be long (Go escapes ``<``, ``>`` and ``&`` to six
+bytes, so that an object of 1.5 MiB can take 9), so the only limit is a cap against nonsense.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from aioinformer.errors import LineTooLong
+
+__all__ = ["LINE_CAP", "LineSplitter"]
+
+
+LINE_CAP = 64 * 1024 * 1024
+"""The longest line in bytes. The largest event of a server with default limits has 9 MiB.
+
+The decoding of a line is one step, which holds the event loop for about 1.4 ms a megabyte: 10 ms at
+7 MB, 90 ms at this cap. The step can't be cut, since msgspec decodes whole values only, and a
+thread would not help, since msgspec holds the interpreter's lock meanwhile."""
+
+
+_EMPTY_LINES = b"\n", b"\r\n"
+"""Lines without content. Some proxies send such lines to keep a connection alive."""
+
+
+class LineSplitter:
+    """A splitter of chunks into lines."""
+
+    def __init__(self, *, cap: int = LINE_CAP) -> None:
+        """Create a splitter.
+
+        Args:
+            cap: the longest line, in bytes, that is accepted.
+        """
+        self._cap = cap
+        self._tail: list[bytes] = []
+        self._tail_size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that ``chunk`` completes, with their ends, without empty lines.
+
+        Raises:
+            LineTooLong: the line under way is longer than the cap.
+        """
+        newline = chunk.find(b"\n")
+        if newline < 0:
+            self._buffer_tail(chunk)
+            return []
+        if newline == len(chunk) - 1 and not self._tail:
+            # One event per chunk, as the server flushes them: nothing to copy.
+            return [chunk] if newline > 1 or chunk not in _EMPTY_LINES else []
+        lines = self._split(chunk)
+        if b"\n" in lines or b"\r\n" in lines:
+            return [line for line in lines if line not in _EMPTY_LINES]
+        return lines
+
+    def _split(self, chunk: bytes) -> list[bytes]:
+        # Ten times as fast as ``bytes.split``, which looks at one byte after the other.
+        lines = BytesIO(chunk).readlines()
+        if self._tail:
+            lines[0] = b"".join((*self._tail, lines[0]))
+            self._tail.clear()
+            self._tail_size = 0
+        if not lines[-1].endswith(b"\n"):
+            self._buffer_tail(lines.pop())
+        return lines
+
+    def _buffer_tail(self, part: bytes) -> None:
+        if not part:
+            return
+        self._tail.append(part)
+        self._tail_size += len(part)
+        if self._tail_size > self._cap:
+            raise LineTooLong(
+                f"a watch event is longer than {self._cap} bytes; if the cluster has objects of "
+                "this size, raise line_cap",
+                phase="watch",
+            )
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of the line under way.
+
+        If the stream ends now, they are discarded: the next watch starts before that event.
+        """
+        return self._tail_size
+
+    def __repr__(self) -> str:
+        return f"<LineSplitter pending={self._tail_size} B>"

@@ -1,0 +1,60 @@
+"""The check of received objects against the hashes of a shard.
+
+A list proves by ``metadata.shardInfo`` that the server has selected its objects (recordings 65). A
+watch proves nothing, and the server may have been upgraded or rolled back since the list: so each
+event of a watch is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from aioinformer._core.sharding.ranges import HashRanges
+
+__all__ = ["FilteredBy", "ShardFilter"]
+
+FilteredBy = Literal["", "server", "client"]
+"""The side that selects the objects of a shard; empty without a shard."""
+
+
+class ShardFilter:
+    """The hashes that one reflector reads, and what the server has sent."""
+
+    def __init__(self, ranges: HashRanges) -> None:
+        """Check objects against ``ranges``."""
+        self.ranges = ranges
+        """The hashes of the objects to read."""
+        self.excluded = 0
+        """The number of objects and events of other shards that have arrived and were dropped."""
+        self._excluded_before = 0
+        """The same number when the last read of the whole state began."""
+
+    def excludes(self, uid: str, namespace: str) -> bool:
+        """Return True and count an object with these metadata if it is of another shard."""
+        if self.ranges.has(uid, namespace):
+            return False
+        self.excluded += 1
+        return True
+
+    def begin_state(self) -> None:
+        """Record that the whole state is read anew, perhaps by another server."""
+        self._excluded_before = self.excluded
+
+    @property
+    def filtered_by(self) -> FilteredBy:
+        """``"client"`` if the server has sent objects of other shards since the last read of the
+        whole state began, else ``"server"``.
+        """
+        return "client" if self.excluded > self._excluded_before else "server"
+
+    def is_selector(self, echoed: str) -> bool:
+        """Return True if the server's ``shardInfo`` names exactly these hashes.
+
+        The texts may be spelled differently.
+        """
+        return bool(echoed) and (
+            echoed == self.ranges.selector or HashRanges.parse(echoed) == self.ranges
+        )
+
+    def __repr__(self) -> str:
+        return f"<ShardFilter ranges={self.ranges.count} excluded={self.excluded}>"
