@@ -10,37 +10,38 @@ last second come again; the handler knows their lines, and writes none twice.
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from aioinformer import CacheFile, Client, Deleted, Event, SharedInformerFactory
 
-LOG = Path("audit.log")
+
+async def main(log: TextIO, namespace: str = "default") -> None:
+    log.seek(0)
+    written = set(log.read().splitlines())
+
+    def audit(event: Event) -> None:
+        pod = event.obj
+        if isinstance(event, Deleted):  # a uid is deleted once, whatever its last version was
+            line = f"- {pod.key} {pod.uid}"
+        else:
+            line = f"+ {pod.key} {pod.uid} {pod.resource_version}"
+        if line not in written:
+            written.add(line)
+            log.write(f"{line}\n")
+
+    async with (
+        Client.connect() as client,
+        SharedInformerFactory(client, cache=CacheFile("audit.db")) as informers,
+    ):
+        pods = informers.informer("pods", namespace=namespace, metadata_only=True)
+        pods.add_handler(audit, durable="audit")
+        await pods.wait_synced(timeout=30)
+        print(f"{len(pods.lister)} pods", flush=True)
+        await asyncio.Event().wait()  # until Ctrl-C
 
 
-async def main(namespace: str = "default") -> None:
-    LOG.touch()
-    written = set(LOG.read_text().splitlines())
-    with LOG.open("a", buffering=1) as log:  # each line reaches the system when it is complete
-
-        def audit(event: Event) -> None:
-            pod = event.obj
-            if isinstance(event, Deleted):  # a uid is deleted once, whatever its last version was
-                line = f"- {pod.key} {pod.uid}"
-            else:
-                line = f"+ {pod.key} {pod.uid} {pod.resource_version}"
-            if line not in written:
-                written.add(line)
-                log.write(f"{line}\n")
-
-        async with (
-            Client.connect() as client,
-            SharedInformerFactory(client, cache=CacheFile("audit.db")) as informers,
-        ):
-            pods = informers.informer("pods", namespace=namespace, metadata_only=True)
-            pods.add_handler(audit, durable="audit")
-            await pods.wait_synced(timeout=30)
-            print(f"{len(pods.lister)} pods", flush=True)
-            await asyncio.Event().wait()  # until Ctrl-C
-
-
-asyncio.run(main(*sys.argv[1:2]))
+# With line buffering, the operating system has each line as soon as the line is complete.
+with Path("audit.log").open("a+", buffering=1) as file, suppress(KeyboardInterrupt):
+    asyncio.run(main(file, *sys.argv[1:2]))

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -68,11 +68,15 @@ def describe_function(function: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
     if not isinstance(code, CodeType):
-        kind: type[object] = type(wrapped)
-        return f"{kind.__module__}.{kind.__qualname__}:{name}"
+        return f"{_type_name(wrapped)}:{name}"
     digest = hashlib.sha256()
     _hash_code(code, digest.update)
     return f"{name}:{digest.hexdigest()}"
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _hash_code(code: CodeType, update: Callable[[bytes], None]) -> None:
@@ -89,6 +93,5 @@ def _hash_code(code: CodeType, update: Callable[[bytes], None]) -> None:
 def _constant_text(constant: object) -> str:
     # The order of a frozenset's repr differs between two processes.
     if isinstance(constant, frozenset):
-        constants: frozenset[object] = constant
-        return repr(sorted(map(repr, constants)))
+        return repr(sorted(map(repr, cast("frozenset[object]", constant))))
     return repr(constant)

@@ -135,14 +135,13 @@ class Database:
         # Exclusive before the WAL is opened: then SQLite needs no file of shared memory, and a
         # second process can't open the file.
         execute("PRAGMA locking_mode = EXCLUSIVE")
-        execute("PRAGMA journal_mode = WAL")
-        execute("PRAGMA synchronous = NORMAL")
         execute("BEGIN IMMEDIATE")
         application = execute("PRAGMA application_id").fetchone()[0]
         version = execute("PRAGMA user_version").fetchone()[0]
         tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         execute("COMMIT")
         if not tables and not application:
+            self._use_log()
             self._create(cluster)
         elif application != APPLICATION_ID:
             raise CacheFileProblem(
@@ -154,7 +153,13 @@ class Database:
                 f"version {version}, not {SCHEMA_VERSION}); remove the file"
             )
         else:
+            self._use_log()
             self._check_cluster(cluster)
+
+    def _use_log(self) -> None:
+        """Use a write-ahead log. This changes the file, so that a foreign file is checked first."""
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _create(self, cluster: ClusterIdentity) -> None:
         # One transaction: a crash between two statements must not leave half of a schema.

@@ -123,6 +123,7 @@ class Recorder:
         self._stored: tuple[Mapping[str, str], frozenset[str]] | None = None
         """The versions and the scopes with rejected objects, as last written."""
         self._sealed: _Sealed | None = None
+        self._opening = asyncio.Lock()
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
     # -- health --------------------------------------------------------------------------------
@@ -230,9 +231,10 @@ class Recorder:
             self._refusal = f"{source!r} says neither its cluster nor its selection"
             self._log_refusal()
             return ""
-        if not self._opened:
-            self._opened = True
-            await self._access.open(source.cluster_identity)
+        async with self._opening:  # the scopes of an informer are restored at the same time
+            if not self._opened:
+                self._opened = True
+                await self._access.open(source.cluster_identity)
         identity = scope_identity(
             source.resource, {**self._selection, **source.selection}, self._transform
         )

@@ -200,11 +200,8 @@ async def test_several_namespaces_are_restored_each_with_its_version(path: Path)
         cluster, path, namespaces={"a": Scope(), "b": Scope(), "c": Scope()}
     ) as warm:
         assert names(warm.pods.lister.list()) == ["in-b", "in-c", "late"]
-        assert sorted(warm.requests.verbs) == [
-            *["freshness_check"] * 2,
-            *["watch"] * 2,
-            "watchlist",
-        ]
+        assert warm.requests.verbs.count("freshness_check") == 2
+        assert warm.requests.verbs.count("watchlist") == 1, "c is new"
         await until(lambda: "- in-a deleted" in warm.heard)
 
 
