@@ -56,7 +56,7 @@ def test_a_written_state_is_read_in_another_process(tmp_path: Path) -> None:
     assert read(again, "others") == ("9", {b.key: b})
     stored = again.read_scope("pods")
     assert stored is not None
-    assert (stored.handlers, stored.reread) == ({"audit"}, False)
+    assert (stored.handlers, stored.reread) == (frozenset({"audit"}), False)
     write(again, "", {})
     assert read(again) == ("", {})
     assert read(again, "others") == ("9", {b.key: b})
