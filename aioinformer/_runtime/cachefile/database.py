@@ -26,7 +26,12 @@ import msgspec
 
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import (
+    KubeObject,
+    ObjectKey,
+    create_object,
+    pack_identity,
+)
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
@@ -203,8 +208,8 @@ class Database:
         with self._explained():
             rows = self._connection.execute(query, (scope.number,))
             while batch := list(islice(rows, size)):
-                yield [
-                    KubeObject(
+                objects = [
+                    create_object(
                         # One text for all objects of a namespace.
                         ObjectKey(namespaces.setdefault(namespace, namespace), name),
                         uid,
@@ -214,6 +219,9 @@ class Database:
                     )
                     for namespace, name, uid, version, body in batch
                 ]
+                for obj in objects:
+                    pack_identity(obj)
+                yield objects
 
     # -- writing -------------------------------------------------------------------------------
 
