@@ -265,8 +265,7 @@ class SharedInformer(Generic[T]):
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
         async with self._listeners.make_stream(self, options, replay=False) as events:
-            # Entering a stream doesn't wait: so no event is missing between copy and stream.
-            yield self._reader.snapshot(), events
+            yield self._reader.snapshot(), events  # entering the stream has not waited
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -417,10 +416,7 @@ class SharedInformer(Generic[T]):
     async def verify(
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
     ) -> Verification:
-        """Compare the cache with the server.
-
-        The server is asked for the state of exactly the version that the cache shows now. That
-        costs the server a full list, page by page.
+        """Compare the cache with a full list of exactly the version that the cache shows now.
 
         Args:
             contents: True to compare the content of objects, too, which a server can change without
@@ -484,8 +480,7 @@ class SharedInformer(Generic[T]):
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and deliver until cancelled. An informer runs once.
 
-        This returns when the calls in flight have ended, however long that takes; a factory waits
-        for no longer than its ``shutdown_timeout``.
+        This returns when the calls in flight have ended, however long that takes.
 
         Args:
             on_fatal: called with the error that ends the informer, before calls in flight end.
