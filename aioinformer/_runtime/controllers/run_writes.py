@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, cast
 
@@ -23,6 +24,8 @@ from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_buil
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.writing.recorded_writer import RecordedWriter
 from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
 from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
@@ -50,6 +53,8 @@ class WriteTarget:
     own_writes: OwnWrites
     client: WriterSource | None
     """Makes the writers; ``None`` for the client of the informer."""
+    gate: ShardGate | None = None
+    """Admits the keys of the shards of a group that this member holds; ``None`` without a group."""
 
     def writer(self, resource: Resource, namespace: str | None) -> ResourceWriter:
         """Return the writer of a resource.
@@ -110,6 +115,8 @@ class RunWrites:
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
         """Return a writer whose writes the next run of this key waits for."""
         writer = self._target.writer(resolve_built_in(resource), namespace)
+        if self._target.gate is not None:
+            writer = GuardedWriter(writer, partial(self._target.gate.check, self._key))
         return RecordedWriter(writer, self, namespace or "")
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:

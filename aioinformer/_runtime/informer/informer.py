@@ -35,6 +35,7 @@ from aioinformer._runtime.informer.options import InformerKeywords, InformerOpti
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -469,6 +470,11 @@ class SharedInformer(Generic[T]):
                 namespaces.
         """
         self._pipeline.changeable_scopes().remove(namespace)
+
+    @property
+    def group_shards(self) -> GroupShards | None:
+        """The shards of an informer with ``shard=group``; ``None`` for any other."""
+        return self._pipeline.group_shards
 
     @property
     def health(self) -> Health:
