@@ -18,6 +18,7 @@ without an event loop, and a method without ``await`` is a critical section for 
     controllers     work queue, rate limits, reconcile results
     writing         bodies of write requests and of Kubernetes Events
     leaderelection  the rules by which replicas share a Lease
+    shardgroup      the rules by which replicas divide shards among themselves
     instrumentation what metrics and tracing adapters receive
     callables       checks of the functions that a program passes in
     arguments       checks of the other arguments: misspelt names, seconds

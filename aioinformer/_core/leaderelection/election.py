@@ -278,6 +278,14 @@ class Election:
         if self.phase != "lost":
             self.phase = "ended"
 
+    def hasten(self, now: float) -> None:
+        """Make a leader's next renewal due now, since its Lease is to state something new.
+
+        While a request has failed, the next one comes when it would have come.
+        """
+        if self.phase == "leading" and self._write_next:
+            self._next_action_at = min(self._next_action_at, now)
+
     def check_deadline(self, now: float) -> None:
         """End the phase if its deadline has passed."""
         if self.phase == "leading" and now >= self.leads_until:

@@ -1,0 +1,47 @@
+"""Sets of shards as text: ``0-3,7``.
+
+The text stands in an annotation of a Lease, which people read. Adjacent shards are one range, so
+that a member that holds all shards writes a few characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+__all__ = ["format_shards", "parse_shards"]
+
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+
+
+def format_shards(shards: Iterable[int]) -> str:
+    """Return shards as ascending ranges; an empty text for no shards."""
+    ranges: list[list[int]] = []
+    for shard in sorted(set(shards)):
+        if ranges and ranges[-1][1] == shard - 1:
+            ranges[-1][1] = shard
+        else:
+            ranges.append([shard, shard])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+@lru_cache(maxsize=4096)  # a renewal repeats the text of the renewal before
+def parse_shards(text: str, count: int) -> frozenset[int]:
+    """Return the shards that a text names.
+
+    Args:
+        text: ranges, as ``format_shards`` writes them.
+        count: the number of shards of the group.
+
+    Raises:
+        ValueError: the text has another form, or names a shard that the group doesn't have.
+    """
+    shards: set[int] = set()
+    for part in text.split(",") if text else ():
+        found = _RANGE.fullmatch(part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+        if not first <= last < count:
+            raise ValueError(f"{part!r} is no range of the shards 0 to {count - 1}")
+        shards.update(range(first, last + 1))
+    return frozenset(shards)

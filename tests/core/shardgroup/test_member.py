@@ -1,0 +1,232 @@
+"""The rules of one member: claims, work, loss, and return."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer import ObjectKey
+from aioinformer._core.leaderelection.election import ElectionTimes
+from aioinformer._core.shardgroup.member import GroupMember, ShardMove
+from aioinformer._core.shardgroup.records import GroupLayout, MemberRecord
+from aioinformer._core.shardgroup.rendezvous import shard_owners
+from tests.core.shardgroup.group_leases import LAYOUT, StoredMember, group_lease, member_lease
+
+ALL = frozenset(range(8))
+
+
+def kinds(moves: list[ShardMove]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for move in moves:
+        found.setdefault(move.kind, set()).add(move.shard)
+    return found
+
+
+def alone(now: float = 0.0) -> StoredMember:
+    """Return the only member of a group, which works on all shards."""
+    stored = StoredMember()
+    stored.join(now)
+    stored.member.observe("shop", group_lease("a"), now)
+    stored.member.decide(now, ())
+    stored.renew(now)
+    assert kinds(stored.member.decide(now, ())) == {"acquired": ALL}
+    return stored
+
+
+def test_a_shard_is_claimed_then_seen_then_worked_on() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+
+    assert member.decide(0.0, ()) == []
+    assert (member.claims, member.held(0.0)) == (ALL, frozenset())
+    stored.renew(0.0, seen=False)
+    assert member.decide(0.0, ()) == []  # the claim is stored, but the cache doesn't show it
+    stored.see(0.1)
+    assert kinds(member.decide(0.1, ())) == {"acquired": ALL}
+    assert member.held(0.1) == ALL
+    assert stored.lease is not None
+    assert MemberRecord.of(stored.lease, 8).held == ALL
+
+
+def test_a_shard_that_another_live_member_claims_is_not_claimed_until_it_is_free() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {0, 1}), 0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+
+    assert member.claims == ALL - {0, 1}
+    member.observe("shop.b", member_lease("b", renewed="2"), 1.0)
+    member.decide(1.0, ())
+    assert member.claims == ALL
+
+
+def test_of_two_claims_at_once_none_begins_while_it_sees_the_other() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+    stored.renew(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+
+    assert kinds(member.decide(0.0, ())) == {"acquired": ALL - {3}}
+    member.observe("shop.b", member_lease("b", renewed="2"), 0.5)
+    assert kinds(member.decide(0.5, ())) == {"acquired": {3}}
+
+
+def test_a_shard_that_moves_is_stated_until_the_last_work_on_it_has_ended() -> None:
+    stored = alone()
+    member = stored.member
+    moved = {shard for shard, owner in enumerate(shard_owners(["a", "b"], 8)) if owner == "b"}
+    assert moved
+    member.observe("shop", group_lease("a", "b", epoch=2, leader="a"), 1.0)
+
+    assert kinds(member.decide(1.0, ALL)) == {"stopping": moved}
+    assert member.held(1.0) == ALL - moved
+    assert all(member.may_act(shard, 1.0) for shard in moved)  # work under way may finish
+    stored.renew(2.0)
+    assert stored.lease is not None
+    assert MemberRecord.of(stored.lease, 8).held == ALL
+
+    assert kinds(member.decide(2.5, ALL - moved)) == {"released": moved}
+    assert not any(member.may_act(shard, 2.5) for shard in moved)
+    stored.renew(2.5)  # at once, and not only with the next renewal
+    assert MemberRecord.of(stored.lease, 8).held == ALL - moved
+
+
+def test_a_member_acts_on_nothing_when_its_renewal_is_older_than_the_renew_deadline() -> None:
+    stored = alone()
+    member = stored.member
+
+    assert member.wake_at == 10.0
+    assert member.held(9.9) == ALL
+    assert member.held(10.0) == frozenset()
+    assert not member.may_act(0, 10.0)
+    assert kinds(member.decide(10.0, ALL)) == {"lost": ALL}
+
+
+def test_a_member_that_lost_its_shards_returns_without_claims_when_its_work_has_ended() -> None:
+    stored = alone()
+    member = stored.member
+    member.decide(10.0, ALL)
+
+    assert member.claims == ALL  # the work hasn't ended
+    assert member.decide(11.0, ()) == []
+    assert member.claims == frozenset()
+    member.election.seek(11.0)
+    stored.renew(11.0)
+    assert stored.lease is not None
+    assert MemberRecord.of(stored.lease, 8).held == frozenset()
+    member.decide(11.0, ())
+    stored.renew(11.0)
+    assert kinds(member.decide(11.0, ())) == {"acquired": ALL}
+
+
+def test_a_member_whose_cache_is_late_begins_with_nothing_of_a_live_member() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    for now in range(0, 60, 2):  # renewals are stored, but the cache is silent
+        stored.renew(float(now), seen=False)
+        assert member.decide(float(now), ()) == []
+    # Now the cache shows what happened meanwhile: the other member renewed its Lease.
+    member.observe("shop.b", member_lease("b", {3}, renewed="60"), 60.0)
+    stored.see(60.0)
+
+    assert kinds(member.decide(60.0, ())) == {"acquired": ALL - {3}}
+
+
+def test_the_time_without_an_owner_counts_from_the_last_renewal_of_a_dead_member() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 1.0)
+    member.observe("shop", group_lease("a"), 1.0)
+    moves: list[ShardMove] = []
+    for now in range(2, 30, 2):
+        moves += member.decide(float(now), member.held(float(now)))
+        stored.renew(float(now))
+
+    found = [move for move in moves if move.shard == 3]
+    assert found == [ShardMove("acquired", 3, unowned_seconds=found[0].unowned_seconds)]
+    assert found[0].unowned_seconds is not None
+    assert 15.0 < found[0].unowned_seconds <= 19.0
+
+
+def test_a_leaving_member_gives_everything_away_and_states_it() -> None:
+    stored = alone()
+    member = stored.member
+    member.leaving = True
+
+    assert kinds(member.decide(1.0, ALL)) == {"stopping": ALL}
+    stored.renew(1.0)
+    assert stored.lease is not None
+    assert MemberRecord.of(stored.lease, 8).leaving
+    member.decide(2.0, ())
+    member.election.release(2.0)
+    stored.renew(2.0)
+    assert MemberRecord.of(stored.lease, 8).identity == ""
+    assert MemberRecord.of(stored.lease, 8).held == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("group", "identity"), [("a.b", "c"), ("A", "c"), ("", "c"), ("a", ""), ("a", "C"), ("a", "-")]
+)
+def test_a_name_that_no_lease_can_have_is_rejected(group: str, identity: str) -> None:
+    with pytest.raises(ValueError, match=r"becomes part of the name of a Lease|identity is empty"):
+        GroupMember(
+            ObjectKey("web", group),
+            identity=identity,
+            incarnation="x",
+            layout=LAYOUT,
+            times=ElectionTimes(),
+        )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["renew", "blind", "b", "assign", "wait", "end"]),
+            st.frozensets(st.integers(0, 7)),
+        ),
+        max_size=40,
+    )
+)
+def test_whatever_happens_a_member_works_only_on_what_its_stored_lease_states(
+    steps: list[tuple[str, frozenset[int]]],
+) -> None:
+    """A model of the promise to others: work implies a stored claim, or no time left."""
+    stored, now, working = StoredMember(), 0.0, set[int]()
+    member = stored.member
+    stored.join(now)
+    for number, (kind, shards) in enumerate(steps):
+        now += 1.0
+        if kind in ("renew", "blind"):
+            stored.renew(now, seen=kind == "renew")
+        elif kind == "b":
+            lease = member_lease("b", set(shards), renewed=str(number))
+            member.observe("shop.b", lease, now)
+        elif kind == "assign":
+            names = ("a", *(f"m{shard}" for shard in sorted(shards)))
+            member.observe("shop", group_lease(*names, epoch=number + 1), now)
+        elif kind == "wait":
+            now += 4.0
+        else:
+            working -= shards
+        began = {move.shard for move in member.decide(now, working) if move.kind == "acquired"}
+        working = (working | began) & member.claims
+        if member.election.phase == "lost" and not member.claims:
+            member.election.seek(now)
+        assert stored.lease is not None
+        stated = MemberRecord.of(stored.lease, GroupLayout(8).count).held
+        assert stated is not None
+        assert {shard for shard in range(8) if member.may_act(shard, now)} <= stated
+        assert member.held(now) <= member.claims
+        assert not began & member.view.claimed()
