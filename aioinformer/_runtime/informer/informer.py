@@ -438,8 +438,7 @@ class SharedInformer(Generic[T]):
     @property
     def namespaces(self) -> tuple[str, ...] | None:
         """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
-        scopes = self._pipeline.scopes
-        return None if scopes is None else scopes.namespaces
+        return None if (scopes := self._pipeline.scopes) is None else scopes.namespaces
 
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.
