@@ -55,6 +55,8 @@ def draw(seed: int) -> Plan:
     ]
     steps += _draw_redefinition(Random(f"{seed} redefinition"), steps)
     steps += _draw_drained_visit(Random(f"{seed} drained"), moments)
+    steps += _draw_endless_pages(Random(f"{seed} pages"), informers, writes)
+    steps += _draw_outage(Random(f"{seed} outage"), writes)
     ordered = sorted(steps, key=lambda step: step.at)
     return Plan(
         seed=seed,
@@ -68,6 +70,9 @@ def draw(seed: int) -> Plan:
     )
 
 
+SHORT_PAGE = 7
+"""Objects on a page of a list that certainly has several pages."""
+
 # -- informers ---------------------------------------------------------------------------------
 
 
@@ -76,7 +81,7 @@ def _draw_informers(chance: Random) -> tuple[InformerSpec, ...]:
         return chance.choice((0.0, 0.0, 150.0, 300.0))
 
     def page_size() -> int:
-        return chance.choice((0, 0, 7, 7, 25))
+        return chance.choice((0, 0, SHORT_PAGE, SHORT_PAGE, 25))
 
     def watch_list() -> bool:
         return chance.random() < 0.6
@@ -370,6 +375,7 @@ _STATUSES = (302, 400, 401, 403, 404, 404, 405, 410, 422, 429, 500, 503)
 _ERRORS = (403, 404, 410, 410, 500, 503, 504)
 _LASTING = (0.05, 1.0, 10.0, 60.0)
 _LONG = (10.0, 60.0, 300.0)
+_OUTAGES = (1.0, 5.0, 20.0, 60.0, 300.0)
 _SILENCE = 60.0
 """Seconds after which a silence may be noticed."""
 
@@ -412,6 +418,7 @@ _RULES: dict[FaultKind, _Rule] = {
     "watch_refused": _Rule(new=True, amounts=(403, 404, 405), lasting=(60.0, 300.0)),
     "no_watchlist": _Rule(new=True, amounts=(400, 422, 500), lasting=_LONG),
     "endless": _Rule(weight=2, new=True, amounts=(0, 0, 4, 12), lasting=_LONG),
+    "endless_pages": _Rule(weight=0, new=True, lasting=(1.0, 10.0)),
     "no_bookmarks": _Rule(),
     "duplicate_bookmarks": _Rule(),
 }
@@ -432,6 +439,34 @@ def draw_faults(chance: Random, informers: list[str], moments: list[float]) -> l
         fault = _draw_fault(chance, kind, at, target)
         faults += [fault, *_draw_companions(chance, fault)]
     return faults
+
+
+def _draw_endless_pages(
+    chance: Random, informers: Sequence[InformerSpec], writes: Sequence[Step]
+) -> list[Fault]:
+    """Draw lists without an end, for the informer of everything if its lists have several pages.
+
+    The server announces the length of such lists. Of others a client reads 10,000 pages.
+    """
+    withdrawn = any(isinstance(each, ServerStep) for each in writes)
+    everything = informers[0]
+    if withdrawn or everything.page_size != SHORT_PAGE or chance.random() < 0.2:
+        return []
+    at = chance.choice(writes[WRITES // 5 :]).at
+    pages = _draw_fault(chance, "endless_pages", at, everything.name)
+    lists = _draw_fault(chance, "no_watchlist", pages.at, pages.target)
+    return [replace(pages, share=1.0), replace(lists, share=1.0), _draw_break(chance, lists)]
+
+
+def _draw_outage(chance: Random, steps: Sequence[Step]) -> list[Fault]:
+    """Draw an outage for half of the plans, in which the server may be restored or compacted."""
+    if chance.random() < 0.5:
+        return []
+    moments = [each.at for each in steps if isinstance(each, ServerStep)]
+    at = moments[-1] - 0.01 if moments else chance.uniform(100, SPAN)
+    outage = replace(_draw_fault(chance, "outage", at, ""), lasting=chance.choice(_OUTAGES))
+    compact = _draw_fault(chance, "compact", at + outage.lasting / 2, "")
+    return [replace(outage, share=1.0), *([compact] if chance.random() < 0.5 else [])]
 
 
 def _draw_companions(chance: Random, fault: Fault) -> list[Fault]:

@@ -24,6 +24,7 @@ informer. ``Network.begin`` switches the faults of a plan on and off:
     no_watchlist         WatchLists are rejected: by a status, or (500) by an ERROR event
     watch_refused        watches and WatchLists are rejected as if the role allowed lists only
     endless              WatchLists have no end mark, and end after some seconds, or never
+    endless_pages        each page of a list leads to another one, with a new token each time
     no_bookmarks         bookmarks are dropped
     duplicate_bookmarks  bookmarks are sent twice
     absent               the resource is not served, and discovery says so; too short to be believed
@@ -165,6 +166,8 @@ def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
             )
         case "no_watchlist":
             yield faults.status(amount, verb="watch_list", under_way=False, share=share)
+        case "endless_pages":
+            yield faults.endless_pages(under_way=False, share=share)
         case "watch_refused":
             yield faults.status(amount, verb="watch", under_way=False, share=share)
         case "endless":

@@ -184,6 +184,7 @@ FaultKind: TypeAlias = Literal[
     "no_watchlist",
     "watch_refused",
     "endless",
+    "endless_pages",
     "no_bookmarks",
     "duplicate_bookmarks",
 ]

@@ -24,6 +24,8 @@ from aioinformer._core.cache.store import Index
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import NextRequest, Phase
@@ -461,6 +463,35 @@ def a_silent_watch_is_only_taken_up_again(
 @planted_bug(ListWatchState, "_goes_back", promises={1, 2, 3})
 def a_rewind_is_not_announced(goes_back: Original, state: ListWatchState, version: str) -> Any:
     return state.phase is Phase.FRESHNESS_CHECK and goes_back(state, version)
+
+
+@planted_bug(ListWatchState, "_build_request")
+def a_watch_follows_refused_connections(
+    build: Original, state: Any, following: NextRequest, *args: Any
+) -> Any:
+    """Watch without a check of the server's version, although the server may be a restored one."""
+    skipped = following is NextRequest.FRESHNESS_CHECK and state._unreachable
+    return build(state, NextRequest.WATCH if skipped else following, *args)
+
+
+@planted_bug(Backoff, "record_answer")
+def an_outage_outlasts_its_end(_: Original, backoff: Backoff) -> Any:
+    """Wait after the first answer as long as while the server could not be reached."""
+
+
+@an_outage_outlasts_its_end.also(Backoff, "can_skip")
+def _(_: Original, backoff: Backoff, now: float) -> Any:
+    return backoff.is_first(now)
+
+
+@planted_bug(ServerProfile, "record_end_mark")
+def an_end_mark_is_no_bookmark(_: Original, profile: ServerProfile) -> Any:
+    """Assume no interval of bookmarks before two of them have arrived."""
+
+
+@planted_bug(PageSequence, "_find_fault")
+def pages_have_no_bound(_: Original, pages: PageSequence, token: int) -> Any:
+    return ""
 
 
 # -- answers -----------------------------------------------------------------------------------

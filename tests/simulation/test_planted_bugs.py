@@ -11,13 +11,27 @@ from aioinformer._core.delivery.mailbox import Mailbox
 from tests.core.builders import make_object
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
-from tests.simulation.plan import Fault, InformerSpec, Join, ListenerSpec, Plan, Put, Step, Visit
+from tests.simulation.plan import (
+    Fault,
+    InformerSpec,
+    Join,
+    ListenerSpec,
+    Plan,
+    Put,
+    ServerStep,
+    Step,
+    Visit,
+)
 from tests.simulation.planted_bug import Original, PlantedBug, planted_bug
 from tests.simulation.planted_bugs import (
     BUGS,
     a_draining_handler_loses_its_last_event,
+    a_watch_follows_refused_connections,
+    an_end_mark_is_no_bookmark,
     an_end_mark_is_waited_for,
     an_index_loses_entries,
+    an_outage_outlasts_its_end,
+    pages_have_no_bound,
 )
 from tests.simulation.runner import examine
 
@@ -48,38 +62,77 @@ def test_every_planted_bug_is_caught(bug: PlantedBug) -> None:
     assert violation.promise in bug.promises, violation
 
 
-def test_an_end_mark_that_is_waited_for_is_noticed() -> None:
-    """Few histories have it: this one is made for it."""
-    quick = ListenerSpec(name="all", informer="everything")
-    plan = Plan(
-        seed=1,
-        informers=(InformerSpec(name="everything"),),
-        steps=(
-            Put(-1.0, "web", "a", "shop", "node-1", 1),
-            Fault(at=-1.0, kind="endless", lasting=300.0),
-            Join(0.0, quick),
-        ),
-    )
-    assert examine(plan) is None
-    with an_end_mark_is_waited_for.planted():
-        violation = examine(plan)
-    assert violation is not None
-    assert violation.promise == 9
+def plan_of(*steps: Step, watch_list: bool = True, page_size: int = 0) -> Plan:
+    """Return the plan of a small history: some objects, one informer, and these steps."""
+    everything = InformerSpec(name="everything", watch_list=watch_list, page_size=page_size)
+    first = [Put(-1.0, "web", f"obj-{number}", "shop", "node-1", number) for number in range(3)]
+    join = Join(0.0, ListenerSpec(name="all", informer="everything"))
+    ordered = sorted((*first, join, *steps), key=lambda step: step.at)
+    return Plan(seed=1, informers=(everything,), steps=tuple(ordered))
 
 
-def test_an_event_that_a_draining_handler_loses_is_noticed() -> None:
-    """It is lost if the handler is closed in the step in which its event arrives."""
+def writes(*moments: float) -> list[Put]:
+    """Return changes of one object."""
+    return [Put(at, "web", "obj-0", "shop", "node-2", int(at)) for at in moments]
+
+
+def drained_visits() -> list[Step]:
+    """Return factories that are left in the step in which an event arrives, of many writes."""
     visit = Visit(0.0, "", 2.0, drains=True, concurrency=3, leaves_with_event=True)
     visits = [replace(visit, at=5.0 * number, name=f"visitor-{number}") for number in range(10)]
-    writes = [Put(float(at), "db", f"obj-{at % 3}", "shop", "node-1", at) for at in range(60)]
-    both: list[Step] = [*visits, *writes]
-    steps = sorted(both, key=lambda step: step.at)
-    plan = Plan(seed=1, informers=(InformerSpec(name="everything"),), steps=tuple(steps))
+    changes = [Put(float(at), "db", f"obj-{at % 3}", "shop", "node-1", at) for at in range(60)]
+    return [*visits, *changes]
+
+
+def restored_in_an_outage() -> list[Step]:
+    """Return the steps of a server that is restored while it refuses connections."""
+    back_up, restore = ServerStep(10.0, "back_up"), ServerStep(202.0, "restore")
+    outage = Fault(at=200.0, kind="outage", lasting=5.0)
+    return [back_up, *writes(20, 30, 40, 50, 60), outage, restore]
+
+
+MADE: list[tuple[PlantedBug, Plan, int]] = [
+    (an_end_mark_is_waited_for, plan_of(Fault(at=-1.0, kind="endless", lasting=300.0)), 9),
+    (a_draining_handler_loses_its_last_event, plan_of(*drained_visits()), 9),
+    (
+        pages_have_no_bound,
+        plan_of(
+            Fault(at=100.0, kind="latency", lasting=100.0, amount=20),
+            Fault(at=100.0, kind="endless_pages", lasting=27.0),
+            Fault(at=100.1, kind="error_event", amount=410),
+            watch_list=False,
+            page_size=1,
+        ),
+        8,
+    ),
+    (
+        an_outage_outlasts_its_end,
+        plan_of(
+            Fault(at=200.0, kind="outage", lasting=120.0),
+            *writes(210, 220),
+            Fault(at=230.0, kind="compact"),
+        ),
+        9,
+    ),
+    (a_watch_follows_refused_connections, plan_of(*restored_in_an_outage()), 1),
+    (an_end_mark_is_no_bookmark, plan_of(Fault(at=5.0, kind="stall"), *writes(5.1, 6)), 9),
+]
+"""Bugs that few histories show, each with one that is made for it, and the promise."""
+
+
+@pytest.mark.parametrize(
+    ("bug", "plan", "promise"),
+    MADE,
+    ids=lambda each: str(each) if isinstance(each, PlantedBug) else "",
+)
+def test_a_bug_is_caught_by_a_history_that_is_made_for_it(
+    bug: PlantedBug, plan: Plan, promise: int
+) -> None:
     assert examine(plan) is None
-    with a_draining_handler_loses_its_last_event.planted():
+    with bug.planted():
         violation = examine(plan)
     assert violation is not None
-    assert violation.promise == 9
+    assert violation.promise == promise, violation
 
 
 def test_a_violation_names_the_promise_the_key_the_time_and_the_evidence() -> None:

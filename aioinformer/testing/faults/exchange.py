@@ -49,10 +49,13 @@ __all__ = ["FaultedRequest"]
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
 _END_ANNOTATION = INITIAL_EVENTS_END.encode()
-_FIRST_PAGE_AGAIN = "endless"
-"""The continue token of a last page that is followed by the first one."""
+_ENDLESS = "endless"
+"""The beginning of each continue token of a list without an end. The version of the list follows on
+its last page, whose token leads to the first page of that version; then the number of the request,
+so that no two pages have the same token; then the server's own token on all other pages."""
+_LIST_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 _LIST_METADATA = re.compile(rb'("metadata":\{)')
-_HAS_NEXT_PAGE = re.compile(rb'"continue":"[^"]')
+_NEXT_PAGE = re.compile(rb'"continue":"([^"]+)"')
 _NO_NEXT_PAGE = b'"continue":""'
 _NEVER = float("inf")
 
@@ -198,8 +201,10 @@ class FaultedRequest:
         """Return the query of a list as the server understands it."""
         self._apply_faults((StaleList, EndlessPages))
         understood = dict(query)
-        if understood.get("continue") == _FIRST_PAGE_AGAIN:
-            del understood["continue"]
+        if understood.get("continue", "").startswith(_ENDLESS):
+            _, version, _, own_token = understood.pop("continue").split("-", 3)
+            first_page = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+            return understood | ({"continue": own_token} if own_token else first_page)
         version = understood.get("resourceVersion", "")
         behind = sum(effect.versions for _, effect in self._active_effects(StaleList))
         if behind and version.isdecimal() and int(version) > behind:
@@ -209,10 +214,14 @@ class FaultedRequest:
 
     def list_body(self, body: bytes) -> bytes:
         """Return the page of a list as the server sends it."""
-        if not self._active_effects(EndlessPages) or _HAS_NEXT_PAGE.search(body):
+        if not self._active_effects(EndlessPages):
             return body
-        token = _FIRST_PAGE_AGAIN.encode()
+        if own := _NEXT_PAGE.search(body):
+            token = b"%s--%d-%s" % (_ENDLESS.encode(), self._number, own[1])
+            return body[: own.start(1)] + token + body[own.end(1) :]
         head, found, rest = body.rpartition(_NO_NEXT_PAGE)  # lists of custom resources have this
+        version = _LIST_VERSION.search(rest)
+        token = b"%s-%s-%d-" % (_ENDLESS.encode(), version[1] if version else b"", self._number)
         if found:
             return head + b'"continue":"%s"' % token + rest
         return _LIST_METADATA.sub(rb'\1"continue":"%s",' % token, body, count=1)

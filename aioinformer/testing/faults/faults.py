@@ -360,7 +360,7 @@ class Faults:
         return self._add(StaleList(versions), verb="list", **lists)
 
     def endless_pages(self, **lists: Unpack[ListFilter]) -> Fault:
-        """Give each page of a list a continue token; the first page follows the last one."""
+        """Give each page of a list a new continue token; the first page follows the last one."""
         return self._add(EndlessPages(), verb="list", **lists)
 
     def forbid(self, **requests: Unpack[RequestFilter]) -> Fault:

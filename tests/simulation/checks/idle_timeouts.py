@@ -79,6 +79,8 @@ class _Regularity:
     def add(self, request: Request) -> None:
         """Count the bookmarks of one watch."""
         before = request.answered
+        if request.initial_list_complete and self._owed is None:
+            self._owed = 0  # the end mark of a WatchList is a bookmark
         for number, at in enumerate(request.bookmarks):
             if at - before > REGULAR:
                 self._owed = STEADY

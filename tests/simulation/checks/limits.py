@@ -74,6 +74,27 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
                 raise Violation(8, what, sample, sample_listener)
 
 
+MOST_PAGES = 1100
+"""Requests of one list. A list may have twice the objects that its first page announced, and 1,000
+more, and ten pages in a row without an object. No selection of a history has 40 objects a page."""
+
+
+def judge_pages(history: History) -> None:
+    """Check that a list whose server always offers another page comes to an end.
+
+    Raises:
+        Violation: a list had too many pages.
+    """
+    pages = Counter[str]()
+    for request in history.of(Request):
+        if request.kind != "list":
+            continue
+        name = request.informer
+        pages[name] = pages[name] + 1 if "continue=" in request.query else 1
+        if pages[name] > MOST_PAGES:
+            raise Violation(8, f"a list of {name} has more than {MOST_PAGES} pages", request)
+
+
 # -- 9 -----------------------------------------------------------------------------------------
 
 

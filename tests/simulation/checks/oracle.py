@@ -284,7 +284,7 @@ class Rewinds:
         closed = self._history.of_informer(ScopeClosed, reader)
         if any(each.order < restored.order for each in closed):
             return NEVER
-        known = self._known_at(restored, reader)
+        known = self.known_at(restored, reader)
         if known <= restored.backup.version:
             return NEVER  # the informer had seen nothing of what was undone
         announced = min(
@@ -313,7 +313,7 @@ class Rewinds:
         blind = all(each.bookmark_interval is None for each in transitions)
         return restored.order if blind else NEVER
 
-    def _known_at(self, restored: Restored, reader: str) -> int:
+    def known_at(self, restored: Restored, reader: str) -> int:
         """Return the version that the informer knew at its first request after a restoration."""
         requests = self._history.of_informer(Request, reader)
         asked = next((each.order for each in requests if each.order > restored.order), NEVER)

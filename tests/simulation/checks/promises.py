@@ -18,11 +18,13 @@ from tests.simulation.checks.limits import (
     judge_bounds,
     judge_counts,
     judge_liveness,
+    judge_pages,
     judge_politeness,
     judge_reporting,
 )
 from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
 from tests.simulation.checks.ordering import OrderingCheck
+from tests.simulation.checks.recovery import judge_recovery
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec
 from tests.simulation.records import (
@@ -62,6 +64,8 @@ def judge(history: History) -> None:
         _judge_informer(history, spec, delivered, *known.get(spec.name) or _know(history, spec))
     judge_departures(history, delivered)
     judge_idle_timeouts(history)
+    judge_recovery(history)
+    judge_pages(history)
     judge_politeness(history)
 
 

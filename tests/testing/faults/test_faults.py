@@ -427,14 +427,15 @@ async def test_pages_without_end_begin_again(
         server.cluster.add_resource(widgets)
         server.cluster.create(resource, {"metadata": {"name": "web-0"}})
     server.cluster.create(resource, {"metadata": {"name": "web-1"}})
-    token, names = "", list[str]()
+    token, names, tokens = "", list[str](), set[str]()
     with server.faults.endless_pages():
         for _ in range(6):
             page = msgspec.json.decode(await fetch(http, f"{path}?limit=1&continue={token}"))
             token = page["metadata"]["continue"]
-            assert token
+            tokens.add(token)
             names += [item["metadata"]["name"] for item in page["items"]]
     assert names == ["web-0", "web-1"] * 3
+    assert len(tokens - {""}) == 6, "each page has a token of its own"
 
 
 def test_a_fault_is_on_until_it_ends() -> None:
