@@ -199,9 +199,9 @@ def test_delayed_keys_of_a_shard_that_moved_away_are_forgotten() -> None:
         cluster = many_foos()
         by_shard = foos_by_shard(cluster)
         group = MemoryAssignment(COUNT, assigned=[1])
-        reconcile = RecordingReconciler(
-            results=[Result(requeue_after=10.0)] + [RuntimeError("no")] * 50
-        )
+        results: list[Result | Exception | None] = [Result(requeue_after=10.0)]
+        results += [RuntimeError("no")] * 50
+        reconcile = RecordingReconciler(results=results)
         async with foos_of(cluster, group) as (_, foos), Controller(foos, reconcile) as controller:
             await wait_until(lambda: len(reconcile.runs) >= len(by_shard[1]))
             group.assign([])
