@@ -67,9 +67,9 @@ class MemoryAssignment:
         changed.set()
 
     @property
-    def working(self) -> frozenset[int]:
+    def working(self) -> set[int]:
         """The shards that any user works on."""
-        return frozenset[int]().union(*(each.working for each in self.subscriptions))
+        return set[int]().union(*(each.working for each in self.subscriptions))
 
     def check(self, shard: int) -> None:
         if shard not in self.assigned | self.working or shard in self.lost:

@@ -204,7 +204,7 @@ async def test_the_end_of_the_informer_ends_its_work_on_all_shards() -> None:
         informers.informer("pods", shard=group)
         await informers.wait_synced(10)
         assert group.working == {1}
-    assert group.working == frozenset()
+    assert not group.working
     assert [each.closed for each in group.subscriptions] == [True]
 
 
