@@ -36,7 +36,6 @@ from aioinformer._runtime.informer.options import InformerKeywords, InformerOpti
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
-from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -111,6 +110,8 @@ class SharedInformer(Generic[T]):
             managed_fields=managed_fields,
             profile=profile,
         )
+        self.group_shards = self._pipeline.group_shards
+        """The shards of an informer with ``shard=group``; ``None`` for any other."""
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
@@ -470,11 +471,6 @@ class SharedInformer(Generic[T]):
                 namespaces.
         """
         self._pipeline.changeable_scopes().remove(namespace)
-
-    @property
-    def group_shards(self) -> GroupShards | None:
-        """The shards of an informer with ``shard=group``; ``None`` for any other."""
-        return self._pipeline.group_shards
 
     @property
     def health(self) -> Health:
