@@ -118,7 +118,6 @@ class ListWatchState:
         self.initial_list_complete = False
         """True if the watch under way has no initial list ahead of it."""
         self.confirmation = Confirmation()
-        """The confirmation of a state that was restored from a file."""
         self._liveness = liveness or LivenessPolicy()
         self._page_size = page_size
         self._watch_seconds_limits = watch_seconds
@@ -153,8 +152,8 @@ class ListWatchState:
         now: float,
         jitter: float,
         resume_from: str = "",
+        not_older_than: str = "",
         restored: bool = False,
-        reread: bool = False,
     ) -> AnyRequest:
         """Return the first request.
 
@@ -163,19 +162,20 @@ class ListWatchState:
             jitter: as for ``advance``.
             resume_from: the version that the first watch starts from; empty to read the whole
                 state first.
-            restored: True if the state of that version comes from a file. A freshness check
-                precedes the watch, since the server may have been restored from a backup.
-            reread: True to read the whole state first in any case, at least as new as that
-                version.
+            not_older_than: the version of the last state, if the whole state is read again.
+            restored: True if that state comes from a file. A freshness check precedes the watch.
         """
-        self._requested_at = now
-        self.resource_version = resume_from
-        first = NextRequest.FULL_STATE if reread or not resume_from else NextRequest.WATCH
-        if restored and first is NextRequest.WATCH:
-            self.confirmation.pending = True
-            first = NextRequest.FRESHNESS_CHECK
+        self._requested_at, self.resource_version = now, resume_from or not_older_than
+        first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
+        if restored and resume_from:
+            self.confirmation.pending, first = True, NextRequest.FRESHNESS_CHECK
         self.request = self._build_request(first, now, jitter)
         return self.request
+
+    @property
+    def watches(self) -> bool:
+        """True if the request under way is a watch after a complete state."""
+        return self.phase is Phase.WATCH
 
     @property
     def phase(self) -> Phase:
@@ -219,7 +219,7 @@ class ListWatchState:
             self._first_page_version = resource_version
         self._continue_token = continue_token
         if continue_token:
-            # A server never cuts a list from its cache into pages, so this server has no cache.
+            # A server never cuts a list from its cache, so this server has no cache.
             self._watch_cache_disabled = self._watch_cache_disabled or self._list_version == ANY
             return RequestEnd(Outcome.MORE)
         # If the pages are of different moments, a watch from the first page's misses nothing.

@@ -188,7 +188,8 @@ class Recorder:
             await reflector.run()
         else:
             version, reread = stored
-            await reflector.run(resume_from=version, restored=True, reread=reread)
+            resume, list_from = ("", version) if reread else (version, "")
+            await reflector.run(resume_from=resume, not_older_than=list_from, restored=True)
 
     async def _restore(
         self, source: ListerWatcher, queue: EntryQueue, scope: str

@@ -73,6 +73,6 @@ def test_a_server_that_is_older_than_the_restored_state_is_read_anew() -> None:
 
 def test_a_state_with_rejected_objects_is_listed_at_least_as_new() -> None:
     state = ListWatchState()
-    request = state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True, reread=True)
+    request = state.begin(now=0.0, jitter=0.5, not_older_than="10", restored=True)
     assert request == ListRequest("10", 0)
     assert not state.confirmation.pending
