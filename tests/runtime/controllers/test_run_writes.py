@@ -264,7 +264,9 @@ def test_a_condition_describes_the_generation_that_the_run_has_seen() -> None:
 
     async def action(setting: Setting) -> object:
         update_foo(setting.cluster, "a", size=5)
-        await setting.foos.wait_until(key("a"), lambda obj: obj["spec"] == {"size": 5})
+        await setting.foos.wait_until(
+            key("a"), lambda obj: obj is not None and obj["spec"] == {"size": 5}
+        )
         return await setting.ctx.set_condition("Ready", True, reason="Fine")
 
     reconcile_once(action, cluster)
