@@ -11,7 +11,17 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-__all__ = ["check_names", "check_seconds", "suggest_keywords"]
+__all__ = [
+    "MAX_MANAGER_LENGTH",
+    "check_field_manager",
+    "check_names",
+    "check_seconds",
+    "check_text",
+    "suggest_keywords",
+]
+
+MAX_MANAGER_LENGTH = 128
+"""The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +78,36 @@ def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:
         raise TypeError(f"{allowed}, not {seconds!r}")
     if not (seconds >= 0 if zero else seconds > 0):  # written so that a NaN fails, too
         raise ValueError(f"{allowed}, not {seconds:g}")
+
+
+def check_field_manager(name: str, field_manager: object) -> None:
+    """Raise unless a server accepts a field manager's name.
+
+    Args:
+        name: the argument's name, for the error.
+        field_manager: the value.
+
+    Raises:
+        TypeError: the value is no text.
+        ValueError: the value is empty, longer than 128 characters, or not printable.
+    """
+    check_text(name, field_manager, longest=MAX_MANAGER_LENGTH)
+
+
+def check_text(name: str, text: object, *, longest: int) -> None:
+    """Raise unless an argument is 1 to ``longest`` printable characters.
+
+    Raises:
+        TypeError: the argument is no text.
+        ValueError: the text is empty, too long or not printable.
+    """
+    # ``object``, because a program without a type checker may pass anything.
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be text, not {text!r}")
+    if not text.strip() or not text.isprintable() or len(text) > longest:
+        raise ValueError(
+            f"{name} must be 1 to {longest} printable characters, such as 'shop', not {text!r}"
+        )
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:

@@ -11,11 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, cast
 
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.arguments import check_names
+from aioinformer._core.objects.resources import Resource, versioned_name
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
-from aioinformer._runtime.controllers.options import ControllerKeywords, ControllerOptions
+from aioinformer._runtime.controllers.options import (
+    ControllerKeywords,
+    ControllerOptions,
+    resolve_alias,
+)
 from aioinformer._runtime.controllers.reconcile_runs import (
     BlockingReconcile,
     Reconcile,
@@ -47,9 +52,16 @@ class _Reference:
     """A resource as the program has written it, and its informer as soon as that is known."""
 
     def __init__(self, given: WatchedResource, informers: SharedInformerFactory) -> None:
-        self.name = given.name if isinstance(given, SharedInformer) else str(given)
+        self._given = str(given)
         self._informers = informers
         self._informer = self._find_informer(given)
+
+    @property
+    def name(self) -> str:
+        """The resource's name: as the program has written it until the resource is known. Selectors
+        and spelling are no part of the name of a known resource.
+        """
+        return self._given if self._informer is None else versioned_name(self._informer.resource)
 
     def _find_informer(self, given: WatchedResource) -> SharedInformer[Any] | None:
         """Return the informer, unless only the server knows the name."""
@@ -68,7 +80,7 @@ class _Reference:
     async def resolve(self, client: Discovers) -> None:
         """Ask the server for a name that isn't built in."""
         if self._informer is None:
-            self._informer = self._informers.informer(await client.resource(self.name))
+            self._informer = self._informers.informer(await client.resource(self._given))
 
     @property
     def informer(self) -> SharedInformer[Any]:
@@ -105,15 +117,23 @@ class ControllerBuilder:
         """Declare a controller. ``Operator.controller`` documents the arguments."""
         self._informers = informers
         self._reference = _Reference(resource, informers)
-        self.name = keywords.get("name") or self._reference.name
-        """The name in logs, health and metrics."""
+        check_names(keywords, ControllerKeywords.__annotations__)
         self._reconcile = reconcile
-        self._keywords = cast("ControllerKeywords", {**keywords, "name": self.name})
+        self._keywords = _without_aliases(keywords)
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
-        compile_functions(reconcile, ControllerOptions(**self._keywords))
+        named = {**self._keywords, "name": self.name}
+        compile_functions(reconcile, ControllerOptions(**cast("Any", named)))
         _check_filter(keywords.get("filter"))
         self._triggers: list[_Trigger] = []
         self._started = False
+
+    @property
+    def name(self) -> str:
+        """The name in logs, health and metrics: ``name=``, or the resource's without selectors. A
+        custom resource that the program has named otherwise, such as by its short name, has its
+        own name when the server was asked for it.
+        """
+        return self._keywords.get("name") or self._reference.name
 
     @property
     def informer(self) -> SharedInformer[Any]:
@@ -190,10 +210,13 @@ class ControllerBuilder:
         self, client: WriterSource, events: EventRecorder, options: OperatorOptions
     ) -> Controller:
         """Return a controller for one term. ``resolve`` has returned before."""
+        # The operator's name is stable. A default that is made of the resource would be shared by
+        # all programs that reconcile this resource, and each apply removes what the last one set.
+        named: ControllerKeywords = {"name": self.name, "field_manager": options.name}
         controller = Controller(
             self.informer,
             self._reconcile,
-            **self._keywords,
+            **(named | self._keywords),
             client=client,
             events=events,
             metrics=options.metrics,
@@ -207,6 +230,16 @@ class ControllerBuilder:
 
     def __repr__(self) -> str:
         return f"<ControllerBuilder {self.name} triggers={len(self._triggers) + 1}>"
+
+
+def _without_aliases(keywords: ControllerKeywords) -> ControllerKeywords:
+    """Return the options by their first names: ``concurrency`` for ``workers``, for example."""
+    found = dict(keywords)
+    for name, alias in (("concurrency", "workers"), ("backoff", "limiter")):
+        if alias in found:
+            given = {name: found.get(name), alias: found.pop(alias)}
+            found[name] = resolve_alias(None, **given)
+    return cast("ControllerKeywords", found)
 
 
 def _is_resource(given: object) -> bool:

@@ -91,7 +91,9 @@ class Operator:
 
         Args:
             client: a ``Client``. One that was not entered is opened and closed by the operator.
-            name: the operator's name, such as ``foo-operator``, for Events and logs.
+            name: the operator's name, such as ``foo-operator``, for Events and logs. It is the
+                field manager of ``ctx.apply`` too, so two operators need two names, and an operator
+                that is renamed leaves the fields of its old name behind.
             namespace: the only namespace whose objects are read; ``None`` for all.
             leader_election: ``namespace/name`` of the Lease for which the replicas compete;
                 ``None`` if there is only one replica.
@@ -113,7 +115,8 @@ class Operator:
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: a number is out of range, or the times of the election don't fit together.
+            ValueError: a number is out of range, ``name`` can't be a field manager, or the times of
+                the election don't fit together.
             UsageError: ``name`` is empty, or ``leader_election`` is not ``namespace/name``.
         """
         _check_client(client)
@@ -167,13 +170,14 @@ class Operator:
                 resource, a ``Resource``, or an informer of ``informers``. The server is asked for
                 a custom resource's name when the operator starts.
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
-            **keywords: the options of a ``Controller``: ``name`` (the resource by default),
+            **keywords: the options of a ``Controller``: ``name`` (the resource's name by default),
                 ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``, ``finalizer``,
-                ``cleanup``, ``run_in_thread``.
+                ``cleanup``, ``run_in_thread``, and ``field_manager`` (the operator's name by
+                default).
 
         Raises:
             UsageError: the operator has started, or has a controller of that name already.
-            TypeError: an argument has the wrong type.
+            TypeError: an argument has the wrong type, or is unknown.
             ValueError: a number is out of range.
         """
         if self._loop is not None:
@@ -306,7 +310,9 @@ class Operator:
         async with sync_timeout(timeout, lambda: {self._options.name: str(self.health)}):
             await self._run.started.wait()
         if self._ended:
-            raise NotRunning(f"the operator {self._options.name} has ended") from self._error
+            error = self._error
+            why = "" if error is None else f": {type(error).__name__}: {error}"
+            raise NotRunning(f"the operator {self._options.name} has ended{why}") from error
         await self.informers.wait_synced(timeout)
 
     def __repr__(self) -> str:

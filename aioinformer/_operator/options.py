@@ -7,7 +7,7 @@ import socket
 import uuid
 from dataclasses import dataclass
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_field_manager, check_seconds
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.leaderelection.election import ElectionTimes
 from aioinformer._core.objects.kube_object import ObjectKey
@@ -30,7 +30,8 @@ class OperatorOptions:
 
     Raises:
         TypeError: ``port`` is not an integer, or ``on_error`` not a plain function.
-        ValueError: a number is out of range, or the times of the election don't fit together.
+        ValueError: a number is out of range, ``name`` can't be a field manager, or the times of the
+            election don't fit together.
         UsageError: ``name`` is empty, or ``leader_election`` is not ``namespace/name``.
     """
 
@@ -50,6 +51,7 @@ class OperatorOptions:
     def __post_init__(self) -> None:
         if not self.name:
             raise UsageError("an Operator needs a name: Events and the lease show it")
+        check_field_manager("name", self.name)  # the field manager of the applies of reconcilers
         if self.leader_election is not None:
             _check_lease(self.leader_election)
         ElectionTimes(

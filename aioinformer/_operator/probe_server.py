@@ -84,7 +84,8 @@ class ProbeServer:
                 await site.start()
             except OSError as error:
                 raise UsageError(
-                    f"the operator can't listen on port {port}: {error.strerror or error}"
+                    f"the operator can't listen on port {port}: {error.strerror or error}; each "
+                    "replica on one machine needs a port= of its own, or port=0 for a free one"
                 ) from error
             yield int(runner.addresses[0][1])
         finally:
@@ -97,7 +98,7 @@ class ProbeServer:
         health = self._health()
         wrong = ready(self._informers)
         if health.state in UNREADY_STATES:
-            wrong["operator"] = str(health)
+            wrong = {"operator": str(health)}  # informers that are not entered yet aren't the cause
         return self._answer(wrong)
 
     def _answer(self, wrong: Mapping[str, str]) -> web.Response:

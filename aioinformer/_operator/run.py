@@ -24,7 +24,7 @@ from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
-from aioinformer.errors import LeadershipLost, ShutdownIncomplete
+from aioinformer.errors import LeadershipLost, ShutdownIncomplete, UsageError
 
 __all__ = ["OperatorClient", "OperatorRun"]
 
@@ -86,6 +86,7 @@ class OperatorRun:
                 cancelled = error
                 task.cancel()
         self.started.set()
+        log.info("%s has stopped", self._options.name)
         if cancelled is not None:
             raise cancelled
         if not (task.cancelled() and self.stopping):
@@ -111,6 +112,7 @@ class OperatorRun:
             await stack.enter_async_context(self._events)
             for each in builders:
                 await each.resolve(self._client)
+            _check_names(builders)
             self.started.set()
             await self._lead(builders)
 
@@ -148,6 +150,7 @@ class OperatorRun:
                     # After a pause of the process in which another replica began to lead, no
                     # write is sent.
                     await self._run_controllers(builders, elector.guarded_client(self._client))
+                log.info("%s has released %s", options.identity, options.leader_election)
             except LeadershipLost as lost:
                 log.warning("%s; this replica waits for the lease again", lost)
 
@@ -170,6 +173,14 @@ class OperatorRun:
             self.controllers = ()
         if unfinished:
             raise ShutdownIncomplete(tuple(unfinished), waited=self._options.grace_period)
+
+
+def _check_names(builders: Sequence[ControllerBuilder]) -> None:
+    """Raise if two controllers have one name, as after one resource was named in two ways."""
+    names = [each.name for each in builders]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"the operator has two controllers called {name}; pass another name=")
 
 
 async def _run_controller(controller: Controller, unfinished: list[str]) -> None:

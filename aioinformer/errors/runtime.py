@@ -108,17 +108,20 @@ MAX_LISTED = 5
 
 
 class SyncTimeout(InformerError, TimeoutError):
-    """``wait_synced`` timed out.
+    """``wait_synced`` timed out, or ``Cluster.settled``.
 
-    ``unsynced`` maps the name of each informer that is not synced to its health. The message shows
+    ``unsynced`` maps the name of each informer that is not synced to its health, or each part of a
+    program that is not settled to what is left to be done. The message shows
     five of them and the number of the others.
     """
 
-    def __init__(self, timeout: float, unsynced: Mapping[str, str]) -> None:
+    def __init__(
+        self, timeout: float, unsynced: Mapping[str, str], *, awaited: str = "synced"
+    ) -> None:
         listed = [f"{name}: {health}" for name, health in islice(unsynced.items(), MAX_LISTED)]
         if len(unsynced) > MAX_LISTED:
             listed.append(f"and {len(unsynced) - MAX_LISTED} more")
-        super().__init__(f"not synced after {timeout:g} s: {'; '.join(listed)}")
+        super().__init__(f"not {awaited} after {timeout:g} s: {'; '.join(listed)}")
         self.unsynced = dict(unsynced)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
 
-from aioinformer import Client, KubeObject, ObjectKey, Operator, ReconcileContext
+from aioinformer import Client, KubeObject, ObjectKey, Operator, ReconcileContext, Result
+from aioinformer.controllers import Reconcile
 from aioinformer.errors import (
     NotRunning,
     PermanentError,
@@ -92,7 +94,7 @@ def test_a_name_that_the_server_does_not_know_ends_the_run() -> None:
         with pytest.raises(UnknownResource, match="wombats"):
             await operator.run()
         assert operator.state == "failed"
-        with pytest.raises(NotRunning):
+        with pytest.raises(NotRunning, match=r"has ended: UnknownResource: .*wombats"):
             await operator.wait_synced()
 
     run_simulated(main)
@@ -302,6 +304,122 @@ def test_a_failure_of_the_informers_ends_the_operator() -> None:
         assert "NotRunning" in str(operator.health)
 
     run_simulated(main)
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def apply_data(**data: str) -> Reconcile:
+    """Return a reconciler that applies its own fields to one shared ConfigMap."""
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        shared = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shared"}}
+        await ctx.apply(shared | {"data": data}, owned=False)
+
+    return reconcile
+
+
+def test_two_operators_of_one_resource_keep_their_fields_of_a_shared_object() -> None:
+    cluster = make_cluster("a")
+
+    async def main() -> None:
+        one, two = (Operator(ClusterSource(cluster), name=name) for name in ("op-a", "op-b"))
+        one.controller(FOOS, apply_data(a="1"))
+        two.controller(FOOS, apply_data(b="1"))
+        async with running(one):
+            await asyncio.sleep(1)
+            async with running(two):
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    shared = cluster.get("configmaps", "shared")
+    assert shared["data"] == {"a": "1", "b": "1"}
+    managers = [each["manager"] for each in shared["metadata"]["managedFields"]]
+    assert sorted(managers) == ["op-a", "op-b"]
+
+
+def test_a_controller_may_have_a_field_manager_of_its_own() -> None:
+    cluster = make_cluster("a")
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller(FOOS, apply_data(a="1"), field_manager="foo-fields")
+        async with running(operator):
+            await asyncio.sleep(1)
+
+    run_simulated(main)
+    (fields,) = cluster.get("configmaps", "shared")["metadata"]["managedFields"]
+    assert fields["manager"] == "foo-fields"
+
+
+@pytest.mark.parametrize("spelling", [FOOS, "foo", "Foo", "foos.samples.example.com", "selected"])
+def test_a_name_depends_neither_on_selectors_nor_on_the_spelling(spelling: Any) -> None:
+    cluster = make_cluster()
+    cluster.create(FOOS, {"metadata": {"name": "a", "labels": {"a": "b"}}})
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(cluster))
+        selected = spelling == "selected"
+        resource = operator.informers.informer(FOOS, labels="a=b") if selected else spelling
+        operator.controller(resource, apply_data(a="1"))
+        async with running(operator):
+            await asyncio.sleep(1)
+            assert [each.name for each in operator.controllers] == ["foos.samples.example.com"]
+
+    run_simulated(main)
+    (fields,) = cluster.get("configmaps", "shared")["metadata"]["managedFields"]
+    assert fields["manager"] == "foo-operator"
+
+
+def test_one_resource_in_two_spellings_needs_two_names() -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster()))
+        operator.controller("foo", succeed)
+        operator.controller("foos.samples.example.com", succeed)
+        with pytest.raises(UsageError, match=r"two controllers called foos\.samples\.example\.com"):
+            await operator.run()
+
+    run_simulated(main)
+
+
+async def test_an_unknown_option_names_the_nearest_one() -> None:
+    operator = make_operator(ClusterSource(make_cluster()))
+    wrong: Any = {"worker": 3}
+    with pytest.raises(TypeError, match="no option 'worker'; did you mean 'workers'"):
+        operator.controller("foos", succeed, **wrong)
+    operator.controller("foos", succeed, workers=3)
+    with pytest.raises(TypeError, match="are the same argument"):
+        operator.controller("bars", succeed, workers=3, concurrency=2)
+    with pytest.raises(ValueError, match="field_manager must be 1 to 128 printable characters"):
+        operator.controller("bars", succeed, field_manager="a" * 129)
+    with pytest.raises(ValueError, match="name must be 1 to 128 printable characters"):
+        Operator(ClusterSource(make_cluster()), name="a" * 129)
+
+
+# -- the log -------------------------------------------------------------------------------------
+
+
+def test_a_clean_stop_logs_no_warning_and_the_release_of_the_lease(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result:
+        return Result(requeue_after=3600)
+
+    async def main() -> None:
+        source = ClusterSource(make_cluster("a"))
+        operator = make_operator(source, leader_election=LEASE, identity="one")
+        operator.controller(FOOS, reconcile)
+        async with running(operator):
+            await asyncio.sleep(5)
+
+    run_simulated(main)
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+    assert caplog.messages[-2:] == [
+        "one has released default/foo-operator",
+        "foo-operator has stopped",
+    ]
 
 
 # -- Events --------------------------------------------------------------------------------------

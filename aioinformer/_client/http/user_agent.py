@@ -17,10 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import Self
 
-__all__ = ["ProgramNames", "default_user_agent", "program_name"]
+from aioinformer._core.arguments import MAX_MANAGER_LENGTH, check_field_manager, check_text
 
-MAX_MANAGER_LENGTH = 128
-"""The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
+__all__ = ["ProgramNames", "default_user_agent", "program_name"]
 
 MAX_USER_AGENT_LENGTH = 512
 """The longest User-Agent that is sent; the limits of proxies on all headers begin at 4 kB."""
@@ -70,31 +69,10 @@ def _check_user_agent(user_agent: str) -> str:
         TypeError: it is no text.
         ValueError: it is empty or too long, or has characters other than printable ASCII.
     """
-    _check_text("user_agent", user_agent, MAX_USER_AGENT_LENGTH)
+    check_text("user_agent", user_agent, longest=MAX_USER_AGENT_LENGTH)
     if not user_agent.isascii():
         raise ValueError(f"user_agent must be ASCII text, as in 'shop/1.2', not {user_agent!r}")
     return user_agent
-
-
-def _check_field_manager(field_manager: str) -> str:
-    """Return ``field_manager`` if a server accepts it.
-
-    Raises:
-        TypeError: it is no text.
-        ValueError: it is empty, longer than 128 characters, or not printable.
-    """
-    _check_text("field_manager", field_manager, MAX_MANAGER_LENGTH)
-    return field_manager
-
-
-def _check_text(option: str, text: object, longest: int) -> None:
-    # ``object``, because a program without a type checker may pass anything.
-    if not isinstance(text, str):
-        raise TypeError(f"{option} must be text, not {text!r}")
-    if not text.strip() or not text.isprintable() or len(text) > longest:
-        raise ValueError(
-            f"{option} must be 1 to {longest} printable characters, such as 'shop', not {text!r}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +91,11 @@ class ProgramNames:
             TypeError: a name is no text.
             ValueError: a name is empty, too long or not printable.
         """
+        if field_manager is not None:
+            check_field_manager("field_manager", field_manager)
         return cls(
             default_user_agent() if user_agent is None else _check_user_agent(user_agent),
-            "" if field_manager is None else _check_field_manager(field_manager),
+            field_manager or "",
         )
 
     @property

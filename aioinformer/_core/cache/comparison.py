@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec.json import encode
 
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import SAME_VERSION, KubeObject, compare_identity
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer.errors import ObjectDecodeError
 
@@ -21,7 +21,7 @@ def is_same_content(old: KubeObject, new: KubeObject) -> bool:
     """Return True if both are the same version of one object with equal content."""
     if old is new:
         return True
-    if old.resource_version != new.resource_version or old.uid != new.uid:
+    if compare_identity(old, new) != SAME_VERSION:
         return False
     if old.api_version != new.api_version:  # read in another API version of the resource
         return False

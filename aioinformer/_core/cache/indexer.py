@@ -24,6 +24,8 @@ from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, RepairGuard, Replaced
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
+    DIFFERENT,
+    SAME_VERSION,
     Added,
     Deleted,
     DeleteReason,
@@ -31,6 +33,7 @@ from aioinformer._core.objects.kube_object import (
     KubeObject,
     ObjectKey,
     Updated,
+    compare_identity,
 )
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
@@ -193,11 +196,8 @@ class Indexer:
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
-        if (
-            old is not None
-            and old.resource_version == obj.resource_version  # rarely: so no call for every event
-            and is_same_content(old, obj)
-        ):
+        likeness = DIFFERENT if old is None else compare_identity(old, obj)
+        if likeness == SAME_VERSION and old is not None and is_same_content(old, obj):
             self.rejected.pop(obj.key, None)
             return None
         try:
@@ -209,7 +209,7 @@ class Indexer:
             self.rejected.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
-        elif old.uid == obj.uid:  # as in ``append_change``, without the call for every event
+        elif likeness != DIFFERENT:  # as in ``append_change``, without a second comparison
             events.append(Updated(old, obj))
         else:
             append_change(old, obj, events)

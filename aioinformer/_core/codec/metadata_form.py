@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
-from msgspec.structs import force_setattr
 
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject, create_object
 
 __all__ = ["METADATA_ACCEPT", "METADATA_LIST_ACCEPT", "keep_metadata"]
 
@@ -38,12 +37,11 @@ _decode_metadata = Decoder(_Metadata).decode
 
 
 def keep_metadata(obj: KubeObject) -> KubeObject:
-    """Reduce ``obj``, which nothing else holds yet, to its metadata, and return it."""
+    """Return ``obj`` reduced to its metadata."""
     raw = obj.raw
     if raw.startswith(_SERVED_HEAD):
         reduced = _HEAD + raw[len(_SERVED_HEAD) :]
     else:
         # The decoder of the list or watch has read the metadata already, so this can't fail.
         reduced = b'{"metadata":%b}' % bytes(decode_nested(_decode_metadata, raw).metadata)
-    force_setattr(obj, "raw", reduced)
-    return obj
+    return create_object(obj.key, obj.uid, obj.resource_version, reduced, obj.resource)

@@ -18,7 +18,7 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from aioinformer._core.objects.identity import VersionText
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
@@ -112,7 +112,7 @@ def decode_object(
         raw = type_meta + raw[1:]
     # Namespaces repeat in every object, so one string is shared.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
-    return KubeObject(key, metadata.uid, metadata.resourceVersion, raw, resource)
+    return create_object(key, metadata.uid, metadata.resourceVersion, raw, resource)
 
 
 def encode_type_meta(resource: Resource) -> bytes:

@@ -260,7 +260,15 @@ class _ModelDecoder:
             what = f"it doesn't fit the model {self._name}"
             return ExcludedObject.of(obj, conversion_error(ModelMismatch, obj, what, error))
         key, uid, version = obj.key, obj.uid, obj.resource_version
-        return ModelObject(key, uid, version, b"", obj.resource, model=model, size=len(obj.raw))
+        return ModelObject(
+            key,
+            b"",
+            obj.resource,
+            stored_uid=uid,
+            stored_version=version,
+            model=model,
+            size=len(obj.raw),
+        )
 
     def __repr__(self) -> str:
         return f"<ModelDecoder {self._name}>"

@@ -39,7 +39,7 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import (
@@ -291,6 +291,7 @@ class InitialList:
         if delta.kind == "Deleted":
             self._objects.pop(obj.key, None)
         else:
+            pack_identity(obj)
             self._objects[obj.key] = self._deduplicate(obj)
 
     def objects(self) -> Sequence[KubeObject]:

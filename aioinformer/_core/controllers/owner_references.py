@@ -101,7 +101,7 @@ def set_owner(
         AlreadyOwned: ``controller`` is True, and the child has another controller.
         UsageError: the child is in another namespace than its owner, which no server accepts: the
             garbage collector would take the owner for deleted, and delete the child. Or the child
-            has no metadata.
+            is the owner itself, or has no metadata.
 
     Example:
         ``await api.create(set_owner({"metadata": {"name": "web"}}, shop))``
@@ -118,10 +118,31 @@ def set_owner(
     if not isinstance(given, Mapping):
         raise UsageError(f"the child of {_describe(owner)} needs metadata, and it has none")
     metadata = dict(cast("Mapping[str, Any]", given))
+    if _is_same(body, metadata, owner):
+        raise UsageError(
+            f"{_describe(owner)} can't own itself: the garbage collector would never delete it in "
+            "the foreground. To apply fields of the own object, pass owned=False to ctx.apply"
+        )
     metadata["ownerReferences"] = _merge_references(metadata, owner, controller=controller)
     if owner.namespace:
         _set_namespace(metadata, owner)
     return body | {"metadata": metadata}
+
+
+def _is_same(body: Mapping[str, Any], metadata: Mapping[str, Any], owner: KubeObject) -> bool:
+    """Return True if a body is that of the owner itself, in whatever version of its API."""
+    if metadata.get("uid") and metadata["uid"] == owner.uid:
+        return True
+    namespace = metadata.get("namespace") or owner.namespace
+    # The metadata of a cached object are known without decoding its body, which a model has not.
+    head = {"apiVersion": owner.api_version, "kind": owner.kind}
+    own = (_group_kind(head), owner.namespace, owner.name)
+    return (_group_kind(body), namespace, metadata.get("name")) == own
+
+
+def _group_kind(body: Mapping[str, Any]) -> tuple[str, object]:
+    """Return the group of a body's ``apiVersion``, and its ``kind``."""
+    return str(body.get("apiVersion", "")).rpartition("/")[0], body.get("kind")
 
 
 def _set_namespace(metadata: dict[str, Any], owner: KubeObject) -> None:
@@ -159,8 +180,7 @@ def _merge_references(
 
 def _identity(reference: Mapping[str, Any]) -> tuple[str, object, object]:
     """Return group, kind and name: the version of an API is no part of an object's identity."""
-    group = str(reference.get("apiVersion", "")).rpartition("/")[0]
-    return group, reference.get("kind"), reference.get("name")
+    return *_group_kind(reference), reference.get("name")
 
 
 def _describe(owner: KubeObject) -> str:

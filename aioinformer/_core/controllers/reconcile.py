@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from math import inf, isfinite
-from typing import Literal, TypeAlias
+from typing import Literal, Never, TypeAlias
 
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.controllers.queue_items import Priority
@@ -86,8 +86,10 @@ class Result:
     """Run the key again with the backoff of a failure, without counting as one."""
 
     def __init__(
-        self, *, requeue_after: float | timedelta | None = None, requeue: bool = False
+        self, *args: Never, requeue_after: float | timedelta | None = None, requeue: bool = False
     ) -> None:
+        if args:
+            raise TypeError(f"write Result(requeue_after={args[0]!r}), with the argument's name")
         after = None if requeue_after is None else _to_seconds(requeue_after)
         if not _is_bool(requeue):
             raise TypeError(f"requeue must be True or False, not {requeue!r}")
@@ -188,9 +190,14 @@ class PendingReconciles:
         """
         return len(self._waiting), len(self._scheduled)
 
+    @property
+    def delayed(self) -> int:
+        """The number of keys that wait for their time alone."""
+        return sum(key not in self._waiting for key in list(self._scheduled))
+
     def __len__(self) -> int:
         """Return the number of keys that wait for either."""
-        return len(self._waiting) + sum(key not in self._waiting for key in list(self._scheduled))
+        return len(self._waiting) + self.delayed
 
     def _reason_bits(self, reason: Reason, priority: Priority) -> int:
         bit = self._bits.get(reason)

@@ -1,21 +1,17 @@
 """``KubeObject``, the cached object, and the three events that listeners receive.
 
-A cached object is its own JSON bytes plus the four metadata fields that a cache needs. The body is
-decoded when it is read, and the decoded form is kept only for the objects that were opened last. So
-a cache of 100,000 objects costs their bytes, and the garbage collector has nothing to walk
-(``gc=False``: no field of these classes can be part of a cycle).
-
-Decoding a pod takes ten microseconds, and a handler reads its object several times, so the last
-bodies are kept. A decoded body is six times as large as its bytes, so not all of them are kept.
+A cached object is its own JSON bytes plus its key. uid and resourceVersion are read from the bytes
+(``object_body``). The body is decoded when it is read, and the decoded form is kept only for the
+objects that were opened last. So a cache of 100,000 objects costs their bytes, and the garbage
+collector has nothing to walk (``gc=False``: no field of these classes can be part of a cycle).
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from abc import ABCMeta
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Generic, Literal, NoReturn, TypeAlias, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, NoReturn, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, StructMeta
@@ -24,7 +20,16 @@ from typing_extensions import TypeVar
 
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
-from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.label_decoder import decode_labels
+from aioinformer._core.objects.object_body import (
+    NO_PLACE,
+    DecodedBody,
+    DecodedBodyCache,
+    IdentityPlace,
+    IdentityText,
+    ObjectBody,
+    find_place,
+)
 from aioinformer._core.objects.readonly import (
     READ_ONLY_HINT,
     FrozenMapping,
@@ -37,10 +42,7 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ObjectDecodeError
 
 __all__ = [
-    "NOT_DECODED",
     "Added",
-    "DecodedBody",
-    "DecodedBodyCache",
     "DeleteReason",
     "Deleted",
     "Event",
@@ -48,74 +50,6 @@ __all__ = [
     "ObjectKey",
     "Updated",
 ]
-
-
-MAX_DECODED = 16
-"""The number of decoded bodies that are kept. A handler and the code that it calls read one or two
-objects at a time. 16 typical pods are 0.2 MB of dicts, which fit into a processor's cache: with 64,
-reading a few fields of each event costs a sixth more, with 256 a third."""
-
-LARGE_BODY_BYTES = 64 * 1024
-"""Bytes of JSON from which on a body counts as large."""
-
-MAX_DECODED_LARGE = 8
-"""The number of large bodies that are kept besides: 256 ConfigMaps of 1 MiB must not stay open."""
-
-
-class DecodedBody:
-    """The decoded body of an object; ``NOT_DECODED`` if it isn't decoded.
-
-    This type also keeps msgspec from encoding the fields of an object as if they were its content:
-    msgspec doesn't know the type, and shows its name in the error.
-    """
-
-    __slots__ = ("content",)
-
-    def __init__(self, content: dict[str, Any] | None) -> None:
-        self.content = content
-
-
-DecodedBody.__name__ = "KubeObject (send its raw bytes, or encode its to_dict())"
-NOT_DECODED = DecodedBody(None)
-
-
-class DecodedBodyCache:
-    """The objects that were opened last, whose decoded bodies are kept in their ``_body``.
-
-    First in, first out: reading needs no bookkeeping, and an object that is read all day is decoded
-    again now and then, which costs microseconds. Every step is one atomic operation of ``deque``,
-    so that readers in threads may race: at worst a body is decoded twice.
-    """
-
-    def __init__(self) -> None:
-        """Create an empty cache."""
-        self._small: deque[Struct] = deque()
-        self._large: deque[Struct] = deque()
-
-    def add(self, obj: Struct, body: dict[str, Any], size: int) -> None:
-        """Keep the decoded ``body`` of ``obj``, and close the oldest objects above the limit.
-
-        Args:
-            obj: the object.
-            body: its decoded body.
-            size: bytes of its JSON.
-        """
-        force_setattr(obj, "_body", DecodedBody(body))
-        opened, limit = (
-            (self._small, MAX_DECODED)
-            if size < LARGE_BODY_BYTES
-            else (self._large, MAX_DECODED_LARGE)
-        )
-        opened.append(obj)
-        while len(opened) > limit:
-            try:
-                oldest = opened.popleft()
-            except IndexError:  # another thread was faster
-                return
-            force_setattr(oldest, "_body", NOT_DECODED)
-
-    def __repr__(self) -> str:
-        return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"
 
 
 T = TypeVar("T")
@@ -130,6 +64,15 @@ _TIMESTAMP = Annotated[dt.datetime, msgspec.Meta(tz=True)]
 
 class _StructMapping(StructMeta, ABCMeta):
     """The metaclass of a msgspec struct that is a ``Mapping`` too."""
+
+    # Positional patterns of ``match`` bind the arguments of the constructor, not the fields.
+    __match_args__ = ("key", "uid", "resource_version", "raw", "resource")
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make an object; a ``KubeObject`` from other values than its fields."""
+        if cls is KubeObject:
+            return create_object(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 class KubeObject(
@@ -150,11 +93,28 @@ class KubeObject(
     """
 
     key: ObjectKey
-    uid: str
-    resource_version: str
     raw: bytes
     resource: Resource
-    _body: DecodedBody = NOT_DECODED
+    _body: ObjectBody = NO_PLACE
+
+    if TYPE_CHECKING:  # as ``create_object`` and the metaclass have them
+        __match_args__ = ("key", "uid", "resource_version", "raw", "resource")
+
+        def __init__(
+            self, key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
+        ) -> None: ...
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``, which no other object ever has."""
+        uid = self._body.uid
+        return uid if isinstance(uid, str) else self.raw[uid].decode()
+
+    @property
+    def resource_version(self) -> str:
+        """``metadata.resourceVersion``, the version of the object's content."""
+        version = self._body.version
+        return version if isinstance(version, str) else self.raw[version].decode()
 
     @property
     def name(self) -> str:
@@ -184,7 +144,7 @@ class KubeObject(
     @property
     def labels(self) -> Mapping[str, str]:
         """``metadata.labels``; empty if there are none."""
-        if self._body is NOT_DECODED:  # selectors read only the labels, of every object
+        if self._body.content is None:  # selectors read only the labels, of every object
             return FrozenMapping(_read_labels(self))
         return FrozenMapping(self._metadata("labels", _STRING_MAP) or {})
 
@@ -253,10 +213,11 @@ class KubeObject(
             raise decode_error(self, error) from error
 
     def _decoded_body(self) -> dict[str, Any]:
-        body = self._body.content  # read once: another thread may close the object in between
+        state = self._body  # read once: another thread may close the object in between
+        body = state.content
         if body is None:
             body = _decode_body(self)
-            _decoded_bodies.add(self, body, len(self.raw))
+            _decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
         return body
 
     # -- identity -----------------------------------------------------------------------------
@@ -283,6 +244,57 @@ class KubeObject(
 
     def __reduce__(self) -> tuple[type[KubeObject], tuple[object, ...]]:
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
+
+
+_new_struct: Callable[[ObjectKey, bytes, Resource, ObjectBody], KubeObject]
+_new_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without the conversion
+
+
+def create_object(
+    key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
+) -> KubeObject:
+    """Return the object with this JSON."""
+    return _new_struct(key, raw, resource, IdentityText(uid, resource_version))
+
+
+def pack_identity(obj: KubeObject) -> None:
+    """Leave uid and version of ``obj`` in its bytes, if they are found there."""
+    text = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
+    if type(text) is IdentityText:
+        place = find_place(obj.raw, text.uid, text.version)
+        if place is not None:
+            force_setattr(obj, "_body", place)
+
+
+DIFFERENT: Final = 0
+SAME_UID: Final = 1
+SAME_VERSION: Final = 2
+
+
+def compare_identity(old: KubeObject, new: KubeObject) -> int:
+    """Compare two objects of one key by uid and version.
+
+    Returns:
+        ``DIFFERENT`` if the uids differ, ``SAME_UID`` if only the versions do, or ``SAME_VERSION``.
+    """
+    before = old._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
+    after = new._body  # pyright: ignore[reportPrivateUsage]  # the same
+    if type(before) is type(after) is IdentityText:  # two changes in a row
+        if before.uid != after.uid:
+            return DIFFERENT
+        return SAME_VERSION if before.version == after.version else SAME_UID
+    if type(before) is IdentityPlace and type(after) is IdentityText and before is not NO_PLACE:
+        if old.raw[before.uid] != after.uid.encode():  # a change of a listed object
+            return DIFFERENT
+        same = old.raw[before.version] == after.version.encode()
+        return SAME_VERSION if same else SAME_UID
+    if before is after and type(before) is IdentityPlace and before is not NO_PLACE:  # two lists
+        if old.raw[before.identity] == new.raw[before.identity]:
+            return SAME_VERSION
+        return SAME_UID if old.raw[before.uid] == new.raw[before.uid] else DIFFERENT
+    if old.uid != new.uid:
+        return DIFFERENT
+    return SAME_VERSION if old.resource_version == new.resource_version else SAME_UID
 
 
 def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
@@ -324,20 +336,9 @@ def decoded_body(obj: KubeObject) -> dict[str, Any]:
     return obj._decoded_body()  # pyright: ignore[reportPrivateUsage]  # the same
 
 
-class _LabelsMetadata(Struct, gc=False):
-    labels: dict[str, str] | None = None
-
-
-class _Labels(Struct, gc=False):
-    metadata: _LabelsMetadata
-
-
-_decode_labels = msgspec.json.Decoder(_Labels).decode
-
-
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
-        return decode_nested(_decode_labels, obj.raw).metadata.labels or {}
+        return decode_labels(obj.raw)
     except _DECODE_ERRORS as error:
         raise decode_error(obj, error, path="metadata.labels") from error
 

@@ -18,7 +18,24 @@ from aioinformer._core.objects.kube_object import KubeObject
 __all__ = ["ExcludedObject", "ModelObject", "NeedsJson", "size_of"]
 
 
-class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
+class _WithoutBytes(KubeObject, frozen=True, eq=False, gc=False):
+    """An object that has no bytes, and so stores its uid and version."""
+
+    stored_uid: str = ""
+    stored_version: str = ""
+
+    @property
+    def uid(self) -> str:
+        """``metadata.uid``."""
+        return self.stored_uid
+
+    @property
+    def resource_version(self) -> str:
+        """``metadata.resourceVersion``."""
+        return self.stored_version
+
+
+class ModelObject(_WithoutBytes, frozen=True, eq=False, gc=False):
     """An object that is stored as a model only. ``raw`` is empty.
 
     It can't be part of a reference cycle (``gc=False``), because the model doesn't refer to it.
@@ -44,7 +61,7 @@ class ModelObject(KubeObject, frozen=True, eq=False, gc=False):
         return f"<{self.kind} {self.key} rv={self.resource_version} as {model}>"
 
 
-class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
+class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
     """A version of an object that is not cached, in its place in the order of events.
 
     With an ``error``, the version was rejected, and the cached version of the object stays. Without
@@ -56,7 +73,8 @@ class ExcludedObject(KubeObject, frozen=True, eq=False, gc=False):
     @classmethod
     def of(cls, obj: KubeObject, error: Exception | None = None) -> ExcludedObject:
         """Return ``obj`` as an excluded object, without its body."""
-        return cls(obj.key, obj.uid, obj.resource_version, b"", obj.resource, error=error)
+        uid, version = obj.uid, obj.resource_version
+        return cls(obj.key, b"", obj.resource, stored_uid=uid, stored_version=version, error=error)
 
     def __repr__(self) -> str:
         how = "dropped" if self.error is None else "rejected"

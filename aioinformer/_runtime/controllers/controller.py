@@ -114,6 +114,7 @@ class Controller:
         finalizer: str | None = None,
         cleanup: Reconcile | BlockingReconcile | None = None,
         run_in_thread: bool = False,
+        field_manager: str | None = None,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -155,6 +156,9 @@ class Controller:
             run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
                 then, in ``concurrency`` threads of the controller's own. They may block, and read
                 caches; a thread can't be cancelled, so ``run`` waits until they return.
+            field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
+                the controller's name. An ``Operator`` passes its own name. Two programs that apply
+                to one object need two names, and a new name leaves the fields of the old one.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
@@ -181,6 +185,7 @@ class Controller:
             finalizer=finalizer,
             cleanup=cleanup,
             run_in_thread=run_in_thread,
+            field_manager=field_manager,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -197,7 +202,7 @@ class Controller:
         program = finalized(function, cleanup_function, informer, warnings, options)
         self._reconcile_runs = ReconcileRuns(program, options, self._errors)
         self._own_writes = OwnWrites(self.name)
-        target = WriteTarget(self.name, informer, self._own_writes, client)
+        target = WriteTarget(options, informer, self._own_writes)
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()
@@ -332,6 +337,7 @@ class Controller:
             waiting_for=run.waiting_for,
             running=self._reconcile_runs.durations(now),
             waiting=len(workers.pending),
+            delayed=workers.pending.delayed,
             runs=workers.runs,
             failed_runs=self._errors.count,
             failing=workers.failures.longest_failing(MAX_FAILING_KEYS, now),

@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from aioinformer._core.controllers.reconcile import FailingKey
@@ -62,13 +63,21 @@ class ControllerHealth:
     """The number of all keys whose last run failed."""
     queue: QueueStatistics
     """The statistics of the work queue."""
+    delayed: int = 0
+    """Of the keys that are to be reconciled: those that wait for their time alone, by a requeue or
+    a retry."""
     blocking_runs: int = 0
     """Times that a run has held the event loop for more than 250 ms
     (``InformerOptions.report_blocking``)."""
 
     def __str__(self) -> str:
-        waiting = quantity(self.waiting, "key")
-        parts = [f"{self.state}, {quantity(self.runs, 'run')}, {waiting} waiting"]
+        waiting = quantity(self.waiting - self.delayed, "key")
+        delayed = f", {self.delayed} delayed" if self.delayed else ""
+        parts = [f"{self.state}, {quantity(self.runs, 'run')}, {waiting} waiting{delayed}"]
+        if self.running:
+            key, seconds = max(self.running.items(), key=itemgetter(1))
+            others = f" and {len(self.running) - 1} more" if len(self.running) > 1 else ""
+            parts.append(f"{key} has been running for {seconds:.1f} s{others}")
         if self.error is not None:
             parts.append(f"{type(self.error).__name__}: {self.error}")
         if self.waiting_for and self.state == "syncing":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
+from aioinformer._core.arguments import check_field_manager
 from aioinformer._core.controllers.finalizers import check_finalizer_name
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
@@ -45,6 +46,9 @@ class ControllerKeywords(TypedDict, total=False):
     finalizer: str
     cleanup: Callable[[ObjectKey, Any], Any]
     run_in_thread: bool
+    field_manager: str
+    workers: int
+    limiter: RateLimiter[ObjectKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,8 @@ class ControllerOptions:
     Raises:
         TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, ``on_error``
             not a plain function, ``client`` not a client, or ``events`` not a recorder.
-        ValueError: ``concurrency`` is below 1, or ``timeout`` not positive.
+        ValueError: ``concurrency`` is below 1, ``timeout`` not positive, or ``field_manager`` no
+            name that a server accepts.
     """
 
     name: str
@@ -73,9 +78,13 @@ class ControllerOptions:
     finalizer: str | None = None
     cleanup: Callable[[ObjectKey, Any], Any] | None = None
     run_in_thread: bool = False
+    field_manager: str | None = None
+    """The field manager of ``ctx.apply``; ``None`` for the controller's name."""
 
     def __post_init__(self) -> None:
         self._check_finalizer()
+        if self.field_manager is not None:
+            check_field_manager("field_manager", self.field_manager)
         _check_has("client", self.client, "api", "a Client")
         _check_has("events", self.events, "record", "an EventRecorder")
         check_int("concurrency", self.concurrency)

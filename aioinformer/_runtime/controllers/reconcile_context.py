@@ -170,9 +170,9 @@ class ReconcileContext:
     ) -> KubeObject:
         """Apply an object that the own object controls (server-side apply), or create it.
 
-        The field manager is the controller's name, so a controller whose name changes leaves the
-        fields of its old name behind. Fields that an earlier apply had set and this one lacks are
-        removed.
+        The field manager is the ``Operator``'s name, or ``Controller(field_manager=...)``. A
+        controller whose field manager changes leaves the fields of the old one behind. Fields that
+        an earlier apply had set and this one lacks are removed.
 
         Args:
             child: the fields that the controller wants, with ``apiVersion``, ``kind`` and
@@ -189,8 +189,9 @@ class ReconcileContext:
 
         Raises:
             NotCached: the own object was deleted.
-            UsageError: the child is in another namespace than its owner, is cluster-scoped while
-                its owner is not, or its resource is unknown; or there is no client that writes.
+            UsageError: the child is in another namespace than its owner, in none although its
+                resource is namespaced, is cluster-scoped while its owner is not, or is the owner
+                itself; or its resource is unknown; or there is no client that writes.
             ServerError, TransportError: as for ``ResourceWriter``; ``Invalid`` if another object
                 controls the child.
 

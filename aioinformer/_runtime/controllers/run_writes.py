@@ -15,16 +15,18 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
+from aioinformer._core.arguments import MAX_MANAGER_LENGTH
 from aioinformer._core.cache.query import LabelChoice
 from aioinformer._core.controllers.owner_references import is_controlled_by, set_owner
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_built_in
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
+from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.recorded_writer import RecordedWriter
-from aioinformer._runtime.writing.resource_writer import ResourceWriter, WriterSource
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
 
 __all__ = ["Mutate", "OperationResult", "RunWrites", "WriteTarget"]
@@ -35,21 +37,26 @@ OperationResult: TypeAlias = Literal["created", "updated", "unchanged"]
 Mutate: TypeAlias = Callable[[dict[str, Any]], object]
 """A plain function that changes the body of an object in place. Its result is ignored."""
 
-MAX_MANAGER_LENGTH = 128
-"""Characters of a field manager's name that a server accepts."""
-
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
     """The parts of a controller that the writes of its runs need."""
 
-    name: str
-    """The controller's name, which is the field manager of its applies."""
+    options: ControllerOptions
+    """The controller's name, its client (``None`` for that of the informer) and field manager."""
     informer: SharedInformer[Any]
     """The informer of the objects that are reconciled."""
     own_writes: OwnWrites
-    client: WriterSource | None
-    """Makes the writers; ``None`` for the client of the informer."""
+
+    @property
+    def name(self) -> str:
+        """The controller's name."""
+        return self.options.name
+
+    @property
+    def field_manager(self) -> str:
+        """The field manager of the applies."""
+        return self.options.field_manager or self.name[:MAX_MANAGER_LENGTH]
 
     def writer(self, resource: Resource, namespace: str | None) -> ResourceWriter:
         """Return the writer of a resource.
@@ -57,7 +64,7 @@ class WriteTarget:
         Raises:
             UsageError: there is no client that writes.
         """
-        client = self.client or self.informer.client
+        client = self.options.client or self.informer.client
         if client is None:
             raise UsageError(
                 f"the controller {self.name} has no client to write with, since the source of its "
@@ -153,8 +160,7 @@ class RunWrites:
     ) -> KubeObject:
         """Apply a child with this object as its controller."""
         writer, body = self._child(child, resource, owned=owned)
-        manager = self._target.name[:MAX_MANAGER_LENGTH]
-        return await writer.apply(body, manager=manager, force=force)
+        return await writer.apply(body, manager=self._target.field_manager, force=force)
 
     async def create_or_update(
         self,
@@ -215,10 +221,18 @@ class RunWrites:
                 f"{found} are cluster-scoped and can't be owned by {owner.kind} {owner.key}, which "
                 "is namespaced: no server accepts that owner; pass owned=False"
             )
-        body = set_owner(child, owner) if owned else _copy(child)
+        body = _copy(child)
+        # A child may lack both if resource= is given, and set_owner compares them.
+        body.setdefault("apiVersion", found.api_version)
+        body.setdefault("kind", found.kind)
         if found.namespaced and owner.namespace:
             body["metadata"].setdefault("namespace", owner.namespace)
-        return self.api(found), body
+        if found.namespaced and not body["metadata"].get("namespace"):
+            raise UsageError(
+                f"{found} {body['metadata'].get('name', '')}: the namespace is missing. Set "
+                f"metadata.namespace, since {owner.kind} {owner.key} is in no namespace"
+            )
+        return self.api(found), set_owner(body, owner) if owned else body
 
     def _resource_of(self, child: Mapping[str, Any]) -> Resource:
         """Return the resource of a child's ``apiVersion`` and ``kind``."""
@@ -228,8 +242,20 @@ class RunWrites:
                 return each
         raise UsageError(
             f"no informer of the controller {self._target.name} and no built-in resource has the "
-            f"apiVersion {head[0]!r} and the kind {head[1]!r}: correct them, or pass resource="
+            f"apiVersion {head[0]!r} and the kind {head[1]!r}{self._suggestion(head)}: "
+            "correct them, or pass resource="
         )
+
+    def _suggestion(self, head: tuple[object, object]) -> str:
+        """Return the nearest apiVersion and kind as a hint; empty if none is near."""
+        from difflib import get_close_matches  # rarely needed
+
+        heads = [
+            f"{each.api_version} {each.kind}"
+            for each in (*self._target.own_writes.resources, *BUILT_IN)
+        ]
+        close = get_close_matches(f"{head[0]} {head[1]}", heads, n=1, cutoff=0.75)
+        return f" (did you mean {close[0]!r}?)" if close else ""
 
     def __repr__(self) -> str:
         return f"<RunWrites of {self._target.name}: {self._key}>"

@@ -4,7 +4,8 @@
                                   └─────▶ ListenerRegistry ──▶ handlers, streams
 
 ``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, the resync timer, the periodic verification, and one task for each handler.
+reflector, the pump, the compaction, the resync timer, the periodic verification, and one task for
+each handler.
 ``SharedInformer`` is the public side, whose methods pass the work to a part.
 """
 
@@ -241,6 +242,7 @@ class InformerPipeline(Generic[T]):
         parts = {
             "pump": self.pump.run,
             "resync": self.listeners.resync_timer.run,
+            "compaction": self.pump.compaction.run,
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run

@@ -19,6 +19,7 @@ from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
+from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -63,6 +64,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
+        self.compaction = CacheCompaction(indexer)
+        """Packs the cached objects that have changed, in calm moments."""
         self._name = name
         self._queue = queue
         self._indexer = indexer
@@ -239,6 +242,10 @@ class Pump:
     def _distribute(self, events: tuple[Event, ...]) -> None:
         """Put one shared batch into all mailboxes, and adapt the size of the next batch."""
         self._cached_batches = None
+        compaction = self.compaction
+        compaction.changes += len(events)
+        if compaction.changes >= compaction.threshold:
+            compaction.request()
         clock = asyncio.get_running_loop().time
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one
@@ -289,6 +296,7 @@ class Pump:
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield()
+        self.compaction.list_installed(count)
 
     def _put_relist(self, batches: Sequence[Sequence[Event]], scope: str | None) -> None:
         """Distribute the changes of a list, and mark the end of the first state of the cache."""

@@ -13,7 +13,7 @@ __all__ = ["sync_timeout"]
 
 @asynccontextmanager
 async def sync_timeout(
-    timeout: float | None, describe: Callable[[], Mapping[str, str]]
+    timeout: float | None, describe: Callable[[], Mapping[str, str]], *, awaited: str = "synced"
 ) -> AsyncGenerator[None]:
     """Limit the time of the block; raise ``SyncTimeout`` when it is over.
 
@@ -21,9 +21,10 @@ async def sync_timeout(
         timeout: seconds; ``None`` for no limit.
         describe: called when the time is over: returns the state of each thing that isn't synced,
             by name.
+        awaited: the state that is awaited, for the error.
     """
     try:
         async with asyncio.timeout(timeout):
             yield
     except TimeoutError:
-        raise SyncTimeout(timeout or 0.0, describe()) from None
+        raise SyncTimeout(timeout or 0.0, describe(), awaited=awaited) from None

@@ -14,8 +14,10 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, TypeAlias
 
+from aioinformer._core.quantities import quantity
 from aioinformer._operator.operator import Operator
 from aioinformer._runtime.controllers.controller import Controller
+from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
@@ -31,6 +33,8 @@ CHECK_INTERVAL = 0.005
 event announces."""
 CHECK_INTERVAL_GROWTH = 1.1
 MAX_CHECK_INTERVAL = 0.1
+MAX_KEYS = 3
+"""Keys of one controller that an error names."""
 """The checks of a long wait are rarer: a key may wait for its retry for minutes."""
 
 
@@ -65,7 +69,7 @@ async def wait_settled(
         )
     unsettled: dict[str, str] = {}
     interval = CHECK_INTERVAL
-    async with sync_timeout(timeout, lambda: unsettled):
+    async with sync_timeout(timeout, lambda: unsettled, awaited="settled"):
         while unsettled := dict(_unsettled(cluster, waited_for)):
             cluster.send_bookmarks()
             await asyncio.sleep(interval)
@@ -75,12 +79,14 @@ async def wait_settled(
 def _unsettled(cluster: WatchedCluster, programs: Iterable[Program]) -> Iterator[tuple[str, str]]:
     """Yield the name and the work of each part that isn't idle, all at one moment."""
     for program in programs:
+        # Controllers first: an error shows the first parts, and a run that hangs is the cause of
+        # what follows, such as an informer that waits for its handlers.
+        for controller in _controllers_of(program):
+            yield from _controller_work(controller)
         if isinstance(program, Operator):
             yield from _operator_work(program)
         for informer in _informers_of(program):
             yield from _informer_work(informer, cluster.resource_version)
-        for controller in _controllers_of(program):
-            yield from _controller_work(controller)
 
 
 def _informers_of(program: Program) -> Iterable[SharedInformer[Any]]:
@@ -118,7 +124,24 @@ def _controller_work(controller: Controller) -> Iterator[tuple[str, str]]:
     health = controller.health
     if health.state in ("stopped", "failed"):
         raise NotRunning(f"{controller!r} has ended: {health}") from health.error
-    queue = health.queue
-    retried = [each for each in health.failing if each.retry_in != float("inf")]
-    if health.state != "running" or queue.normal or queue.low or queue.processing or retried:
+    if health.state != "running":
         yield controller.name, str(health)
+    elif work := list(_key_work(health)):
+        yield controller.name, ", ".join(work)
+
+
+def _key_work(health: ControllerHealth) -> Iterator[str]:
+    """Yield what the keys of a controller have to do now. Delayed keys have nothing to do."""
+    for key, seconds in list(health.running.items())[:MAX_KEYS]:
+        yield f"the run of {key} has lasted for {seconds:.1f} s"
+    if len(health.running) > MAX_KEYS:
+        yield f"{quantity(len(health.running) - MAX_KEYS, 'other run')} under way"
+    retried = [each for each in health.failing if not each.permanent]
+    yield from map(str, retried[:MAX_KEYS])
+    if len(retried) > MAX_KEYS:
+        yield f"{quantity(len(retried) - MAX_KEYS, 'other key')} failing"
+    if queued := health.queue.normal + health.queue.low:
+        yield f"{quantity(queued, 'key')} waiting for a worker"
+    elif health.queue.processing and not health.running:
+        # A worker waits until the caches show the last write of its key.
+        yield f"{quantity(health.queue.processing, 'key')} waiting for the cache"

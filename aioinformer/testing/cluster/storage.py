@@ -213,6 +213,7 @@ class Storage:
         """Called after each change: the controllers of the cluster."""
         self._names: dict[str, Resource] = {}
         self._watches = OpenWatches()
+        self._bookmarks_requested = False
         self._recent: deque[StoredObject] = deque()
         self._version_callbacks: dict[Callable[[], None], int] = {}
         for resource in BUILT_IN:
@@ -407,13 +408,17 @@ class Storage:
     def attach(self, watch: Watch) -> None:
         """Add every change from now on to a watch."""
         self._watches.add(watch)
+        if self._bookmarks_requested:
+            # The client has measured a short interval by now, which holds for its next watch too.
+            watch.request_bookmark()
 
     def detach(self, watch: Watch) -> None:
         """Add no more changes to a watch."""
         self._watches.discard(watch)
 
     def request_bookmarks(self) -> None:
-        """Have each open watch send a bookmark soon."""
+        """Have each open watch send a bookmark soon, and all watches send more from now on."""
+        self._bookmarks_requested = True
         for watch in list(self._watches):
             watch.request_bookmark()
 

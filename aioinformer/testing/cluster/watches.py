@@ -28,6 +28,9 @@ whole."""
 
 BOOKMARK_INTERVAL = 60.0
 """Seconds between bookmarks (the cacher's ``defaultBookmarkFrequency``)."""
+REQUESTED_BOOKMARK_INTERVAL = 10.0
+"""Seconds between bookmarks once bookmarks were requested. A client measures the interval, and
+replaces a watch that has none for longer; an informer waits for at least 15 s."""
 FINAL_BOOKMARK_SECONDS = (2.0, 1.0)
 """Seconds from the last bookmarks to the end of a watch. The server plans one bookmark, two
 seconds before the end, but keeps its watches in buckets of whole seconds and usually visits a
@@ -42,6 +45,7 @@ class WatchSchedule:
     bookmarks: bool
     next_bookmark: float = float("inf")
     """``inf`` if no bookmark is planned."""
+    interval: float = BOOKMARK_INTERVAL
 
     @classmethod
     def start(cls, now: float, timeout: float, *, bookmarks: bool) -> WatchSchedule:
@@ -54,7 +58,7 @@ class WatchSchedule:
     def plan_next_bookmark(self, now: float) -> None:
         """Plan the bookmark after a bookmark at ``now``."""
         last = [self.deadline - seconds for seconds in FINAL_BOOKMARK_SECONDS]
-        due = (now + BOOKMARK_INTERVAL, *last)
+        due = (now + self.interval, *last)
         self.next_bookmark = min(
             (moment for moment in due if now < moment <= last[-1]), default=float("inf")
         )
@@ -149,6 +153,8 @@ class Watch:
         """Yield the bookmark that is due, and plan the next one."""
         if self._bookmark_requested:
             self._bookmark_requested = False
+            self._schedule.interval = REQUESTED_BOOKMARK_INTERVAL
+            self._schedule.plan_next_bookmark(now)
             if self._open and (self.bookmark_delay is None or not self.bookmark_delay()):
                 yield self._view.encoder.encode_bookmark(self._current_version())
             return
@@ -175,7 +181,9 @@ class Watch:
         """
         version = self._current_version()
         encoder = self._view.encoder
-        return encoder.encode_bookmark(version) if version > self._start_version else None
+        requested = self._schedule.interval == REQUESTED_BOOKMARK_INTERVAL
+        new = version > self._start_version
+        return encoder.encode_bookmark(version) if new or requested else None
 
     def take_bookmark(self) -> list[bytes]:
         """Return a bookmark of the present version, if a line was taken or anything was written."""

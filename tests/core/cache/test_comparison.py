@@ -16,7 +16,7 @@ from tests.core.models import Metadata, Pod, Spec
 
 def held(node: str) -> ModelObject:
     model = Pod(Metadata("a"), Spec(node))
-    return ModelObject(key("a"), "uid-a", "1", b"", PODS, model=model)
+    return ModelObject(key("a"), b"", PODS, stored_uid="uid-a", stored_version="1", model=model)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ class ByIdentity:
 
 def test_models_without_a_comparison_are_compared_by_their_json() -> None:
     one, same, other = (
-        ModelObject(key("a"), "uid-a", "1", b"", PODS, model=ByIdentity(node))
+        ModelObject(
+            key("a"), b"", PODS, stored_uid="uid-a", stored_version="1", model=ByIdentity(node)
+        )
         for node in ("node-1", "node-1", "node-2")
     )
 
@@ -64,7 +66,10 @@ class Touchy(Struct):
 
 
 def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
-    one, two = (ModelObject(key("a"), "uid-a", "1", b"", PODS, model=Touchy()) for _ in "12")
+    one, two = (
+        ModelObject(key("a"), b"", PODS, stored_uid="uid-a", stored_version="1", model=Touchy())
+        for _ in "12"
+    )
 
     assert not is_same_content(one, two)
 

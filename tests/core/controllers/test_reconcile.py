@@ -103,6 +103,12 @@ def test_a_time_of_another_type_is_rejected(after: Any) -> None:
         Result(requeue_after=after)
 
 
+def test_a_time_without_the_name_of_the_argument_is_rejected_with_the_correction() -> None:
+    wrong: Any = (30,)
+    with pytest.raises(TypeError, match=r"write Result\(requeue_after=30\)"):
+        Result(*wrong)
+
+
 def test_requeue_is_true_or_false() -> None:
     seconds: Any = 30
     with pytest.raises(TypeError, match="requeue must be True or False, not 30"):

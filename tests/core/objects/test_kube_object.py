@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from aioinformer._core.objects import kube_object
+from aioinformer._core.objects import object_body
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -347,7 +347,7 @@ def test_a_decoded_body_is_kept_while_the_object_was_opened_lately() -> None:
 
 
 def test_only_so_many_bodies_are_kept_open() -> None:
-    many = [pod(f"web-{number}") for number in range(kube_object.MAX_DECODED + 20)]
+    many = [pod(f"web-{number}") for number in range(object_body.MAX_DECODED + 20)]
     for obj in many:
         assert obj["spec"]
 
@@ -358,7 +358,7 @@ def test_only_so_many_bodies_are_kept_open() -> None:
 
 def test_reading_an_open_body_does_not_push_another_one_out() -> None:
     first, second = pod("web-0"), pod("web-1")
-    for _ in range(kube_object.MAX_DECODED + 1):
+    for _ in range(object_body.MAX_DECODED + 1):
         assert first["spec"]
         assert second["spec"]
 
@@ -367,7 +367,7 @@ def test_reading_an_open_body_does_not_push_another_one_out() -> None:
 
 
 def test_only_a_few_large_bodies_are_kept_open() -> None:
-    large = "x" * kube_object.LARGE_BODY_BYTES
+    large = "x" * object_body.LARGE_BODY_BYTES
     many = [make_object({**pod_body(f"web-{i}"), "data": large}) for i in range(20)]
     small = pod("small")
     assert small["spec"]

@@ -5,48 +5,54 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
 
-from aioinformer._core.objects.kube_object import (
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_body import (
     LARGE_BODY_BYTES,
     MAX_DECODED,
     MAX_DECODED_LARGE,
-    NOT_DECODED,
     DecodedBody,
     DecodedBodyCache,
-    KubeObject,
+    ObjectBody,
 )
 from tests.core.builders import pod
 
 
-def body(obj: KubeObject) -> DecodedBody:
-    """Return the decoded body of ``obj``, or ``NOT_DECODED``."""
-    decoded: DecodedBody = msgspec.structs.asdict(obj)["_body"]
-    return decoded
+def body(obj: KubeObject) -> dict[str, Any] | None:
+    """Return the decoded body of ``obj``; ``None`` if it isn't decoded."""
+    state: ObjectBody = msgspec.structs.asdict(obj)["_body"]
+    return state.content
+
+
+def decoded(obj: KubeObject, content: dict[str, Any]) -> DecodedBody:
+    """Return the state of ``obj`` with this decoded body."""
+    return DecodedBody(content, msgspec.structs.asdict(obj)["_body"])
 
 
 def test_the_last_ones_are_kept_and_the_others_closed() -> None:
     bodies = DecodedBodyCache()
     many = [pod(f"web-{number}") for number in range(MAX_DECODED + 3)]
     for number, obj in enumerate(many):
-        bodies.add(obj, {"number": number}, 100)
+        bodies.add(obj, decoded(obj, {"number": number}), 100)
 
-    assert [body(obj) is NOT_DECODED for obj in many] == [True] * 3 + [False] * MAX_DECODED
-    assert body(many[-1]).content == {"number": MAX_DECODED + 2}
+    assert [body(obj) is None for obj in many] == [True] * 3 + [False] * MAX_DECODED
+    assert body(many[-1]) == {"number": MAX_DECODED + 2}
 
 
 def test_large_ones_have_fewer_places_of_their_own() -> None:
     bodies = DecodedBodyCache()
     small = pod("small")
-    bodies.add(small, {}, LARGE_BODY_BYTES - 1)
+    bodies.add(small, decoded(small, {}), LARGE_BODY_BYTES - 1)
     many = [pod(f"web-{number}") for number in range(MAX_DECODED_LARGE + 1)]
     for obj in many:
-        bodies.add(obj, {}, LARGE_BODY_BYTES)
+        bodies.add(obj, decoded(obj, {}), LARGE_BODY_BYTES)
 
-    assert [body(obj) is NOT_DECODED for obj in many] == [True] + [False] * MAX_DECODED_LARGE
-    assert body(small) is not NOT_DECODED
+    assert [body(obj) is None for obj in many] == [True] + [False] * MAX_DECODED_LARGE
+    assert body(small) is not None
 
 
 def test_what_was_taken_out_of_a_body_outlives_it() -> None:
@@ -56,7 +62,7 @@ def test_what_was_taken_out_of_a_body_outlives_it() -> None:
     for number in range(MAX_DECODED):
         assert pod(f"other-{number}")["spec"]
 
-    assert body(obj) is NOT_DECODED
+    assert body(obj) is None
     assert spec == {"nodeName": "node-7"}
 
 
@@ -84,11 +90,12 @@ def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(read, range(0, len(many), len(many) // 4)))
     # An object that two threads decode at once takes two places, so there may be fewer bodies.
-    assert sum(body(obj) is not NOT_DECODED for obj in many) <= MAX_DECODED
+    assert sum(body(obj) is not None for obj in many) <= MAX_DECODED
 
 
 def test_the_repr_shows_how_many_there_are() -> None:
     bodies = DecodedBodyCache()
-    bodies.add(pod("web-0"), {}, LARGE_BODY_BYTES)
+    obj = pod("web-0")
+    bodies.add(obj, decoded(obj, {}), LARGE_BODY_BYTES)
 
     assert repr(bodies) == "<DecodedBodyCache small=0 large=1>"

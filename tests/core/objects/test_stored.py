@@ -12,7 +12,9 @@ from tests.core.models import Metadata, Pod, Spec
 
 def modelled(name: str = "a", *, rv: str = "1", node: str = "node-1") -> ModelObject:
     model = Pod(Metadata(name), Spec(node))
-    return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model, size=300)
+    return ModelObject(
+        key(name), b"", PODS, stored_uid=f"uid-{name}", stored_version=rv, model=model, size=300
+    )
 
 
 def test_an_object_of_which_a_model_is_kept_has_no_bytes() -> None:

@@ -48,7 +48,9 @@ class Converter:
 
 def model_object(name: str, *, rv: str = "1") -> ModelObject:
     model = Pod(Metadata(name), Spec("node-1"))
-    return ModelObject(key(name), f"uid-{name}", rv, b"", PODS, model=model)
+    return ModelObject(
+        key(name), b"", PODS, stored_uid=f"uid-{name}", stored_version=rv, model=model
+    )
 
 
 # -- events ------------------------------------------------------------------------------------

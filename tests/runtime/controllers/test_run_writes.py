@@ -291,6 +291,8 @@ def test_a_child_of_another_controller_is_not_taken() -> None:
         (bar("x") | {"metadata": {"name": "x", "namespace": "other"}}, "can't be owned by Foo"),
         ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "are cluster-scoped"),
         ({"apiVersion": "v1", "kind": "ConfigMap"}, "needs metadata"),
+        ({"apiVersion": "v1", "kind": "Configmap"}, "did you mean 'v1 ConfigMap'"),
+        (bar("a") | {"kind": FOOS.kind}, "Foo default/a can't own itself: .* pass owned=False"),
     ],
 )
 def test_a_child_that_no_server_accepts_is_an_error(child: Mapping[str, Any], text: str) -> None:
@@ -299,6 +301,48 @@ def test_a_child_that_no_server_accepts_is_an_error(child: Mapping[str, Any], te
 
     with pytest.raises(UsageError, match=text):
         reconcile_once(action, make_cluster("a"))
+
+
+def test_the_own_object_is_applied_without_an_owner_only() -> None:
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        own = setting.ctx.obj
+        assert own is not None
+        with pytest.raises(UsageError, match="can't own itself"):
+            await setting.ctx.apply(own)
+        with pytest.raises(UsageError, match="can't own itself"):
+            await setting.ctx.apply({"metadata": {"name": "a"}}, resource=FOOS)
+        metadata = {"name": "a", "labels": {"seen": "yes"}}
+        return await setting.ctx.apply({"metadata": metadata}, resource=FOOS, owned=False)
+
+    reconcile_once(action, cluster)
+    metadata = cluster.get(FOOS, "a")["metadata"]
+    assert metadata["labels"] == {"seen": "yes"}
+    assert "ownerReferences" not in metadata
+
+
+def test_a_child_of_a_cluster_scoped_object_needs_a_namespace() -> None:
+    cluster = make_cluster()
+    cluster.create(REALMS, {"metadata": {"name": "a"}})
+    caught: list[str] = []
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                with pytest.raises(UsageError) as error:
+                    await ctx.apply(bar("x"), resource=BARS)
+                caught.append(str(error.value))
+
+            async with Controller(informers.informer(REALMS), reconcile):
+                await asyncio.sleep(1)
+
+    run_simulated(main)
+    assert caught == [
+        "bars.samples.example.com x: the namespace is missing. Set metadata.namespace, since Realm "
+        "a is in no namespace"
+    ]
 
 
 def test_an_object_that_is_not_owned_may_be_anywhere() -> None:

@@ -15,7 +15,13 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
 )
-from aioinformer.errors import NotRunning, PermanentError, SyncTimeout, UsageError
+from aioinformer.errors import (
+    NotRunning,
+    PermanentError,
+    ShutdownIncomplete,
+    SyncTimeout,
+    UsageError,
+)
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
@@ -79,6 +85,57 @@ def test_informers_with_selectors_and_controllers_are_waited_for() -> None:
                 assert controller.informers == (foos, bars)
 
     run_simulated(main)
+
+
+def test_the_error_names_the_key_whose_run_hangs_first() -> None:
+    cluster = make_cluster("a", "b")
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result:
+        if key.name == "a":
+            await asyncio.sleep(1000)
+        return Result(requeue_after=3600)
+
+    async def main() -> None:
+        operator = Operator(ClusterSource(cluster), name="op", grace_period=0)
+        operator.controller(FOOS, reconcile).owns(BARS)
+        async with running_operator(operator):
+            await asyncio.sleep(1)
+            with pytest.raises(SyncTimeout) as caught:
+                await cluster.settled(operator, timeout=2)
+            assert str(caught.value).startswith(
+                "not settled after 2 s: foos.samples.example.com: the run of default/a has lasted"
+            )
+            assert list(caught.value.unsynced) == ["foos.samples.example.com"]
+            health = operator.controllers[0].health
+            assert (health.waiting, health.delayed) == (1, 1)
+            assert str(health) == (
+                "running, 1 run, 0 keys waiting, 1 delayed; default/a has been running for 3.0 s"
+            )
+
+    with pytest.raises(ShutdownIncomplete):
+        run_simulated(main)
+
+
+def test_watches_stay_open_after_a_program_was_settled(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, runs = make_cluster("a"), RecordingReconciler()
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos = informers.informer(FOOS)
+            async with Controller(foos, runs) as controller:
+                for size in range(20):
+                    update_foo(cluster, "a", size=size)
+                    await cluster.settled(controller)
+                    await asyncio.sleep(0.5)
+                await asyncio.sleep(120)
+                informers.informer(BARS)
+                await asyncio.sleep(120)
+                assert foos.health.state == "watching"
+
+    run_simulated(main)
+    assert "idle timeout" not in caplog.text
 
 
 def test_a_fault_delays_the_settled_state() -> None:

@@ -1,0 +1,91 @@
+"""Work on the cache that waits for a calm moment: smaller objects, and free memory returned.
+
+An object that has just arrived has its uid and version as strings, since it is read and compared
+soon. Most objects of a cache then rest for hours. Once a part of the cache has changed and no storm
+of changes is under way, this walks over the cache in steps and packs those objects (``object_body``
+says how). Without changes, there is neither a timer nor any work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+from aioinformer._core.cache.protocols import ObjectCache
+from aioinformer._core.objects.kube_object import pack_identity
+from aioinformer._runtime.compaction.free_memory import release_free_memory
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+
+__all__ = ["CacheCompaction"]
+
+MIN_CHANGES = 1024
+"""Changes after which the cache is packed at the earliest. So many objects hold 0.2 MB more than
+they need."""
+CHANGED_PART = 8
+"""The cache is packed when one object in so many has changed: a pass costs 0.1 µs an object, and
+0.5 µs for one that has changed."""
+CALM_SECONDS = 1.0
+"""Seconds in which few changes arrive before the cache is packed. In a storm, an object is likely
+to change again, and the processor has other work."""
+CALM_CHANGES = 256
+"""Changes in these seconds that count as few."""
+SETTLE_SECONDS = 0.25
+"""Seconds from the end of a list to the return of free memory: handlers have the events by then."""
+MIN_LISTED = 1000
+"""Objects of a list from which on its memory is worth returning."""
+
+
+class CacheCompaction:
+    """Packs the objects of one cache, and returns memory after lists."""
+
+    def __init__(self, indexer: ObjectCache) -> None:
+        """Make the compaction of a cache; ``run`` starts it."""
+        self.changes = 0
+        """Changes since the cache was packed last. The pump counts them."""
+        self.threshold = MIN_CHANGES
+        """The changes at which the pump calls ``request``."""
+        self._indexer = indexer
+        self._requested = asyncio.Event()
+        self._listed = False
+
+    def request(self) -> None:
+        """Pack the cache in the next calm moment."""
+        self._requested.set()
+
+    def list_installed(self, count: int) -> None:
+        """Return free memory soon, because a list of ``count`` objects was installed."""
+        if count >= MIN_LISTED:
+            self._listed = True
+            self._requested.set()
+
+    async def run(self) -> NoReturn:
+        """Do what is requested, until cancelled."""
+        while True:
+            await self._requested.wait()
+            self._requested.clear()
+            if self._listed:
+                await asyncio.sleep(SETTLE_SECONDS)
+                self._listed = False
+                release_free_memory()
+            if self.changes >= self.threshold:
+                await self._wait_for_calm()
+                await self._pack()
+
+    async def _wait_for_calm(self) -> None:
+        before = -CALM_CHANGES
+        while self.changes - before >= CALM_CHANGES:
+            before = self.changes
+            await asyncio.sleep(CALM_SECONDS)
+
+    async def _pack(self) -> None:
+        """Pack all objects that the cache holds now, in steps."""
+        objects = list(self._indexer.state.objects.values())
+        self.changes, self.threshold = 0, max(MIN_CHANGES, len(objects) // CHANGED_PART)
+        time_slice = TimeSlice()
+        while objects:
+            for _ in range(min(ITEMS_PER_STEP, len(objects))):
+                pack_identity(objects.pop())
+            await time_slice.maybe_yield()
+
+    def __repr__(self) -> str:
+        return f"<CacheCompaction changes={self.changes}/{self.threshold}>"

@@ -1,0 +1,1 @@
+"""Work on caches in calm moments."""
