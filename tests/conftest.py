@@ -1,4 +1,6 @@
-"""Checks of every test: tasks left behind, a blocked event loop, errors that were only logged.
+"""Checks of every test, and the number of worker processes.
+
+Checks of every test: tasks left behind, a blocked event loop, errors that were only logged.
 
 An asynchronous test fails if a task that it started outlives the test, or if one step blocked the
 loop for 1.5 s (a guard against blocking calls; asyncio's debug mode measures the time, from which
@@ -11,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -47,9 +50,27 @@ class _AsyncioWarnings(logging.Handler):
 
 
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
-settings.register_profile("quick", deadline=None, max_examples=40)
-settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=200)
 settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes later, and wins
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of worker processes: one a CPU for the whole default run, else none.
+
+    A few selected tests end before the workers have started. The tests of a mark share servers and
+    browsers, which each worker would start again; ``-n 2`` runs them in parallel all the same.
+    """
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    selected = config.option.keyword or config.option.lf or not _is_default_mark(config)
+    if not whole or selected:
+        return 0
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", len(os.sched_getaffinity(0))))
+
+
+def _is_default_mark(config: pytest.Config) -> bool:
+    """Return True if the marks are those of ``addopts`` in pyproject.toml."""
+    return bool(config.option.markexpr in config.getini("addopts"))
 
 
 def pytest_collection_finish() -> None:
@@ -60,6 +81,25 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Report a failure without garbage collection.
+
+    pytest parses the source of a failed test. A finalizer that formats a traceback meanwhile (an
+    unclosed transport, a pending task) parses code too, which makes the first ``ast.parse`` raise
+    SystemError in Python 3.11 (python/cpython#106905) and ends the whole run.
+    """
+    if call.excinfo is None or not gc.isenabled():
+        return (yield)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ async def pods() -> AsyncIterator[SharedInformer]:
     cluster.create("pods", {"metadata": {"name": "a"}}, namespace="web")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         yield pods
 
 
@@ -38,7 +38,7 @@ async def test_on_an_exit_stack_that_another_task_closes() -> None:
     stack = AsyncExitStack()
     source = ClusterSource(Cluster())
     informers = await asyncio.create_task(stack.enter_async_context(SharedInformerFactory(source)))
-    await informers.wait_synced(5)
+    await informers.wait_synced(30)
     await asyncio.create_task(stack.aclose())
     assert "ended" in repr(informers)
 
@@ -53,7 +53,7 @@ async def test_a_value_error_in_the_body_comes_out_as_that_value_error() -> None
             SharedInformerFactory(client) as informers,
         ):
             informers.informer("pods")
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             raise mine
 
     with pytest.raises(ValueError, match="mine") as caught:
@@ -73,7 +73,7 @@ async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
             httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
         ):
             pods: SharedInformer = app.state.live.informers["pods"]
-            await pods.wait_synced(10)
+            await pods.wait_synced(30)
             assert (await http.get("/api/on-node/node-1")).json() == ["web/web-0"]
             one = (await http.get("/api/pods/web/web-0")).json()
             assert one["spec"] == {"nodeName": "node-1"}

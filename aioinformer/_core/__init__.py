@@ -23,4 +23,5 @@ without an event loop, and a method without ``await`` is a critical section for 
     callables       checks of the functions that a program passes in
     arguments       checks of the other arguments: misspelt names, seconds
     quantities      numbers with their nouns, for texts
+    missing_names   errors for attributes and keys that an object lacks, with what to write instead
 """

@@ -17,6 +17,7 @@ __all__ = [
     "check_names",
     "check_seconds",
     "check_text",
+    "suggest_keyword",
     "suggest_keywords",
 ]
 
@@ -24,6 +25,24 @@ MAX_MANAGER_LENGTH = 128
 """The longest field manager that a server accepts (apimachinery's ``FieldManagerMaxLength``)."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+OTHER_NAMES = {
+    "selector": "labels",
+    "label_selector": "labels",
+    "labelselector": "labels",
+    "labels_selector": "labels",
+    "field_selector": "fields",
+    "fieldselector": "fields",
+    "fields_selector": "fields",
+    "ns": "namespace",
+    "all_namespaces": "namespace",
+    "timeout_seconds": "timeout",
+    "resync_period": "resync",
+    "limit": "page_size",
+    "chunk_size": "page_size",
+}
+"""The names that other clients give to options, in lower case, with the names of this library. A
+comparison of letters would suggest ``shard_selector`` for ``label_selector``."""
 
 
 def suggest_keywords(function: F) -> F:
@@ -35,7 +54,7 @@ def suggest_keywords(function: F) -> F:
         for name in keywords:
             if name not in names:
                 shown = f"{function.__name__}() has no argument {name!r}"
-                raise TypeError(shown + _suggestion(name, names))
+                raise TypeError(shown + suggest_keyword(name, names))
         return function(*args, **keywords)
 
     found: Any = checked
@@ -57,7 +76,9 @@ def check_names(keywords: Iterable[str], names: Iterable[str], *others: str) -> 
     known = [*names]
     for name in keywords:
         if name not in known:
-            raise TypeError(f"there is no option {name!r}{_suggestion(name, (*known, *others))}")
+            raise TypeError(
+                f"there is no option {name!r}{suggest_keyword(name, (*known, *others))}"
+            )
 
 
 def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:
@@ -110,8 +131,11 @@ def check_text(name: str, text: object, *, longest: int) -> None:
         )
 
 
-def _suggestion(name: str, names: Iterable[str]) -> str:
+def suggest_keyword(name: str, names: Iterable[str]) -> str:
+    """Return the end of an error text that suggests the keyword meant by ``name``; else empty."""
     from difflib import get_close_matches  # rarely needed
 
-    close = get_close_matches(name, [*names], n=1)
+    known = [*names]
+    other = OTHER_NAMES.get(name.lower())
+    close = [other] if other in known else get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

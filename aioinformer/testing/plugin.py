@@ -16,7 +16,7 @@ Each test has its own. The module is not registered as a ``pytest11`` entry poin
 modules in every test run of an environment, also of projects that have fixtures ``client`` and
 ``cluster`` of their own. The server is imported by the fixtures, so that tests that don't use it
 don't pay for its HTTP library. The ``async`` fixtures need pytest-asyncio:
-``pip install '.[testing]'``, in a checkout.
+``pip install 'aioinformer[testing]'``.
 
 Example::
 

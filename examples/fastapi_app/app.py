@@ -103,9 +103,9 @@ async def _explain(status: int, request: Request, error: Exception) -> JSONRespo
 class SecurityHeaders:
     """Middleware that adds headers: browsers load nothing from other hosts and guess no types."""
 
-    def __init__(self, inner: ASGIApp) -> None:
-        """Wrap ``inner``."""
-        self._inner = inner
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap ``app``."""
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -120,7 +120,7 @@ class SecurityHeaders:
                 ]
             await send(message)
 
-        await self._inner(scope, receive, send_with_headers)
+        await self._app(scope, receive, send_with_headers)
 
 
 router = APIRouter()

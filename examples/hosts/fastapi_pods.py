@@ -1,6 +1,6 @@
 """A service on FastAPI: pods as JSON, live events, a readiness probe, and metrics.
 
-pip install '.[fastapi]'
+pip install 'aioinformer[fastapi]'
 uvicorn examples.hosts.fastapi_pods:app
 
     curl localhost:8000/pods/default?labels=app%3Dshop
@@ -22,7 +22,7 @@ from starlette.routing import Route
 from aioinformer import Client, Lister, SharedInformer, SharedInformerFactory
 from aioinformer.adapters.asgi import EventFeed, Probe, closing_on_signals, ready
 from aioinformer.adapters.prometheus import PrometheusMetrics
-from aioinformer.errors import NotSynced
+from aioinformer.errors import InvalidSelector, NotSynced
 
 
 class Metadata(BaseModel):
@@ -62,7 +62,8 @@ Pods = Annotated[Lister, Depends(lister)]
 metrics = PrometheusMetrics()
 feed = EventFeed(informers)  # names and labels only, so no content of an object is sent
 app = FastAPI(lifespan=lifespan)
-app.router.routes += [Route("/events", feed), Route("/readyz", Probe(informers, ready))]
+is_ready = Probe(informers, ready, details=False)  # the reasons are in the log
+app.router.routes += [Route("/events", feed), Route("/readyz", is_ready)]
 
 
 @app.get("/pods/{namespace}")
@@ -78,6 +79,12 @@ def show_metrics() -> Response:
 
 
 @app.exception_handler(NotSynced)
-async def unsynced(_: Request, error: Exception) -> JSONResponse:
-    """Respond to a read before the initial list is complete."""
-    return JSONResponse({"detail": str(error)}, status_code=503, headers={"Retry-After": "1"})
+async def not_synced(request: Request, error: Exception) -> JSONResponse:
+    """Respond to a read before the initial list is complete. The error's text is for developers."""
+    return JSONResponse({"detail": "the pods are being read"}, 503, {"Retry-After": "1"})
+
+
+@app.exception_handler(InvalidSelector)
+async def invalid_selector(request: Request, error: Exception) -> JSONResponse:
+    """Respond to a selector that doesn't parse. The error's text marks the place."""
+    return JSONResponse({"detail": str(error)}, 400)

@@ -37,7 +37,7 @@ async def test_an_informer_shows_models_of_kubernetes_asyncio() -> None:
     async with aclosing(Api()) as api, informers() as factory:
         convert = kubernetes_asyncio.model(V1Pod, api)
         pods = factory.informer("pods", convert=convert)
-        await factory.wait_synced(timeout=5)
+        await factory.wait_synced(timeout=30)
         pod = pods.lister["default/web-0"]
 
         assert pods.name == "pods as V1Pod"
@@ -54,7 +54,7 @@ async def test_an_informer_shows_models_of_kubernetes_asyncio() -> None:
 async def test_an_informer_shows_models_of_kubernetes_aio() -> None:
     async with informers() as factory:
         pods = factory.informer("pods", convert=kubernetes_aio.model(AioPod))
-        await factory.wait_synced(timeout=5)
+        await factory.wait_synced(timeout=30)
         pod = pods.lister["default/web-0"]
 
     assert pods.name == "pods as V1Pod"

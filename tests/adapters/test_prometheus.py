@@ -145,7 +145,7 @@ async def test_no_label_names_an_object_or_a_selector(
     cluster.create("pods", {"metadata": {"name": "secret-name"}})
     async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
         pods = informers.informer("pods", fields={"metadata.name": "secret-name"})
-        await pods.add_handler(clumsy, name="clumsy").wait_synced(timeout=5)
+        await pods.add_handler(clumsy, name="clumsy").wait_synced(timeout=30)
         shown = generate_latest(registry).decode()
     assert 'listener="clumsy of pods (selected)"' in shown
     assert "secret-name" not in shown

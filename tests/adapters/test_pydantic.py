@@ -35,7 +35,7 @@ async def pods_labelled(n: str) -> AsyncGenerator[SharedInformer[Pod]]:
     cluster.create("pods", {"metadata": {"name": "web-0", "labels": {"n": n}}})
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", convert=model(Pod))
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         yield pods
 
 

@@ -56,3 +56,20 @@ def test_other_types_are_errors(seconds: object) -> None:
 
 def test_zero_is_allowed_where_it_has_a_meaning() -> None:
     check_seconds("resync", 0, zero="never")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("label_selector", "labels"),
+        ("labelSelector", "labels"),
+        ("selector", "labels"),
+        ("field_selector", "fields"),
+        ("ns", "namespace"),
+        ("limit", "page_size"),
+    ],
+)
+def test_names_of_other_clients_are_translated(given: str, meant: str) -> None:
+    options = ["labels", "fields", "namespace", "page_size", "shard_selector"]
+    with pytest.raises(TypeError, match=f"no option {given!r}; did you mean {meant!r}"):
+        check_names([given], options)

@@ -72,7 +72,7 @@ class Service:
 
     async def wait_synced(self) -> None:
         for informer in self.live.informers.values():
-            await informer.wait_synced(10)
+            await informer.wait_synced(30)
 
 
 @asynccontextmanager

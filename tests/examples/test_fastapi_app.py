@@ -54,7 +54,7 @@ async def entered(settings: Settings) -> AsyncGenerator[tuple[FastAPI, httpx.Asy
 async def synced(app: FastAPI) -> Live:
     live: Live = app.state.live
     for informer in live.informers.values():
-        await informer.wait_synced(10)
+        await informer.wait_synced(30)
     return live
 
 
@@ -65,7 +65,7 @@ async def test_it_is_alive_and_not_ready_until_every_cache_is_synced(tmp_path: P
     async with ApiServer() as server:
         server.faults.status(503, resource="nodes", message="etcd is electing")
         async with entered(make_settings(server, tmp_path)) as (app, http):
-            await app.state.live.informers["pods"].wait_synced(10)
+            await app.state.live.informers["pods"].wait_synced(30)
             await wait_until(lambda: app.state.live.informers["nodes"].health.error is not None)
             assert (await http.get("/healthz")).status_code == 200
             answer = await http.get("/readyz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import time
 import warnings
 from collections.abc import Callable, Generator
@@ -15,11 +16,15 @@ import httpx
 import pytest
 from anyio.from_thread import BlockingPortal
 from fastapi import FastAPI
+from pydantic import BaseModel
 
-from aioinformer import KubeObject
-from aioinformer.testing import ApiServerThread, Cluster
+from aioinformer import EventSource, KubeObject, SharedInformerFactory
+from aioinformer import field as guide_field
+from aioinformer.adapters.asgi import EventFeed
+from aioinformer.testing import ApiServerThread, Cluster, ClusterSource
 from examples.hosts import fastapi_pods
 from examples.hosts.fastapi_pods import app, feed
+from tests.adapters.asgi_clients import connected
 from tests.markdown_pages import MarkdownPage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -67,6 +72,13 @@ def test_it_lists_pods_as_models(http: httpx.Client, api_server_thread: ApiServe
     eventually(lambda: len(http.get("/pods/default").json()) == 3)
 
 
+def test_a_selector_that_does_not_parse_is_the_clients_mistake(http: httpx.Client) -> None:
+    wait_ready(http)
+    answer = http.get("/pods/default", params={"labels": "app in ("})
+    assert answer.status_code == 400
+    assert "app in (" in answer.json()["detail"]
+
+
 def test_it_describes_its_models(http: httpx.Client) -> None:
     schemas = http.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["Pod"]["properties"]["metadata"] == {"$ref": "#/components/schemas/Metadata"}
@@ -78,7 +90,9 @@ def test_it_is_not_ready_before_the_initial_list(api_server_thread: ApiServerThr
         probe = http.get("/readyz", follow_redirects=False)
         early = http.get("/pods/default")
     assert probe.status_code == 503
+    assert probe.json() == {"ok": False}, "no address and no user for everybody"
     assert (early.status_code, early.headers["retry-after"]) == (503, "1")
+    assert early.json() == {"detail": "the pods are being read"}
 
 
 def test_it_serves_metrics(http: httpx.Client) -> None:
@@ -139,7 +153,32 @@ def test_the_guide_returns_whole_objects_and_tests_the_service(
     assert pods["tool"] == cluster.get("pods", "tool", namespace="default")
 
 
-def test_the_test_of_the_guide_passes(cluster: Cluster, kubeconfig: Path) -> None:
+async def test_the_encoder_of_the_guide_sends_the_rows_of_one_namespace() -> None:
+    class PodRow(BaseModel):
+        name: str
+        phase: str
+
+    cluster = Cluster()
+    for namespace in ("shop", "web"):
+        body = {"metadata": {"name": "a"}, "status": {"phase": "Running"}}
+        cluster.create("pods", body, namespace=namespace)
+    async with SharedInformerFactory(ClusterSource(cluster)) as kube:
+        pods = kube.informer("pods")
+        await kube.wait_synced(5)
+        names: dict[str, Any] = {"PodRow": PodRow, "EventFeed": EventFeed, "field": guide_field}
+        names |= {"EventSource": EventSource, "KubeObject": KubeObject}
+        names["informers"] = lambda: [pods]
+        page = MarkdownPage(ROOT / "examples" / "guides" / "informers.md")
+        exec(page.block("PodRow("), names)  # noqa: S102 - the guide's own code
+        async with connected(names["feed"]) as client:
+            added = [each.data for each in client.messages if each.event == "added"]
+    assert added == [{"name": "a", "phase": "Running"}]
+
+
+def test_the_test_of_the_guide_passes(
+    cluster: Cluster, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "service", fastapi_pods)
     page = MarkdownPage(ROOT / "examples" / "guides" / "informers.md")
     names: dict[str, Any] = {"app": app, "Cluster": Cluster, "Path": Path}
     exec(page.block("test_the_service_lists_pods"), names)  # noqa: S102 - the guide's own code

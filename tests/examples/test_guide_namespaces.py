@@ -26,7 +26,7 @@ def cluster_with_pods(*namespaces: str) -> Cluster:
 async def test_the_requests_of_the_guide_make_informers() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods("shop", "cart"))) as informers:
         exec(GUIDE.block("legacy"), {"informers": informers})  # noqa: S102 - what it is for
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         found: dict[str, SharedInformer] = {each.name: each for each in informers}
         assert list(found) == [
             "pods in cart, shop",
@@ -44,7 +44,7 @@ async def test_namespaces_are_added_and_removed_as_the_guide_does(capsys: Any) -
         names: dict[str, Any] = {"informers": informers, "Scope": Scope}
         removed: list[str] = []
         pods = informers.informer("pods", namespaces=["shop"])
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
 
         @pods.on_delete
         def deleted(obj: KubeObject, *, reason: str) -> None:
@@ -61,5 +61,5 @@ async def test_another_predicate_selects_namespaces_too() -> None:
     cluster = cluster_with_pods("a", "b", "c")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", namespaces=where("metadata.name", "a", "b"))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ("a", "b")

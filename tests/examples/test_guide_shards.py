@@ -22,7 +22,7 @@ async def test_the_informer_of_the_guide_reads_one_shard() -> None:
         names["informers"] = informers
         exec(GUIDE.block_under("One shard of an informer"), names)  # noqa: S102 - what it is for
         pods: SharedInformer = names["pods"]
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         ranges = HashRanges.of([2], 4, "uid")
         uids = [each["metadata"]["uid"] for each in cluster.objects("pods")]
         assert {pod.uid for pod in pods.lister.list()} == {

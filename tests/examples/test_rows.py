@@ -22,7 +22,7 @@ async def shown(resource: str, body: dict[str, Any], *, delete: bool = False) ->
         cluster.delete(resource, "x")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informer: SharedInformer = informers.informer(resource)
-        await informer.wait_synced(5)
+        await informer.wait_synced(30)
         (obj,) = informer.lister
         found: dict[str, Any] = json.loads(row(informer, obj))
         return found

@@ -52,7 +52,7 @@ def test_names_of_custom_resources_are_asked_of_the_server_at_the_start() -> Non
         operator = make_operator(ClusterSource(cluster))
         operator.controller("foos.samples.example.com", runs).owns("bars").watches("cm", names_in)
         async with running(operator):
-            await operator.wait_synced(5)
+            await operator.wait_synced(30)
             await asyncio.sleep(1)
             cluster.create(BARS, body_with_owner("child", "a"))
             await asyncio.sleep(1)
@@ -144,7 +144,7 @@ def test_an_operator_runs_once_and_takes_no_controller_then() -> None:
         operator = make_operator(ClusterSource(make_cluster()))
         builder = operator.controller(FOOS, succeed)
         async with running(operator):
-            await operator.wait_synced(5)
+            await operator.wait_synced(30)
             with pytest.raises(UsageError, match="has started; add controllers before"):
                 operator.controller(BARS, succeed)
             with pytest.raises(UsageError, match="has started; add triggers before"):
@@ -172,7 +172,7 @@ def test_of_two_replicas_one_reconciles_and_the_other_follows_when_it_stops() ->
         async with running(first) as leading:
             await wait_until(lambda: first.is_leader)
             async with running(second):
-                await second.wait_synced(5)
+                await second.wait_synced(30)
                 await wait_until(lambda: second.health.leader == "one")
                 assert (first.state, second.state) == ("running", "waiting")
                 assert str(second.health) == "waiting; one leads"

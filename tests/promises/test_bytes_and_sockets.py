@@ -163,7 +163,7 @@ async def test_a_server_that_compresses_watch_lists_is_read() -> None:
         SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         label_pod(cluster, "a", "live")
         await wait_until(lambda: pods.lister.list()[0].labels.get("value") == "live")
         assert (pods.health.strategy, pods.health.error) == ("watchlist", None)
@@ -226,7 +226,7 @@ async def test_an_answer_of_a_head_alone_is_no_empty_state(ending: str) -> None:
 
 async def test_an_empty_state_is_one() -> None:
     async with running_raw_server(ok_response(initial_events_end(10), ending="silence")) as served:
-        await served.pods.wait_synced(5)
+        await served.pods.wait_synced(30)
         assert served.cached_versions == {}
         assert served.pods.health.resource_version == "10"
 
@@ -246,7 +246,7 @@ async def test_a_redirect_is_not_followed_with_credentials_and_is_shown() -> Non
             shown = str(served.pods.health)
             assert "307" in shown
             assert "s3cret" not in shown
-            await served.pods.wait_synced(5)
+            await served.pods.wait_synced(30)
         assert served.request_summaries[:4] == ["stream", "list 0", "list 0", "list 0"]
         assert [sent["Authorization"] for sent in served.server.headers[:4]] == [
             "Bearer s3cret"
@@ -318,7 +318,7 @@ async def test_a_server_that_resets_every_connection_is_no_reason_to_empty_the_c
         SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         pods = informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         with server.faults.reset():
             await wait_until(lambda: isinstance(pods.health.error, ConnectionLost))
             await asyncio.sleep(0.05)

@@ -71,7 +71,7 @@ async def test_writes_that_were_waited_for_are_seen_and_the_cache_proves_to_be_r
     churn.apply_changes(50)
     async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         proofs: list[Verification] = []
         proving = asyncio.create_task(prove(pods, proofs))
         counting = [asyncio.create_task(count_up(server, pods, f"own-{n}")) for n in range(4)]

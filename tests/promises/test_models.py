@@ -103,7 +103,7 @@ async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
         versions = informers.informer("pods", convert=version_of)
         cut = informers.informer("pods", transform=without_big_ones)
         received = {each: received_by(each) for each in (models, versions, cut)}
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         for round_ in range(1, ROUNDS):
             await shake(server, round_)
         goal = str(server.cluster.resource_version)

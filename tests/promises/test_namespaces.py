@@ -43,7 +43,7 @@ async def test_namespaced_roles_suffice(watch_list: bool) -> None:
             SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
         ):
             pods = informers.informer("pods", namespaces=["a", "b"])
-            await informers.wait_synced(10)
+            await informers.wait_synced(30)
             assert pods.health.strategy == ("watchlist" if watch_list else "list")
             put(server, "a/y", "b/y", "c/y")
             await wait_until(lambda: len(pods.lister) == 4)
@@ -66,7 +66,7 @@ async def test_a_role_that_is_given_later_completes_the_cache_and_one_that_is_ta
             await informers.wait_synced(0.3)
         assert pods.lister.unsynced.get("a/x") is not None
         user.rules.extend(permit("b"))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert set(pods.lister.keys()) == {ObjectKey("a", "x"), ObjectKey("b", "x")}
         # A watch that is refused right after its list would be a role that may list only.
         await wait_until(lambda: {each.state for each in pods.health.scopes} == {"watching"})
@@ -95,7 +95,7 @@ async def test_every_namespace_survives_a_restart_and_a_restore_from_a_backup(
         pods = informers.informer("pods", namespaces={"a": Scope(), "b": Scope(optional=True)})
         handler = RecordingHandler(pods)
         pods.add_handler(handler)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         put(server, "a/y", "b/y", "a/z")
         cluster.delete("pods", "x", namespace="a")
         await wait_until(lambda: len(pods.lister) == 4)
@@ -125,7 +125,7 @@ async def test_namespaces_are_followed_over_http(server: ApiServer) -> None:
         SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         pods = informers.informer("pods", namespaces=labelled("team=shop"))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.lister.keys() == [ObjectKey("a", "x")]
         patch = {"metadata": {"labels": {"team": "shop"}}}
         server.cluster.merge_patch("namespaces", "b", patch)

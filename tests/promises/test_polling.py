@@ -41,7 +41,7 @@ def test_a_role_that_may_only_list_syncs_at_once_and_is_fresh_after_an_interval(
         cluster, faults = refused_watches(code, reason)
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
         async with scene.running():
-            await scene.informer.wait_synced(5)
+            await scene.informer.wait_synced(30)
             assert loop_time() < 1.0
             for number in range(10):
                 label_pod(cluster, "a", f"{number}")
@@ -76,7 +76,7 @@ def test_a_watch_that_is_allowed_later_ends_the_polling() -> None:
         refusal = faults.status(403, reason="Forbidden", verb="watch")
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
         async with scene.running():
-            await scene.informer.wait_synced(5)
+            await scene.informer.wait_synced(30)
             await asyncio.sleep(30.0)
             refusal.end()
             await wait_until(lambda: scene.informer.health.state == "watching", timeout=70.0)
@@ -93,7 +93,7 @@ def test_a_right_to_watch_that_is_revoked_keeps_the_cache_and_its_events_exact()
         cluster, faults = cluster_with_pods("a", "b"), Faults()
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
         async with scene.running():
-            await scene.informer.wait_synced(5)
+            await scene.informer.wait_synced(30)
             events: list[str] = []
             scene.informer.add_handler(
                 lambda event: events.append(f"{type(event).__name__} {event.obj.name}")
@@ -117,7 +117,7 @@ def test_while_lists_fail_health_shows_that_and_then_the_refusal_again() -> None
         cluster, faults = refused_watches(403, "Forbidden")
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
         async with scene.running():
-            await scene.informer.wait_synced(5)
+            await scene.informer.wait_synced(30)
             with faults.status(500, reason="InternalError", verb="list"):
                 await wait_until(lambda: scene.informer.health.state == "waiting")
                 assert "500" in str(scene.informer.health.error)
@@ -134,7 +134,7 @@ def test_the_interval_is_an_option_of_the_informer() -> None:
             ClusterSource(cluster, faults).lister_watcher(PODS), poll_interval=600.0
         )
         async with running_in_background(informer.run()):
-            await informer.wait_synced(5)
+            await informer.wait_synced(30)
             label_pod(cluster, "a", "new")
             written = loop_time()
             await wait_until(lambda: informer.lister.list()[0].labels.get("value") == "new")
@@ -174,7 +174,7 @@ async def test_a_role_that_may_only_list_is_served_over_http(
         client.lister_watcher(PODS), poll_interval=5.0, on_error=problems.append
     )
     async with running_in_background(informer.run()):
-        await informer.wait_synced(5)
+        await informer.wait_synced(30)
         await wait_for_real(lambda: informer.health.state == "polling")
         server.cluster.create("pods", {"metadata": {"name": "b"}}, namespace="web")
         await wait_for_real(lambda: len(informer.lister.list()) == 2)

@@ -60,7 +60,7 @@ async def test_1_convergence_after_any_mix_of_faults(
         pods = informers.informer("pods", indexers={"node": node})
         first, second = RecordingHandler(pods), RecordingHandler(pods)
         pods.add_handler(first)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         pods.add_handler(second)
         for fault in range(8):
             churn.apply_changes(20)
@@ -97,7 +97,7 @@ async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
         pods = informers.informer("pods")
         recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         await server.stop()
         cluster.delete("pods", "a", namespace="web")
         cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}}, namespace="web")
@@ -120,7 +120,7 @@ async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client:
         pods = informers.informer("pods")
         recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         churn.apply_changes(500)
         await wait_until(converged(pods, churn))
         await wait_until(lambda: check_event_order(recorder.events) == churn.current_state)
@@ -149,7 +149,7 @@ async def test_3_the_cache_is_always_a_true_past_state_and_leads(
             assert not resync
             assert states(pods.lister) == churn.states_by_version[cached]
 
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         for _ in range(40):
             churn.apply_changes(10)
             await asyncio.sleep(0.001)
@@ -171,9 +171,9 @@ async def test_4_readers_see_the_old_set_or_the_new_one(server: ApiServer, clien
         cluster.create("pods", {"metadata": {"name": f"kept-{i}"}, "spec": {}}, namespace="web")
     async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         recorder = RecordingHandler(pods)
-        await pods.add_handler(recorder).wait_synced(10)
+        await pods.add_handler(recorder).wait_synced(30)
         recorder.events.clear()
         old = {obj.name for obj in pods.lister}
 
@@ -225,7 +225,7 @@ async def test_5_a_late_listener_is_told_each_object_once(
     churn.apply_changes(100)
     async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         recorders: list[RecordingHandler] = []
         streams: list[asyncio.Task[list[Event]]] = []
         stop = asyncio.Event()
@@ -271,7 +271,7 @@ async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
         cluster.create("pods", {"metadata": {"name": f"pod-{i}"}, "spec": {}}, namespace="web")
     async with SharedInformerFactory(client, namespace="web", backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         async with pods.events() as stream:
             cluster.delete("pods", "pod-3", namespace="web")
             cluster.create("pods", {"metadata": {"name": "pod-3"}, "spec": {}}, namespace="web")
@@ -295,7 +295,7 @@ async def test_6_synced_is_a_latch_of_the_first_full_state(
         pods = informers.informer("pods")
         with pytest.raises(NotSynced):
             pods.lister.list()
-        await pods.wait_synced(10)
+        await pods.wait_synced(30)
         assert len(pods.lister) == 700
         await server.stop()
         await wait_until(lambda: pods.health.error is not None)
@@ -320,12 +320,12 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
                 await last.wait()
 
         registration = pods.add_handler(slow)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         await wait_until(lambda: len(delivered) == 3)
         with pytest.raises(SyncTimeout, match="slow"):
             await registration.wait_synced(0.01)
         last.set()
-        await registration.wait_synced(10)
+        await registration.wait_synced(30)
         assert registration.synced
 
         async with pods.events() as stream:
@@ -348,7 +348,7 @@ async def test_9_leaving_leaves_no_task_socket_or_warning(server: ApiServer) -> 
                     for resource in ("pods", "nodes", "services", "configmaps"):
                         informer = informers.informer(resource)
                         informer.add_handler(RecordingHandler(informer))
-                    await informers.wait_synced(10)
+                    await informers.wait_synced(30)
                 assert [informer.health.state for informer in informers] == ["stopped"] * 4
         await asyncio.sleep(0)
         gc.collect()
@@ -416,7 +416,7 @@ async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(
     server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="web")
     async with SharedInformerFactory(client, backoff=BackoffPolicy(initial=0.01)) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         server.cluster.remove_resource("pods")
         await wait_until(lambda: pods.health.state == "waiting")
         assert "404" in str(pods.health.error)

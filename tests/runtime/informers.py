@@ -37,7 +37,7 @@ async def running_in_background(
 async def running_informer(informer: SharedInformer[T]) -> AsyncGenerator[SharedInformer[T]]:
     """Run an informer, and yield it when it is synced."""
     async with running_in_background(informer.run()):
-        await informer.wait_synced(timeout=10)
+        await informer.wait_synced(timeout=30)
         yield informer
 
 

@@ -625,7 +625,7 @@ async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
     async with informers:
         await ending.at(lambda: len(pods.requests) == 1, informers.wait_synced)
 
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
 
 
 async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
@@ -640,7 +640,7 @@ async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
         await ending.at(lambda: True, registration.wait_synced)
 
         free.set()
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
 
 
 # -- the factory ------------------------------------------------------------------------------

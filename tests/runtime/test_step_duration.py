@@ -88,7 +88,7 @@ async def test_all_of_them_went_before_a_handler_came_to_them() -> None:
     async with short_turns(LONG_TURN), running_informer(informer):
         await wait_until(lambda: informer.health.resource_version == "20")
         go_on.set()
-        await registration.wait_synced(10)
+        await registration.wait_synced(30)
     assert received <= 2
 
 

@@ -52,7 +52,7 @@ async def test_a_handler_that_changes_a_cached_model_is_detected() -> None:
                 obj.metadata.labels["seen"] = str(initial)
                 changed.append("b")
 
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         await wait_until(lambda: changed == ["b"])
         with pytest.raises(CacheMutated, match=r"pods.* in place: default/b; copy an") as caught:
             detector.__exit__(None, None, None)
@@ -85,7 +85,7 @@ async def test_changes_are_detected_although_copies_take_long() -> None:
             obj.metadata.labels["seen"] = str(initial)
             changed.append(obj.metadata.name)
 
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         for name in "cdef":
             cluster.create("pods", {"metadata": {"name": name, "labels": {"app": "shop"}}})
         await wait_until(lambda: sorted(changed) == [*"abcdef"])
@@ -105,7 +105,7 @@ async def test_a_program_that_only_reads_passes(model: type[Pod] | type[FrozenPo
                 names.append(event.obj.metadata.name)
 
             pods.add_handler(note)
-            await informers.wait_synced(timeout=10)
+            await informers.wait_synced(timeout=30)
             await wait_until(lambda: sorted(names) == ["a", "b"])
             cluster.delete("pods", "a")
             await wait_until(lambda: len(pods.lister) == 1)
@@ -117,7 +117,7 @@ async def test_read_only_objects_are_not_copied() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods())) as informers:
         pods = informers.informer("pods")
         with MutationDetector(pods) as detector:
-            await pods.registrations[0].wait_synced(timeout=10)
+            await pods.registrations[0].wait_synced(timeout=30)
         assert repr(detector) == "<MutationDetector of pods objects=0>"
 
 
@@ -130,6 +130,6 @@ async def test_an_error_of_the_block_is_raised_itself() -> None:
 
 async def _change_and_raise(pods: SharedInformer[Pod], error: LookupError) -> None:
     with MutationDetector(pods):
-        await pods.registrations[0].wait_synced(timeout=10)
+        await pods.registrations[0].wait_synced(timeout=30)
         pods.lister["default/a"].metadata.name = "changed"
         raise error

@@ -24,7 +24,7 @@ from aioinformer.testing import ApiServer, ApiServerThread, Cluster
 async def my_program(selector):
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         return [pod.name for pod in pods.lister.list(labels=selector)]
 """
 """The names of which the guide's reader has their own, and a program to test."""
@@ -37,7 +37,7 @@ from fastapi import FastAPI
 async def lifespan(app):
     async with Client.connect() as client, SharedInformerFactory(client) as informers:
         app.state.pods = informers.informer("pods")
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         yield
 
 app = FastAPI(lifespan=lifespan)

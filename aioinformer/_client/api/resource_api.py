@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Protocol, TypeVar, get_type_hints, overload
 
 from typing_extensions import Unpack
 
 from aioinformer._client.api.read_options import ListKeywords, LogKeywords, WatchKeywords
 from aioinformer._client.api.subresources import Scale, decode_scale, split_lines
+from aioinformer._core.arguments import suggest_keyword
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, field_selector, label_selector
 from aioinformer._core.listwatch.requests import NEWEST, PAGE_SIZE, ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
@@ -418,6 +418,4 @@ def _check_keywords(method: str, options: Mapping[str, object], allowed: type) -
     known = list(get_type_hints(allowed))
     for name in options:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise TypeError(f"{method}() has no option {name!r}{hint}")
+            raise TypeError(f"{method}() has no option {name!r}{suggest_keyword(name, known)}")

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query, Search, Where
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -152,6 +153,7 @@ class Lister(Generic[T]):
 
     # -- a selection -----------------------------------------------------------------------------
 
+    @suggest_keywords
     def list(
         self,
         *,
@@ -169,9 +171,10 @@ class Lister(Generic[T]):
 
         Args:
             labels: a label selector.
-            namespace: selects the objects in this namespace.
+            namespace: selects the objects in this namespace; none if there is no such namespace.
             fields: a field selector, of any paths. Values are compared as a server prints them; an
-                absent value is empty (for some, a server has a default: ``false``, ``0``).
+                absent value is empty (for some, a server has a default: ``false``, ``0``). A
+                misspelt path is absent from every object, and so selects nothing.
             where: a predicate, or a function that returns true for selected objects.
 
         Raises:
@@ -186,6 +189,7 @@ class Lister(Generic[T]):
         """
         return self._search(namespace, labels, fields, where).all()
 
+    @suggest_keywords
     def scan(
         self,
         *,
@@ -221,6 +225,7 @@ class Lister(Generic[T]):
         )
         return query.search(self._readable_state())
 
+    @suggest_keywords
     def count(
         self,
         *,
@@ -316,7 +321,7 @@ class Lister(Generic[T]):
         if not (state.synced or self._unsynced):
             raise NotSynced(
                 f"the initial list of {self._resource} is not complete yet; await wait_synced() "
-                "first, or read through lister.unsynced"
+                "first, inside of the factory's `async with`, or read through lister.unsynced"
             )
         return state
 

@@ -18,6 +18,7 @@ from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
+from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.label_decoder import decode_labels
@@ -34,7 +35,6 @@ from aioinformer._core.objects.readonly import (
     READ_ONLY_HINT,
     FrozenMapping,
     FrozenSequence,
-    MissingAttribute,
     ReadOnly,
     freeze,
 )
@@ -182,7 +182,12 @@ class KubeObject(
 
     def __getitem__(self, key: str) -> Any:
         body = self._body.content  # ``_decoded_body`` inline: handlers do this most
-        return freeze((self._decoded_body() if body is None else body)[key])
+        if body is None:
+            body = self._decoded_body()
+        try:
+            return freeze(body[key])
+        except KeyError:
+            raise missing_key(key, body) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._decoded_body())
@@ -381,13 +386,13 @@ Example::
 """
 
 
-for _name in (
-    "metadata",
-    "spec",
-    "status",
-    "data",
-):  # not in the class, for type checkers
-    setattr(KubeObject, _name, MissingAttribute(_name))
+for _parent, _names in (
+    ("", ("metadata", "spec", "status", "data")),
+    ("['spec']", ("nodeName", "containers", "replicas", "template")),
+    ("['status']", ("phase", "conditions")),
+):
+    _others = "; attributes are key, name, namespace, labels and the like"
+    declare_missing(KubeObject, mapping_hints(*_names, parent=f"obj{_parent}", others=_others))
 
 
 class Added(Struct, Generic[T_co], frozen=True, gc=False):

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import msgspec
 
+from aioinformer._core.missing_names import (
+    Missing,
+    declare_missing,
+    mapping_hints,
+    missing_key,
+)
 from aioinformer._core.objects.pydantic_schema import PydanticSerializer, make_schema
 
 if TYPE_CHECKING:
@@ -43,10 +49,6 @@ def freeze(value: Any) -> Any:
 def thaw(value: Any) -> Any:
     """Return a deep copy of decoded JSON. Not for views."""
     return msgspec.to_builtins(value)  # six times as fast as nested comprehensions
-
-
-class Missing:
-    """The base class of descriptors that raise at every access and say what to use instead."""
 
 
 class ReadOnly:
@@ -105,19 +107,6 @@ class _MissingMethod(Missing):
         raise _ReadOnlyError(f"'{owner.__name__}' has no '{self._name}': {READ_ONLY_HINT}")
 
 
-class MissingAttribute(Missing):
-    """A missing attribute that generated models have, and that is a key of a ``KubeObject``."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(
-            f"a {owner.__name__} has no attribute {self._name!r}: it is a mapping, write "
-            f"obj[{self._name!r}]; attributes are key, name, namespace, labels and the like"
-        )
-
-
 class _NoDictConversion(Missing):
     """The missing ``keys`` of a sequence, which only ``dict()`` reads.
 
@@ -127,7 +116,11 @@ class _NoDictConversion(Missing):
     """
 
     def __get__(self, instance: object, owner: type[ReadOnly]) -> NoReturn:
-        raise TypeError(f"a '{owner.__name__}' is a list and makes no dict; {READ_ONLY_HINT}")
+        raise TypeError(
+            f"a '{owner.__name__}' is a list and makes no dict; {READ_ONLY_HINT}; a FastAPI "
+            "endpoint that returns cached objects needs a return type, such as "
+            "`-> list[KubeObject]`"
+        )
 
 
 # One by one, because ``__getattr__`` would slow down every other attribute; outside of the class,
@@ -169,7 +162,17 @@ class FrozenMapping(_FrozenView, Mapping[str, Any]):
         self._data = data
 
     def __getitem__(self, key: str) -> Any:
-        return freeze(self._data[key])
+        try:
+            return freeze(self._data[key])
+        except KeyError:
+            raise missing_key(key, self._data) from None
+
+    def get(self, key: str, /, default: Any = None) -> Any:
+        """Return the value of a key, or ``default``."""
+        try:
+            return freeze(self._data[key])
+        except KeyError:
+            return default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -181,6 +184,15 @@ class FrozenMapping(_FrozenView, Mapping[str, Any]):
         """Return a deep copy, which can be changed."""
         copy: dict[str, Any] = thaw(self._data)
         return copy
+
+
+declare_missing(
+    FrozenMapping,
+    mapping_hints(
+        *("name", "namespace", "labels", "annotations", "nodeName", "containers", "replicas"),
+        *("selector", "template", "phase", "conditions"),
+    ),
+)
 
 
 class FrozenSequence(_FrozenView, Sequence[Any]):

@@ -1,7 +1,7 @@
 """``Resource``, the thing that a URL names, and the table of resources that every cluster serves.
 
 With the table, ``informers.informer("deploy")`` works without a request: plural, singular, short
-name, kind, ``plural.group`` and ``plural.version.group`` are all understood. Resources that a
+name and kind are understood, each also with ``.group`` or ``.version.group``. Resources that a
 cluster adds (custom resources, aggregated APIs) are found by discovery; a ``Resource`` can also be
 written by hand.
 
@@ -226,7 +226,7 @@ def find_built_in(name: str) -> Resource:
         UnknownResource: there is none. The message suggests the nearest names, and the way to a
             resource that the cluster adds.
     """
-    found = _BY_NAME.get(name.lower())
+    found = _BY_NAME.get(name.lower()) or _find_with_group(name.lower())
     if found is None:
         from difflib import get_close_matches  # rarely needed
 
@@ -240,6 +240,16 @@ def find_built_in(name: str) -> Resource:
             f"Resource, or what `await client.resource({name!r})` finds on the server"
         )
     return found
+
+
+def _find_with_group(name: str) -> Resource | None:
+    """Return the resource of a singular, short name or kind with a group: ``deployment.apps``."""
+    plain, _, rest = name.partition(".")
+    for each in BUILT_IN:
+        suffixes = (each.group, f"{each.version}.{each.group}".rstrip("."))
+        if rest and rest in suffixes and plain in each.names():
+            return each
+    return None
 
 
 def resolve_built_in(resource: str | Resource) -> Resource:

@@ -88,7 +88,7 @@ class _LabelParser:
             self._take_token()
         key = self._take_word()
         if problem := key_problem(key.text):
-            raise self._requirement_error(problem, key)
+            raise self._requirement_error(f"{problem}{_suggest_operator(key.text)}", key)
         if absent:
             return LabelRequirement(key.text, "!")
         if self._lookahead.text in ("", ","):
@@ -171,6 +171,14 @@ class _LabelParser:
         return selector_error(f"unable to parse requirement: {problem}", self._text, token.position)
 
 
+def _suggest_operator(key: str) -> str:
+    """Return a hint for ``app:shop``, as YAML writes a label; else empty."""
+    name, colon, value = key.partition(":")
+    if not colon or key_problem(name):
+        return ""
+    return f"; did you mean {name}={value or '...'}?"
+
+
 LabelMapping: TypeAlias = Mapping[str, object]
 """A mapping of labels to a value or to a list of allowed values; or one with ``matchLabels`` and
 ``matchExpressions``."""
@@ -191,6 +199,11 @@ def parse_label_mapping(selector: LabelMapping) -> Iterator[LabelRequirement]:
         InvalidSelector: a key, an operator or a value is invalid.
         TypeError: a member of the mapping has another type.
     """
+    if not _is_mapping(selector):
+        raise TypeError(
+            "a label selector is a text such as 'app=shop', or a mapping such as "
+            f"{{'app': 'shop'}}, not {selector!r}"
+        )
     items = selector.items()
     # A label may be called "matchLabels"; its value is a string then.
     if any(key in (_LABELS, _EXPRESSIONS) and not isinstance(value, str) for key, value in items):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from types import NoneType
+from typing import Literal, TypeAlias, cast
 
 from aioinformer._core.selectors.label_parser import (
     LabelMapping,
@@ -122,10 +123,16 @@ class FieldSelector:
 
         Raises:
             InvalidSelector: the selector doesn't parse. The message marks the place.
+            TypeError: the selector is neither a text nor a mapping of strings.
         """
         if isinstance(selector, str):
             found = _parse_requirements(selector)
         else:
+            if not isinstance(cast("object", selector), Mapping | NoneType):
+                raise TypeError(
+                    "a field selector is a text such as 'spec.nodeName=node-1', or a mapping of "
+                    f"paths to values, not {selector!r}"
+                )
             pairs = (selector or {}).items()
             found = (_make_equality(path, value) for path, value in pairs)
         return cls(tuple(sorted(set(found))))

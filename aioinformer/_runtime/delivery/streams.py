@@ -139,14 +139,21 @@ class EventStream(Generic[T_co]):
             NotRunning: the stream was not entered.
             ListenerOverflow: the stream has ``overflow="error"``, and its reader was too slow.
         """
+        event = self.stored_nowait()
+        found: Any = event
+        shown: Event[T_co] | None = found
+        return shown if self._view is None or event is None else self._view.convert_event(event)
+
+    def stored_nowait(self) -> Event | None:
+        """Return the next event as ``next_nowait`` does, with the object as stored, whatever
+        ``convert=`` makes of the object for the program.
+        """
         listener = self._open_listener
         self._record_consumer(listener)
         event = listener.next_nowait()
         if event is None and listener.failure is not None:
             raise listener.failure
-        found: Any = event
-        shown: Event[T_co] | None = found
-        return shown if self._view is None or event is None else self._view.convert_event(event)
+        return event
 
     def wake(self, waiter: asyncio.Future[None]) -> None:
         """Set ``waiter`` once an event comes or the stream ends, to wait for several streams."""

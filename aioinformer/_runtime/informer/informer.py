@@ -20,6 +20,7 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer._core.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
@@ -493,3 +494,6 @@ class SharedInformer(Generic[T]):
         listeners, objects = len(self._pipeline.pump.listeners), len(self._indexer.state.objects)
         state = f"{self.health.state} synced={self.synced} objects={objects} listeners={listeners}"
         return f"<SharedInformer {self.name} {state}>"
+
+
+declare_missing(SharedInformer, LISTER_HINTS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.tasks.event_loop import TimeSlice
@@ -30,7 +31,9 @@ STREAM_HEADERS: Headers = [
 class FeedClient:
     """A response with an event stream."""
 
-    def __init__(self, streams: Iterable[EventStream], send: Send, frames: FrameEncoder) -> None:
+    def __init__(
+        self, streams: Iterable[EventStream[Any]], send: Send, frames: FrameEncoder
+    ) -> None:
         """Send the events of ``streams``, which are entered. Nothing is sent before ``start``."""
         self._streams = deque(streams)
         self._send = send
@@ -66,7 +69,7 @@ class FeedClient:
         batch: list[bytes] = []
         size = 0
         for stream in self._streams:
-            while size < BATCH_BYTES and (event := stream.next_nowait()) is not None:
+            while size < BATCH_BYTES and (event := stream.stored_nowait()) is not None:
                 frame = self._frames.encode(stream.source, event)
                 batch.append(frame)
                 size += len(frame)

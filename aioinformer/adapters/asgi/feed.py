@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import msgspec
 
+from aioinformer._core.arguments import check_seconds
+from aioinformer._core.callables import check_signature
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.options import ListenerOptions, check_int
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
-from aioinformer.adapters.asgi.probes import Informers
+from aioinformer.adapters.asgi.probes import Informers, check_informers
 from aioinformer.adapters.asgi.responses import (
     JSON_HEADERS,
     Receive,
@@ -23,7 +27,7 @@ from aioinformer.adapters.asgi.responses import (
     wait_disconnected,
 )
 from aioinformer.adapters.asgi.sse import Encode, FrameEncoder, metadata
-from aioinformer.errors import NotRunning
+from aioinformer.errors import NotRunning, UsageError
 
 __all__ = ["EventFeed"]
 
@@ -54,7 +58,7 @@ class EventFeed:
         informers: Informers,
         *,
         encode: Encode = metadata,
-        filter: Filter | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
         limit: int = LIMIT,
         interval: float = 0.0,
         heartbeat: float = HEARTBEAT,
@@ -65,9 +69,10 @@ class EventFeed:
 
         Args:
             informers: called when a client connects. The client receives the events of these
-                informers. They must be informers of whole objects, not of a ``model=``.
-            encode: returns the data of an object.
-            filter: as for ``SharedInformer.events``.
+                informers. An informer with ``model=`` keeps no JSON and can't be one of them.
+            encode: returns the data of an object. It receives the ``KubeObject``, also if the
+                informer has a ``convert=``.
+            filter: as for ``SharedInformer.events``; it receives what ``convert=`` returns.
             limit: live events that may be pending for one client before events are merged by
                 object.
             interval: minimum seconds between two sends. Events that arrive meanwhile are sent
@@ -76,7 +81,18 @@ class EventFeed:
             pulse: returns whole frames to send at each heartbeat and before everything else; by
                 default a comment.
             clients: the most clients at a time. Further clients receive a 503 with ``Retry-After``.
+
+        Raises:
+            TypeError: ``informers`` is no function, ``encode`` is no plain function of an informer
+                and an object, or an option has a wrong type.
+            ValueError: a number is out of range.
         """
+        check_informers(informers, "EventFeed")
+        ListenerOptions(limit=limit, filter=filter)  # raises here and not at the first client
+        check_int("clients", clients)
+        check_seconds("interval", interval, zero="no pause")
+        check_seconds("heartbeat", heartbeat)
+        check_signature(pulse, "pulse=")
         self._informers = informers
         self._frames = FrameEncoder(encode)
         self._filter = filter
@@ -102,7 +118,11 @@ class EventFeed:
             client.wake()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one client until it disconnects, the informers end or the feed is closed."""
+        """Serve one client until it disconnects, the informers end or the feed is closed.
+
+        Raises:
+            UsageError: an informer has a ``model=``. Nothing was sent yet.
+        """
         check_http(scope)
         if self._closed or self.clients >= self._max_clients:
             await send_response(
@@ -122,8 +142,16 @@ class EventFeed:
                 return
             await self._serve(FeedClient(streams, send, self._frames), receive)
 
-    def _make_streams(self) -> list[EventStream]:
-        return [each.events(limit=self._limit, filter=self._filter) for each in self._informers()]
+    def _make_streams(self) -> Iterator[EventStream[Any]]:
+        for each in self._informers():
+            try:
+                each.check_bytes("an EventFeed sends")
+            except UsageError as error:
+                raise UsageError(
+                    f"an EventFeed can't send the objects of {each.name}, since an informer with "
+                    "model= keeps no JSON: use convert= in place of model="
+                ) from error
+            yield each.events(limit=self._limit, filter=self._filter)
 
     async def _serve(self, client: FeedClient, receive: Receive) -> None:
         """Send events until the client has disconnected, or no stream has more."""

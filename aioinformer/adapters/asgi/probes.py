@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.readiness import FRESH, alive, ready
 from aioinformer.adapters.asgi.responses import (
@@ -22,27 +23,68 @@ from aioinformer.adapters.asgi.responses import (
     send_response,
 )
 
-__all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "ready"]
+__all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "check_informers", "ready"]
 
-Informers: TypeAlias = Callable[[], Iterable[SharedInformer]]
+Informers: TypeAlias = Callable[[], Iterable[SharedInformer[Any]]]
 """Returns the informers to check. It is called for each request, since most programs make their
 informers in a lifespan."""
 
-Check: TypeAlias = Callable[[Iterable[SharedInformer]], Mapping[str, str]]
+Check: TypeAlias = Callable[[Iterable[SharedInformer[Any]]], Mapping[str, str]]
 """Returns the problems by name of the informer; empty if there are none."""
+
+
+def check_informers(informers: object, caller: str) -> None:
+    """Raise unless ``informers`` is a function without arguments that returns at once.
+
+    A factory is an iterable of informers, but the one of a lifespan doesn't exist yet when routes
+    are made.
+
+    Raises:
+        TypeError: it is a factory, an informer or a list, or an async function.
+    """
+    if not callable(informers):
+        raise TypeError(
+            f"{caller} takes a function that returns the informers, because a lifespan creates "
+            f"them later: write {caller}(lambda: [pods]), not {informers!r}"
+        )
+    check_not_async(informers, f"the function of the informers of {caller}")
+    check_signature(informers, f"the function of the informers of {caller} ")
 
 
 class Probe:
     """An ASGI application that answers 200 if a check finds no problem, else 503 and the problems.
 
     The body is JSON: ``ok``, ``wrong`` (reasons by informer) and ``informers`` (the health of all),
-    with the server's message where there is one.
+    with the server's message where there is one. The reasons name the API server and the user of
+    the program. Pass ``details=False`` where anyone can request the probe.
+
+    Example::
+
+        from aioinformer.adapters.asgi import Probe, ready
+
+        readyz = Probe(lambda: [pods], ready, details=False)
     """
 
-    def __init__(self, informers: Informers, check: Check = ready) -> None:
-        """Check with ``ready``, ``alive``, or another function of informers."""
+    def __init__(self, informers: Informers, check: Check = ready, *, details: bool = True) -> None:
+        """Make a probe.
+
+        Args:
+            informers: called for each request; returns the informers to check.
+            check: ``ready``, ``alive``, or another function of informers.
+            details: False to leave the reasons out: the body is ``{"ok": ...}`` then. The reasons
+                are in the log and in ``SharedInformer.health``.
+
+        Raises:
+            TypeError: ``informers`` or ``check`` can't be called so.
+        """
+        check_informers(informers, "Probe")
+        if not callable(cast("object", check)):
+            raise TypeError(f"a Probe checks with ready, alive or another function, not {check!r}")
+        check_not_async(check, f"check {getattr(check, '__name__', check)}")
+        check_signature(check, getattr(check, "__name__", repr(check)), "informers")
         self._informers = informers
         self._check = check
+        self._details = details
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -51,7 +93,9 @@ class Probe:
         informers = list(self._informers())
         wrong = self._check(informers)
         health = {each.name: str(each.health) for each in informers}
-        body = {"ok": not wrong, "wrong": wrong, "informers": health}
+        body: dict[str, object] = {"ok": not wrong}
+        if self._details:
+            body |= {"wrong": wrong, "informers": health}
         await send_response(send, 503 if wrong else 200, JSON_HEADERS, msgspec.json.encode(body))
 
     def __repr__(self) -> str:

@@ -11,21 +11,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
+from aioinformer._core.callables import check_not_async, check_signature
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject
+from aioinformer._core.objects.view import name_of
+from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.streams import EventSource
+from aioinformer._runtime.reporting.error_hook import LogThrottle
+from aioinformer._runtime.reporting.health import describe_error
 
 __all__ = ["RESET_FRAME", "SYNCED_FRAME", "Encode", "FrameEncoder", "metadata"]
 
 log = logging.getLogger("aioinformer.adapters.asgi")
 
-Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | None]
-"""Returns the JSON of an object, for every client; ``None`` to send nothing. It must be quick, and
-its result must depend on the informer and the object only: it is called at least once for a
-version."""
+Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | str | None]
+"""Returns the JSON of an object, for every client, as bytes or text; ``None`` to send nothing. It
+must be quick, and its result must depend on the informer and the object only: it is called at least
+once for a version."""
 
 RETRY_MILLISECONDS = 1000
 """Milliseconds after which a browser reconnects; a browser's own default is three to five
@@ -66,8 +71,18 @@ class FrameEncoder:
     """An encoder of events as frames, with a cache of encoded objects."""
 
     def __init__(self, encode: Encode) -> None:
-        """Start with an empty cache."""
+        """Start with an empty cache.
+
+        Raises:
+            TypeError: ``encode`` is no plain function of an informer and an object.
+        """
+        name = name_of(encode)
+        if not callable(cast("object", encode)):
+            raise TypeError(f"encode= is a function of an informer and an object, not {name}")
+        check_not_async(encode, f"encode={name}")
+        check_signature(encode, f"encode={name}", "informer", "obj")
         self._encode = encode
+        self._traceback_throttle = LogThrottle()
         self._cache: dict[tuple[object, ...], bytes] = {}
         self._size = 0
 
@@ -90,13 +105,39 @@ class FrameEncoder:
 
     def _encode_object(self, informer: EventSource, obj: KubeObject) -> bytes:
         try:
-            data = self._encode(informer, obj)
-        except Exception as error:
-            log.exception("%s: %s can't be encoded for an event stream", informer.name, obj.key)
+            data = self._call_encode(informer, obj)
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
+            self._log_failure(informer, obj, error)
             return (
                 b"event: failed\n" + DATA_PREFIX + _encode_failure(informer, obj, error) + b"\n\n"
             )
         return b"" if data is None else DATA_PREFIX + _strip_line_breaks(data) + b"\n\n"
+
+    def _call_encode(self, informer: EventSource, obj: KubeObject) -> bytes | None:
+        """Return the data of an object as bytes. The returned type is checked, because a dict would
+        fail later, in a place that names neither the function nor the object.
+        """
+        data = cast("object", self._encode(informer, obj))
+        if isinstance(data, str):
+            return data.encode()
+        if data is None or isinstance(data, bytes):
+            return data
+        raise TypeError(
+            f"encode={name_of(self._encode)} returned a {type(data).__name__}, not JSON as bytes "
+            "or str: write json.dumps(...), or model_dump_json() of a pydantic model"
+        )
+
+    def _log_failure(self, informer: EventSource, obj: KubeObject, error: Exception) -> None:
+        """Log a line for each object. A traceback follows once a second at most, since a function
+        with a mistake raises at each of thousands of objects.
+        """
+        log.error(
+            "%s: %s can't be encoded for an event stream: %s",
+            informer.name,
+            obj.key,
+            describe_error(error),
+            exc_info=error if self._traceback_throttle.allows() else None,
+        )
 
     def _remember(self, key: tuple[object, ...], text: bytes) -> bytes:
         self._cache[key] = text
@@ -106,7 +147,7 @@ class FrameEncoder:
         return text
 
     def __repr__(self) -> str:
-        return f"<FrameEncoder of {len(self._cache)} objects, {self._size} B>"
+        return f"<FrameEncoder of {quantity(len(self._cache), 'object')}, {self._size} B>"
 
 
 def _strip_line_breaks(data: bytes) -> bytes:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer import Client, EventSource, KubeObject, SharedInformer, SharedInformerFactory
@@ -40,7 +41,7 @@ def cluster() -> Cluster:
 async def informers(cluster: Cluster) -> AsyncIterator[SharedInformerFactory]:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         yield informers
 
 
@@ -91,7 +92,7 @@ async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
     )
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informers.informer("secrets")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         async with connected(EventFeed(lambda: informers)) as client:
             assert client.object_names("added") == ["password"]
             assert b"aHVudGVyMg" not in client.body
@@ -103,7 +104,7 @@ async def test_several_informers_share_one_event_stream(
 ) -> None:
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
     informers.informer("nodes")
-    await informers.wait_synced(5)
+    await informers.wait_synced(30)
     async with connected(EventFeed(lambda: informers)) as client:
         sources = {frame.data["informer"] for frame in client.messages if frame.event == "added"}
         assert sources == {"pods", "nodes"}
@@ -155,7 +156,7 @@ async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         for app in "xy":
             informers.informer("pods", transform=relabelled(app))
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
         assert len({each.name for each in informers}) == 1
         async with connected(EventFeed(lambda: informers)) as client:
             apps = [each.data["labels"]["app"] for each in client.messages if each.event == "added"]
@@ -176,9 +177,91 @@ async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follow
             assert client.object_names("failed") == ["a"]
             assert client.object_names("added") == ["b"]
             assert b"hunter2" not in client.body
-    assert [record.getMessage() for record in caplog.records] == [
-        "pods: web/a can't be encoded for an event stream"
-    ], "once for all clients"
+    (record,) = caplog.records  # once for all clients
+    assert record.getMessage().startswith("pods: web/a can't be encoded for an event stream: Value")
+
+
+async def test_an_encoder_may_return_text(informers: SharedInformerFactory) -> None:
+    feed = EventFeed(lambda: informers, encode=lambda informer, obj: json.dumps({"name": obj.name}))
+    async with connected(feed) as client:
+        assert sorted(client.object_names("added")) == ["a", "b"]
+
+
+async def test_an_encoder_that_returns_a_dict_is_told_what_to_return(
+    informers: SharedInformerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    def row(informer: EventSource, obj: KubeObject) -> Any:
+        return {"name": obj.name}
+
+    with caplog.at_level(logging.ERROR):
+        async with connected(EventFeed(lambda: informers, encode=row)) as client:
+            assert sorted(client.object_names("failed")) == ["a", "b"]
+            assert client.messages[-1].event == "synced"
+    assert len(caplog.records) == 2, "one line for each object"
+    for record in caplog.records:
+        assert "row returned a dict" in record.getMessage()
+        assert "json.dumps(...)" in record.getMessage()
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False]
+
+
+async def test_a_wrong_argument_of_a_feed_raises_at_its_construction(
+    informers: SharedInformerFactory,
+) -> None:
+    def one(obj: KubeObject) -> bytes:
+        return obj.raw
+
+    async def late(informer: EventSource, obj: KubeObject) -> bytes:
+        return obj.raw
+
+    make: Any = EventFeed
+    with pytest.raises(TypeError, match=r"encode=.*one\(obj.*to be called as \(informer, obj\)"):
+        make(lambda: informers, encode=one)
+    with pytest.raises(TypeError, match=r"encode=.*late is async"):
+        make(lambda: informers, encode=late)
+    with pytest.raises(TypeError, match="encode= is a function of an informer and an object"):
+        make(lambda: informers, encode="name")
+    with pytest.raises(TypeError, match=r"write EventFeed\(lambda: \[pods\]\), not <SharedInf"):
+        make(informers)
+    with pytest.raises(TypeError, match="limit must be a whole number"):
+        make(lambda: informers, limit="many")
+    with pytest.raises(TypeError, match="clients must be a whole number"):
+        make(lambda: informers, clients=1.5)
+    with pytest.raises(ValueError, match="interval must be seconds, or 0 for no pause"):
+        make(lambda: informers, interval=-1)
+    with pytest.raises(ValueError, match="heartbeat must be seconds"):
+        make(lambda: informers, heartbeat=0)
+    with pytest.raises(TypeError, match="pulse="):
+        make(lambda: informers, pulse=one)
+
+
+async def test_a_feed_sends_the_stored_objects_of_an_informer_that_converts(
+    cluster: Cluster,
+) -> None:
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", convert=lambda pod: pod.name.upper())
+        await informers.wait_synced(5)
+        async with connected(EventFeed(lambda: [pods])) as client:
+            label(cluster, "a", "cart")
+            cluster.delete("pods", "b", namespace="web")
+            await wait_until(lambda: bool(client.object_names("deleted")))
+            assert sorted(client.object_names("added")) == ["a", "b"]
+            assert client.object_names("updated") == ["a"]
+            assert client.object_names("deleted") == ["b"]
+
+
+async def test_a_feed_rejects_an_informer_without_json_before_it_responds(
+    cluster: Cluster,
+) -> None:
+    class Pod(msgspec.Struct, frozen=True):
+        metadata: dict[str, Any]
+
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods", model=Pod)
+        await informers.wait_synced(5)
+        feed, client = EventFeed(lambda: [pods]), AsgiClient()
+        with pytest.raises(UsageError, match=r"an EventFeed can't send .* use convert= in place"):
+            await feed(make_scope(), client.receive, client.send)
+    assert client.body == b""
 
 
 async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
@@ -241,7 +324,7 @@ async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_tur
         create(cluster, f"pod-{number}", padding="x" * 60)
     cluster.create("nodes", {"metadata": {"name": "node-1"}})
     informers.informer("nodes")
-    await informers.wait_synced(5)
+    await informers.wait_synced(30)
     await wait_until(lambda: len(informers.informer("pods").lister) == 602)
     async with connected(EventFeed(lambda: informers)) as client:
         names = client.object_names("added")
@@ -374,8 +457,32 @@ async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> Non
             assert "forbidden" in answer.json["wrong"]["pods"]
             assert (await request(Probe(lambda: informers, alive))).status == 200
             server.faults.clear()
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             assert (await request(Probe(lambda: informers, ready))).status == 200
+
+
+async def test_a_probe_without_details_answers_only_whether_all_is_well(
+    informers: SharedInformerFactory,
+) -> None:
+    answer = await request(Probe(lambda: informers, ready, details=False))
+    assert (answer.status, answer.json) == (200, {"ok": True})
+
+
+async def test_a_wrong_argument_of_a_probe_raises_at_its_construction(
+    informers: SharedInformerFactory,
+) -> None:
+    async def later(informers: object) -> dict[str, str]:
+        return {}
+
+    make: Any = Probe
+    with pytest.raises(TypeError, match=r"write Probe\(lambda: \[pods\]\), not <SharedInformerF"):
+        make(informers)
+    with pytest.raises(TypeError, match="ready, alive or another function, not 'ready'"):
+        make(lambda: informers, "ready")
+    with pytest.raises(TypeError, match="later is async"):
+        make(lambda: informers, later)
+    with pytest.raises(TypeError, match=r"to be called as \(informers\)"):
+        make(lambda: informers, lambda: None)
 
 
 async def test_a_cache_is_not_ready_when_the_last_proof_is_too_old(
@@ -390,7 +497,7 @@ async def test_a_cache_is_not_ready_when_the_last_proof_is_too_old(
 async def test_an_informer_that_has_ended_is_neither_alive_nor_ready(cluster: Cluster) -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
     assert list(alive([pods])) == ["pods"]
     assert list(ready([pods])) == ["pods"]
     assert (await request(Probe(lambda: [pods], alive))).status == 503
@@ -403,7 +510,7 @@ async def test_an_informer_that_rejected_every_object_is_not_ready(cluster: Clus
     cluster.create("pods", {"metadata": {"name": "rejected"}})
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", indexers={"broken": broken})
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         assert not pods.health.ok
         assert alive(informers) == {}
         assert "3 objects rejected: none is cached" in ready(informers)["pods"]

@@ -273,7 +273,7 @@ async def test_spans_of_a_handlers_own_are_children_of_its_calls(traced: Traced)
         pods.add_handler(count, name="count")
         pods.add_handler(blocking, name="block", run_in_thread=True)
         for each in pods.registrations:
-            await each.wait_synced(timeout=5)
+            await each.wait_synced(timeout=30)
     names = {"store": 2, "side by side": 2, "count": 1, "block": 1}
     for name, inside in names.items():
         call = traced.one(f"handle {name}")
@@ -304,7 +304,7 @@ async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> N
                 seen.append(reason)
 
         pods.add_handler(Both())
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         label_pod(cluster, "a", "1")
         await wait_until(lambda: seen == ["a"])
         cluster.delete("pods", "a")
@@ -325,7 +325,7 @@ async def test_a_handler_that_raises_is_named_by_the_class_of_what_it_raised(
     async with factory(traced) as informers:
         pods = informers.informer("pods")
         for handler in (clumsy, plain):
-            await pods.add_handler(handler, name=handler.__name__).wait_synced(timeout=5)
+            await pods.add_handler(handler, name=handler.__name__).wait_synced(timeout=30)
     for name, error in (("clumsy", "ValueError"), ("plain", "KeyError")):
         call = traced.one(f"handle {name}")
         assert said(call)["error.type"] == error
@@ -338,7 +338,7 @@ async def test_handlers_have_no_spans_unless_asked_for(traced: Traced) -> None:
     seen: list[str] = []
     async with factory(traced, OpenTelemetryTracing(traced.provider)) as informers:
         registration = informers.informer("pods").add_handler(lambda e: seen.append(e.obj.name))
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
     assert seen == ["secret-name"]
     assert {each.name.split()[0] for each in traced.exporter.get_finished_spans()} <= {
         "state",
@@ -377,7 +377,7 @@ async def test_no_span_names_an_object_or_a_selector(traced: Traced) -> None:
     cluster = cluster_with_pods("secret-name")
     async with SharedInformerFactory(ClusterSource(cluster), tracing=traced.tracing) as informers:
         pods = informers.informer("pods", fields={"metadata.name": "secret-name"})
-        await pods.add_handler(lambda event: None, name="print").wait_synced(timeout=5)
+        await pods.add_handler(lambda event: None, name="print").wait_synced(timeout=30)
     spans = traced.exporter.get_finished_spans()
     assert {each.name for each in spans} >= {"state pods (selected)", "handle print"}
     assert "secret-name" not in "".join(each.to_json() for each in spans)
@@ -389,6 +389,6 @@ async def test_without_an_sdk_nothing_happens() -> None:
     source = ClusterSource(cluster_with_pods("a"))
     async with SharedInformerFactory(source, tracing=tracing) as informers:
         registration = informers.informer("pods").add_handler(lambda e: seen.append(e.obj.name))
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
     assert seen == ["a"]
     assert repr(tracing) == "<OpenTelemetryTracing handlers=True>"

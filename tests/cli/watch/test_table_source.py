@@ -30,7 +30,7 @@ async def informed(
         tables = TableSource(client, whole_objects=objects)
         async with SharedInformerFactory(tables, backoff=SHORT) as informers:
             informer = informers.informer("pods", namespace="default")
-            await informer.wait_synced(10)
+            await informer.wait_synced(30)
             yield informer, tables
 
 
@@ -52,7 +52,7 @@ async def test_whole_objects_are_those_that_any_informer_has() -> None:
         SharedInformerFactory(tables.client, namespace="default") as informers,
     ):
         plain = informers.informer("pods")
-        await plain.wait_synced(10)
+        await plain.wait_synced(30)
         ours = [obj.to_dict() for obj in informer.lister]
         theirs = [obj.to_dict() for obj in plain.lister]
 

@@ -105,12 +105,12 @@ async def test_what_a_program_leaves_running_behind_is_not_waited_for(tmp_path: 
     os.kill(await pid_in(tmp_path / "pid"), 9)
 
 
-async def test_the_loop_goes_on_while_a_program_runs() -> None:
-    running = asyncio.create_task(shell("sleep 0.1; echo out"))
-    turns = 0
-    while not running.done():
+async def test_the_loop_goes_on_while_a_program_runs(tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    running = asyncio.create_task(shell(f"until [ -e {end} ]; do sleep 0.01; done; echo out"))
+    for _ in range(20):
         await asyncio.sleep(0.001)
-        turns += 1
+    assert not running.done()
+    end.touch()
 
-    assert turns > 20
-    await running
+    assert await running == (0, b"out\n", b"")

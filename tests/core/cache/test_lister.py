@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aioinformer import label_index, labelled, where
@@ -379,3 +381,18 @@ def test_a_label_index_has_rejected_it_before() -> None:
 
     assert lister.list(labels="app=shop") == [A]
     assert [*indexer.rejected] == [key("odd")]
+
+
+def test_a_misspelt_argument_of_a_read_is_corrected() -> None:
+    lister: Any = pods()
+    for read in (lister.list, lister.scan, lister.count):
+        with pytest.raises(TypeError, match="'label_selector'; did you mean 'labels'"):
+            read(label_selector="app=shop")
+
+
+def test_a_selector_of_another_type_is_told_what_a_selector_is() -> None:
+    lister: Any = pods()
+    with pytest.raises(TypeError, match=r"a label selector is a text such as .*, not \['app'\]"):
+        lister.list(labels=["app"])
+    with pytest.raises(TypeError, match=r"a field selector is a text such as .*, not \['app'\]"):
+        lister.list(fields=["app"])

@@ -357,4 +357,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+TestHistories.settings = settings(stateful_step_count=20)

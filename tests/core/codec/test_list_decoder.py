@@ -126,7 +126,7 @@ def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
 
 @ALL_LISTS
 @given(data=st.data())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=settings().max_examples // 4)  # of each of the lists
 def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
     resource, body = RECORDED[name][0], read_recording(name).body
 

@@ -209,3 +209,16 @@ def test_a_name_need_not_be_a_dns_label() -> None:
 def test_a_group_is_one_segment_of_a_url(group: str) -> None:
     with pytest.raises(ValueError, match="group is one URL segment"):
         Resource(group, "v1", "pods", "Pod")
+
+
+@pytest.mark.parametrize(
+    "name", ["deployment.apps", "deploy.apps", "Deployment.apps", "deployment.v1.apps"]
+)
+def test_every_form_of_a_name_can_have_a_group(name: str) -> None:
+    assert str(find_built_in(name)) == "deployments.apps"
+
+
+@pytest.mark.parametrize("name", ["deployment.batch", "deployment.v2.apps", "deployment."])
+def test_a_name_with_another_group_is_unknown(name: str) -> None:
+    with pytest.raises(UnknownResource):
+        find_built_in(name)

@@ -369,3 +369,18 @@ def test_a_field_that_a_server_can_not_select_by_is_left_to_it() -> None:
 
     assert message == "field label not supported: spec.nope"
     assert str(FieldSelector.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("app:shop", "did you mean app=shop?"),
+        ("tier=web,app:shop", "did you mean app=shop?"),
+        ("app: shop", "did you mean app=...?"),
+    ],
+)
+def test_a_label_as_in_yaml_is_corrected(text: str, hint: str) -> None:
+    with pytest.raises(InvalidSelector) as caught:
+        LabelSelector.parse(text)
+    first, *_ = str(caught.value).splitlines()
+    assert first.endswith(hint)

@@ -444,7 +444,7 @@ def test_a_fresh_event_overtakes_ten_thousand_initial_ones() -> None:
 
     async def main() -> None:
         async with foo_informer(cluster) as foos, Controller(foos, diary, concurrency=1) as it:
-            await it.wait_synced(10)
+            await it.wait_synced(30)
             await asyncio.sleep(1)
             update_foo(cluster, "foo-9999", size=1)
             at = loop_time()

@@ -185,7 +185,7 @@ async def test_running_a_controller_whose_factory_was_not_entered_is_an_error() 
     with pytest.raises(UsageError, match=r"controller c can't run, .*foos.* was not started: run"):
         await it.run()
     async with informers, it:  # nothing was lost by the mistake
-        await it.wait_synced(timeout=10)
+        await it.wait_synced(timeout=30)
         assert it.state == "running"
 
 
@@ -194,7 +194,7 @@ async def test_a_controller_can_be_run_beside_a_factory_that_a_later_task_runs()
     it = Controller(informers.informer(FOOS), RecordingReconciler())
     running = asyncio.create_task(it.run())
     factory = asyncio.create_task(informers.run())
-    await it.wait_synced(timeout=10)
+    await it.wait_synced(timeout=30)
     it.stop()
     await running
     factory.cancel()
@@ -492,7 +492,7 @@ def test_all_children_that_are_added_and_deleted_in_a_burst_are_delivered() -> N
             async with Controller(informers.informer(FOOS), RecordingReconciler()).watches(
                 bars, to_keys
             ) as it:
-                await it.wait_synced(5)
+                await it.wait_synced(30)
                 for number in range(PENDING_LIMIT):
                     cluster.create(BARS, {"metadata": {"name": f"bar-{number}"}})
                     cluster.delete(BARS, f"bar-{number}")
@@ -572,7 +572,7 @@ def test_a_hundred_thousand_waiting_keys_do_not_delay_the_shutdown(
     async def main() -> None:
         async with foo_informer(cluster) as foos:
             async with Controller(foos, diary, name="it") as it:
-                await it.wait_synced(5)
+                await it.wait_synced(30)
                 for i in range(100_000):
                     it.trigger(key(f"foo-{i}"))
             assert it.health.queue.depth == 0

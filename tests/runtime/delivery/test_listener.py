@@ -215,7 +215,7 @@ async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
     plain.listener.put([Added(pod("c", 1))])
 
     async with handling(plain):
-        await plain.wait_synced(timeout=5)
+        await plain.wait_synced(timeout=30)
 
 
 async def test_events_pending_at_the_close_can_be_taken_but_no_resync() -> None:

@@ -220,7 +220,7 @@ async def test_informers_run_while_it_is_entered() -> None:
     pods = informers.informer("pods")
 
     async with informers:
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         assert pods.lister.get("a") is not None
         assert repr(informers) == "<SharedInformerFactory running informers=1 synced=1>"
 
@@ -231,7 +231,7 @@ async def test_informers_run_while_it_is_entered() -> None:
 async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> None:
     async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         pods = informers.informer("pods")
-        await pods.wait_synced(timeout=5)
+        await pods.wait_synced(timeout=30)
 
         assert names(pods.lister.list()) == ["a"]
 
@@ -253,7 +253,7 @@ async def test_it_may_be_entered_in_one_task_and_left_in_another() -> None:
     pods = informers.informer("pods")
 
     await asyncio.create_task(_enter(stack, informers))
-    await pods.wait_synced(timeout=5)
+    await pods.wait_synced(timeout=30)
     await asyncio.create_task(stack.aclose())
 
     assert pods.health.state == "stopped"
@@ -281,9 +281,9 @@ async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
 
     async with asyncio.TaskGroup() as group:
         work = group.create_task(informers.run())
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         informers.informer("nodes")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         work.cancel()
 
     assert work.cancelled()
@@ -371,7 +371,7 @@ async def test_a_factory_that_a_new_task_runs_can_be_waited_for_at_once() -> Non
     informers = SharedInformerFactory(ClusterSource(Cluster()))
     informers.informer("pods")
     async with running_in_background(informers.run()):
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
 
 
 async def test_a_factory_without_informers_is_synced() -> None:
@@ -388,7 +388,7 @@ async def test_the_last_user_out_stops_an_informer() -> None:
         async with informers.use("pods") as one:
             async with informers.use("po") as other:
                 assert one is other
-                await one.wait_synced(timeout=5)
+                await one.wait_synced(timeout=30)
             await wait_until(lambda: one.health.state == "watching")
 
         assert one.health.state == "stopped"
@@ -403,16 +403,16 @@ async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
         await yield_to_loop()
 
         assert list(informers) == [pods]
-        await pods.wait_synced(timeout=5)
+        await pods.wait_synced(timeout=30)
         assert pods.health.state != "stopped"
 
 
 async def test_using_it_again_makes_a_new_informer() -> None:
     async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         async with informers.use("pods") as first:
-            await first.wait_synced(timeout=5)
+            await first.wait_synced(timeout=30)
         async with informers.use("pods") as second:
-            await second.wait_synced(timeout=5)
+            await second.wait_synced(timeout=30)
 
         assert second is not first
 
@@ -433,7 +433,7 @@ async def test_an_informer_may_be_used_before_the_factory_runs() -> None:
     informers = factory(ClusterSource(cluster_with_pods("a")))
 
     async with informers.use("pods") as pods, informers:
-        await pods.wait_synced(timeout=5)
+        await pods.wait_synced(timeout=30)
 
     assert pods.health.state == "stopped"
     assert list(informers) == []
@@ -607,8 +607,8 @@ async def test_two_factories_share_nothing() -> None:
     ):
         assert one.informer("pods") is not other.informer("pods")
         async with running_in_background(own.run()):
-            await own.wait_synced(timeout=5)
-            await one.wait_synced(timeout=5)
+            await own.wait_synced(timeout=30)
+            await one.wait_synced(timeout=30)
 
     assert names(own.lister.list()) == ["a"]
 
@@ -625,7 +625,7 @@ async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> N
         using = informers.use("pods")
         pods = await using.__aenter__()
         pods.add_handler(stubborn)
-        await pods.wait_synced(5)
+        await pods.wait_synced(30)
         await yield_to_loop()
         with pytest.raises(ShutdownIncomplete, match="stubborn"):
             await using.__aexit__(None, None, None)
@@ -713,7 +713,7 @@ async def test_other_errors_are_tried_again_then_too() -> None:
         source, backoff=FAST_BACKOFF, fail_fast=(Forbidden, Unauthorized)
     ) as informers:
         informers.informer("pods")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
 
 
 @pytest.mark.client_go(55)
@@ -744,7 +744,7 @@ async def test_a_server_without_watch_lists_is_no_problem(
     with caplog.at_level(logging.INFO):
         async with SharedInformerFactory(source, on_error=problems.append) as informers:
             pods, nodes = informers.informer("pods"), informers.informer("nodes")
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
 
             assert pods.health.error is None
             assert nodes.health.strategy == "list"
@@ -762,9 +762,9 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
         source, backoff=FAST_BACKOFF, on_error=problems.append
     ) as informers:
         first = informers.informer("pods")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         second = informers.informer("pods", labels="app=shop")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
 
     assert problems == []
     assert (first.health.strategy, second.health.strategy) == ("list", "list")
@@ -776,7 +776,7 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
 async def test_without_watch_lists_the_state_is_listed() -> None:
     async with SharedInformerFactory(ClusterSource(Cluster()), watch_list=False) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         assert pods.health.strategy == "list"
 
 
@@ -786,7 +786,7 @@ async def test_metrics_know_an_informer_while_it_runs() -> None:
     cluster.create("pods", {"metadata": {"name": "web-0"}})
     async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
         informers.informer("pods", fields="metadata.name=web-0")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         assert list(metrics.running) == ["pods (selected)"]
         levels = metrics.running["pods (selected)"]()
         assert (levels.synced, levels.objects, levels.queue_entries) == (True, 1, 0)
@@ -818,7 +818,7 @@ async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() 
     async with SharedInformerFactory(ClusterSource(cluster), metrics=metrics) as informers:
         pods = informers.informer("pods")
         registration = pods.add_handler(refuse, name="audit")
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
         await yield_to_loop()
 
     assert metrics.calls == {("pods", "audit of pods"): 3}
@@ -846,7 +846,7 @@ async def test_using_an_informer_adds_the_indexes_that_it_lacks_while_it_runs() 
     cluster.create("pods", {"metadata": {"name": "a"}, "spec": {"nodeName": "node-1"}})
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         informers.informer("pods")
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
         async with informers.use("pods", indexers={"node": field_of("spec.nodeName")}) as pods:
             assert names(pods.lister.by_index("node", "node-1")) == ["a"]
 
@@ -860,7 +860,7 @@ async def test_an_option_of_one_informer_takes_the_place_of_the_factory_s(
 ) -> None:
     source = scripted_source(pods=[list_response(body("a", 1))])
     async with SharedInformerFactory(source, page_size=3) as informers:
-        await informers.informer("pods", **options).wait_synced(5)
+        await informers.informer("pods", **options).wait_synced(30)
     request = source.scripts["pods"].requests[0]
     assert isinstance(request, ListRequest)
     assert request.limit == limit
@@ -894,4 +894,4 @@ async def test_options_end_with_the_informer_that_had_them() -> None:
         async with informers.use("pods", page_size=50):
             pass
         async with informers.use("pods", page_size=100) as pods:
-            await pods.wait_synced(5)
+            await pods.wait_synced(30)

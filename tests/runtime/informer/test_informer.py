@@ -184,7 +184,7 @@ async def test_a_handler_from_before_the_start_hears_everything() -> None:
     registration = informer.add_handler(received.append)
 
     async with running_informer(informer):
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
         create(cluster, "b")
         await wait_until(lambda: len(received) == 2)
 
@@ -198,7 +198,7 @@ async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
     async with running_informer(pod_informer(cluster)) as informer:
         registration = informer.add_handler(received.append)
         create(cluster, "c")
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
         await wait_until(lambda: len(received) == 3)
 
     assert sorted(in_short(received[:2])) == ["Added a", "Added b"]
@@ -586,7 +586,7 @@ async def test_a_handler_that_cancels_its_own_task_is_a_failed_handler(
 
     registration = informer.add_handler(suicidal)
     async with running_informer(informer):
-        await registration.wait_synced(5)
+        await registration.wait_synced(30)
         assert sorted(reported) == ["a", "b"]
         assert registration.statistics().errors == 2
         assert informer.health.state == "watching"

@@ -46,7 +46,7 @@ async def test_the_server_sends_metadata_on_list_and_watch(watch_list: bool) -> 
         create(server, "web-0")
         async with Client(server.url) as client, SharedInformerFactory(client) as informers:
             pods = informers.informer("pods", metadata_only=True)
-            await informers.wait_synced(timeout=10)
+            await informers.wait_synced(timeout=30)
             assert pods.health.strategy == ("watchlist" if watch_list else "list")
             async with pods.events() as events:
                 create(server, "web-1")
@@ -76,7 +76,7 @@ async def test_metadata_and_whole_objects_are_two_informers() -> None:
         metadata = informers.informer("pods", metadata_only=True)
         assert informers.informer("po", metadata_only=True) is metadata
         assert informers.informer("pods", metadata_only=False) is whole
-        await informers.wait_synced(timeout=10)
+        await informers.wait_synced(timeout=30)
         assert metadata.name == "pods with metadata only"
         assert "status" not in metadata.lister["default/web-0"]
         assert len(whole.lister["default/web-0"].raw) > len(metadata.lister["default/web-0"].raw)

@@ -37,7 +37,7 @@ async def test_a_handler_that_is_added_twice_is_registered_twice() -> None:
 
         first.remove()
         cluster.create("pods", {"metadata": {"name": "b"}})
-        await second.wait_synced(5)
+        await second.wait_synced(30)
         await wait_until(lambda: calls == ["a", "a", "b"])
 
 

@@ -434,7 +434,7 @@ async def test_another_shape_is_another_informer() -> None:
         assert informers.informer("po", model=Pod) is models
         assert informers.informer("pod", convert=value) is texts
         assert informers.informer("pods", transform=without_secrets) is cut
-        await informers.wait_synced(timeout=5)
+        await informers.wait_synced(timeout=30)
 
         assert [each.name for each in informers] == [
             "pods",
@@ -460,6 +460,6 @@ async def test_an_informer_of_models_can_be_used_for_a_while() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         by_name = {"n": name_of}
         async with informers.use("pods", model=Pod, indexers=by_name) as pods:
-            await pods.wait_synced(timeout=5)
+            await pods.wait_synced(timeout=30)
             assert pods.lister.by_index("n", "a") == [Pod(Metadata("a"))]
         assert list(informers) == []

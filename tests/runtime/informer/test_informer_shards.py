@@ -76,7 +76,7 @@ async def test_the_shards_are_disjoint_and_together_the_whole(
     async with SharedInformerFactory(source, watch_list=watch_list, page_size=7) as informers:
         every = informers.informer("pods")
         shards = [informers.informer("pods", shard=Shard(index, 3, by)) for index in range(3)]
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         for number in range(60, 90):
             put(cluster, number)
         for number in range(0, 60, 5):
@@ -112,7 +112,7 @@ async def test_health_and_metrics_say_which_side_selects(
         ClusterSource(cluster), watch_list=watch_list, metrics=Counts()
     ) as informers:
         pods = informers.informer("pods", shard=Shard(1, 4))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         others = 60 - len(keys(pods))
         health = pods.health
         assert pods.name == "pods where shard 1 of 4"
@@ -130,7 +130,7 @@ async def test_health_and_metrics_say_which_side_selects(
 async def test_an_informer_without_a_shard_says_nothing_of_shards() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods(sharding=True))) as informers:
         pods = informers.informer("pods")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert (pods.health.shard_filter, pods.health.other_shards) == ("", 0)
 
 
@@ -140,7 +140,7 @@ async def test_a_shard_of_several_namespaces(sharding: bool) -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         named = informers.informer("pods", namespaces=["shop", "web"], shard=Shard(0, 2))
         followed = informers.informer("pods", namespaces=labelled("team=c"), shard=Shard(0, 2))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         expected = expected_keys(cluster, 0, 2)
         assert keys(named) == {key for key in expected if not key.startswith("cart/")}
         assert keys(followed) == {key for key in expected if key.startswith("cart/")}
@@ -155,7 +155,7 @@ async def test_metadata_alone_is_split_like_whole_objects(sharding: bool) -> Non
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", metadata_only=True, shard=Shard(0, 2))
         chosen = informers.informer("pods", labels="n=1", shard=Shard(0, 2))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert keys(pods) == expected_keys(cluster, 0, 2)
         odd = {key for key in expected_keys(cluster, 0, 2) if int(key.split("/p")[1]) % 2}
         assert keys(chosen) == odd
@@ -165,7 +165,7 @@ async def test_a_wait_for_an_object_of_another_shard_ends() -> None:
     cluster = cluster_with_pods(sharding=False)
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         shards = [informers.informer("pods", shard=Shard(index, 2)) for index in range(2)]
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         created = cluster.get("pods", "p0", namespace="shop")
         cluster.delete("pods", "p0", namespace="shop")
         del created["metadata"]["uid"], created["metadata"]["resourceVersion"]
@@ -191,7 +191,7 @@ async def test_objects_of_other_shards_never_reach_a_program() -> None:
             events.append(event)
 
         pods.add_handler(record)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         for number in range(60, 80):
             put(cluster, number)
         expected = expected_keys(cluster, 0, 2)
@@ -222,7 +222,7 @@ async def test_a_factory_has_a_shard_for_all_of_its_informers() -> None:
         pods = informers.informer("pods")
         every = informers.informer("pods", shard=Shard(0, 1))
         followed = informers.informer("pods", namespaces=labelled("team in (s, c, w)"))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert keys(pods) == keys(followed) == expected_keys(cluster, 0, 2)
         assert len(keys(every)) == 60
         assert followed.namespaces == ("cart", "shop", "web"), "all namespaces are followed"
@@ -316,7 +316,7 @@ async def test_a_server_that_changes_changes_nothing_for_listeners(
             events.append(f"{type(event).__name__} {event.obj.key}")
 
         pods.add_handler(record, overflow="block")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         initial = expected_keys(cluster, 0, 2)
         await wait_until(lambda: len(events) == len(initial))
         assert sorted(events) == sorted(f"Added {key}" for key in initial)
@@ -354,6 +354,6 @@ async def test_a_source_without_list_options_is_split_here() -> None:
 
     async with SharedInformerFactory(PlainSource()) as informers:
         pods = informers.informer("pods", shard=Shard(0, 2))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert keys(pods) == expected_keys(cluster, 0, 2)
         assert pods.health.shard_filter == "client"

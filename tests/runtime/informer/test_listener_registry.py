@@ -82,7 +82,7 @@ async def test_a_filtered_handler_sees_objects_come_and_go_as_they_pass() -> Non
     label_pod(cluster, "a", "shown")
     async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(view, filter=SHOWN)
-        await registration.wait_synced(5)
+        await registration.wait_synced(30)
         for name, value in (("b", "other"), ("b", "shown"), ("a", "hidden"), ("a", "more-hidden")):
             label_pod(cluster, name, value)
         cluster.merge_patch("pods", "b", {"metadata": {"labels": {"more": "labels"}}})
@@ -139,7 +139,7 @@ def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> N
             pods = informers.informer("pods")
             pods.add_handler(seen[0].append, filter=SHOWN, resync=60)
             pods.add_handler(seen[1].append, filter=changed("spec"), resync=60)
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             await asyncio.sleep(100)
 
     run(main(), seed=0)
@@ -183,7 +183,7 @@ async def test_a_filter_that_raises_is_reported_and_hides_nothing(
 
     async with running_informer(pod_informer(cluster)) as pods:
         registration = pods.add_handler(view, filter=clumsy, name="audit")
-        await registration.wait_synced(5)
+        await registration.wait_synced(30)
         label_pod(cluster, "a", "hidden")
         await wait_until(lambda: len(view.received) == 2)
 
@@ -234,7 +234,7 @@ async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> 
     async with running_informer(pod_informer(cluster)) as pods:
         pods.add_handler(View(), filter=removing)
         registration = pods.add_handler(view)
-        await registration.wait_synced(5)
+        await registration.wait_synced(30)
         label_pod(cluster, "a", "shown")
         await wait_until(lambda: registration.closed)
         await yield_to_loop()
@@ -249,7 +249,7 @@ async def test_field_is_an_index_function() -> None:
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", indexers={"node": field("spec.nodeName")})
         assert informers.informer("pods", indexers={"node": field("spec.nodeName")}) is pods
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
 
         assert [obj.name for obj in pods.lister.by_index("node", "node-1")] == ["a"]
         assert pods.lister.index_values("node") == ["node-1"]
@@ -430,7 +430,7 @@ async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
     stuck = pods.add_handler(blocked, run_in_thread=True)
     pods.add_handler(slow, drain=True)
     running = asyncio.create_task(informers.run())
-    await pods.wait_synced(5)
+    await pods.wait_synced(30)
     running.cancel()
     await asyncio.wait({running})
 
@@ -484,7 +484,7 @@ def leave(*, drain: bool, seconds: float = 1.0) -> tuple[list[str], float]:
         )
         informers.informer("pods").add_handler(slow, drain=drain)
         async with informers:
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             await asyncio.sleep(seconds / 2)
             left_at = asyncio.get_running_loop().time()
         return asyncio.get_running_loop().time() - left_at
@@ -522,7 +522,7 @@ def test_who_stops_using_an_informer_waits_for_those_that_drain() -> None:
         source = ClusterSource(cluster_with_pods("a", "b"))
         async with SharedInformerFactory(source) as informers, informers.use("pods") as pods:
             pods.add_handler(slow, drain=True)
-            await pods.wait_synced(5)
+            await pods.wait_synced(30)
             await asyncio.sleep(0.5)
 
     run(main(), seed=0)
@@ -680,7 +680,7 @@ def test_a_handler_that_keeps_the_watch_from_being_read_is_warned_of(
         cluster = cluster_with_pods("a", "b", "c", "d")
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
             pods = informers.informer("pods")
-            await informers.wait_synced(5)
+            await informers.wait_synced(30)
             pods.add_handler(slow, overflow="block", limit=1)
             for name in "abcd":
                 label_pod(cluster, name, "1")

@@ -32,7 +32,7 @@ async def test_a_shard_of_a_resource_is_an_informer_of_its_own(watch_list: bool)
         lower = informers.informer("pods", shard_selector=LOWER)
         assert lower is not every
         assert lower is informers.informer("pods", shard_selector=LOWER)
-        await informers.wait_synced(5)
+        await informers.wait_synced(30)
 
         assert lower.name == f"pods where {LOWER}"
         assert len(every.lister.list()) == 40

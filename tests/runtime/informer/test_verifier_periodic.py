@@ -160,7 +160,7 @@ def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixtur
 async def test_one_that_was_asked_for_by_hand_is_in_health_too() -> None:
     informer = SharedInformer(ClusterSource(cluster_with_pods("a")).lister_watcher(PODS))
     async with running_in_background(informer.run()):
-        await informer.wait_synced(timeout=5)
+        await informer.wait_synced(timeout=30)
         assert informer.health.verified is None
         assert await informer.verify()
         assert informer.health.verified is not None
@@ -172,7 +172,7 @@ def test_a_factory_has_all_of_its_informers_compared() -> None:
     async def main() -> None:
         async with SharedInformerFactory(ClusterSource(Cluster()), verify_every=HOUR) as informers:
             both = [informers.informer("pods"), informers.informer("services")]
-            await informers.wait_synced(timeout=5)
+            await informers.wait_synced(timeout=30)
             await asyncio.sleep(1.5 * HOUR)
             asked.extend(each.name for each in both if each.health.verified is not None)
 

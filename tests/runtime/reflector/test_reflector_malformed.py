@@ -56,7 +56,7 @@ async def test_a_version_of_thousands_of_digits_is_reported_and_ends_nothing() -
     informer = SharedInformer(source, backoff=FAST_BACKOFF, on_error=problems.append)
 
     async with running_in_background(informer.run()):
-        await informer.wait_synced(timeout=10)
+        await informer.wait_synced(timeout=30)
         waiting = asyncio.create_task(informer.wait_for(pod("b", 20), timeout=10))
         assert await waiting == pod("b", 20)
 

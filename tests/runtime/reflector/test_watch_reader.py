@@ -597,7 +597,7 @@ def test_a_resource_that_is_deleted_empties_the_cache_and_comes_back_by_itself()
     async def main() -> None:
         cluster, told = with_widgets("a", "b"), list[Event]()
         async with widgets_of(cluster, told, []) as informer:
-            await informer.wait_synced(timeout=5)
+            await informer.wait_synced(timeout=30)
             cluster.remove_resource(WIDGETS)
             await asyncio.sleep(MINUTE)
             assert len(informer.lister) == 0
@@ -621,7 +621,7 @@ def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_rea
         informer = SharedInformer(source.lister_watcher(WIDGETS))
         informer.add_handler(told.append)
         async with running_in_background(informer.run()):
-            await informer.wait_synced(timeout=5)
+            await informer.wait_synced(timeout=30)
             with source.faults.reset(verb="watch"):
                 cluster.remove_resource(WIDGETS)
                 await asyncio.sleep(0.1)
@@ -646,7 +646,7 @@ def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None
         informer = SharedInformer(source.lister_watcher(WIDGETS))
         informer.add_handler(told.append)
         async with running_in_background(informer.run()):
-            await informer.wait_synced(timeout=5)
+            await informer.wait_synced(timeout=30)
             with (
                 source.faults.status(code, verb="watch"),
                 source.faults.status(code, verb="list"),
@@ -668,7 +668,7 @@ def test_neither_is_it_while_discovery_can_not_be_asked() -> None:
         source = ClusterSource(cluster)
         informer = SharedInformer(source.lister_watcher(WIDGETS))
         async with running_in_background(informer.run()):
-            await informer.wait_synced(timeout=5)
+            await informer.wait_synced(timeout=30)
             with (
                 source.faults.status(404, verb="watch"),
                 source.faults.status(404, verb="list"),
@@ -685,7 +685,7 @@ def test_a_resource_that_is_served_in_another_version_only_is_read_in_that_one()
     async def main() -> None:
         cluster, problems = with_widgets("a"), list[Problem]()
         async with widgets_of(cluster, [], problems) as informer:
-            await informer.wait_synced(timeout=5)
+            await informer.wait_synced(timeout=30)
             cluster.remove_resource(WIDGETS)
             cluster.add_resource(WIDGETS_V2)
             cluster.create(WIDGETS_V2, {"metadata": {"name": "b"}})

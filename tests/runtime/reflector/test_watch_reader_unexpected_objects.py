@@ -49,7 +49,7 @@ async def test_a_list_of_another_kind_does_not_empty_the_cache() -> None:
     )
     informer = SharedInformer(source, watch_list=False, backoff=QUICK, on_error=problems.append)
     async with running_in_background(informer.run()):
-        await informer.wait_synced(5)
+        await informer.wait_synced(30)
 
         assert [obj.name for obj in informer.lister.list()] == ["a"]
     assert [type(each.error) for each in problems] == [UnexpectedObject]

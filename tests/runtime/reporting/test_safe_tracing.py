@@ -154,7 +154,7 @@ async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
     )
     registration = informer.add_handler(clumsy)
     async with running_informer(informer):
-        await registration.wait_synced(timeout=5)
+        await registration.wait_synced(timeout=30)
     assert registration.statistics().errors == 1
     assert [str(each) for each in ended] == ["mine"]
 

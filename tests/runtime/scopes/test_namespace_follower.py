@@ -45,7 +45,7 @@ async def test_the_namespaces_that_match_are_read_and_all_are_waited_for() -> No
         with pytest.raises(SyncTimeout, match="namespace b"):
             await informers.wait_synced(0.1)
         source.refused.clear()
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ("a", "b")
         assert cached(pods) == ["a/x", "b/x"]
         assert {namespace for namespace, _ in source.requests} == {"", "a", "b"}
@@ -55,7 +55,7 @@ async def test_a_namespace_joins_and_leaves_with_its_labels() -> None:
     cluster = cluster_of(a="shop", b="other")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", namespaces=SHOP, labels="app=shop")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         put(cluster, "b/tool", app="tool")
         async with pods.events() as events:
             assert await take(events, 1) == ["= a/x"]
@@ -75,7 +75,7 @@ async def test_a_namespace_that_is_deleted_and_created_again_is_read_anew() -> N
     source = RefusingSource(cluster_of(a="shop"))
     async with SharedInformerFactory(source) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         async with pods.events() as events:
             assert await take(events, 1) == ["= a/x"]
             source.cluster.delete("namespaces", "a")
@@ -90,7 +90,7 @@ async def test_a_namespace_that_is_deleted_and_created_again_is_read_anew() -> N
 async def test_no_namespace_that_matches_is_an_empty_cache() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_of(a="other"))) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ()
 
 
@@ -107,7 +107,7 @@ async def test_followed_namespaces_can_be_optional() -> None:
     source = RefusingSource(cluster_of(a="shop", b="shop"), refused={"b"})
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", namespaces={SHOP: Scope(optional=True)})
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ("a", "b")
         assert cached(pods) == ["a/x"]
         assert pods.health.state == "watching"
@@ -137,7 +137,7 @@ async def test_a_predicate_that_raises_excludes_the_namespace() -> None:
     cluster = cluster_of(a="shop", b="shop", c="shop")
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", namespaces=ObjectPredicate(raising))
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ("a", "c")
 
 

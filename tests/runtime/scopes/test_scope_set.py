@@ -91,7 +91,7 @@ async def test_the_namespaces_are_one_cache_with_requests_of_their_own() -> None
     source = RefusingSource(Cluster(), refused={""})
     put(source.cluster, "a/x", "b/x", "c/x")
     async with reading(source, namespaces=["b", "a", "a"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert pods.namespaces == ("a", "b")
         assert pods.name == "pods in a, b"
         assert cached(pods) == ["a/x", "b/x"]
@@ -113,11 +113,11 @@ async def test_every_namespace_may_have_its_own_selector() -> None:
     put(cluster, "a/tool", "b/tool", "c/tool", app="tool")
     scopes = {"a": Scope(labels={"app": "shop"}), "b": Scope(fields="metadata.name=tool")}
     async with reading(ClusterSource(cluster), namespaces={**scopes, "c": Scope()}) as (all_, pods):
-        await all_.wait_synced(10)
+        await all_.wait_synced(30)
         assert cached(pods) == ["a/shop", "b/tool", "c/shop", "c/tool"]
     request = {"namespaces": {**scopes, "c": Scope()}, "labels": "app=tool"}
     async with reading(ClusterSource(cluster), **request) as (all_, pods):
-        await all_.wait_synced(10)
+        await all_.wait_synced(30)
         assert cached(pods) == ["a/shop", "b/tool", "c/tool"]
         assert pods.name == "pods in a, b, c where app=tool"
 
@@ -128,7 +128,7 @@ async def test_an_index_covers_all_namespaces_and_can_be_added_later() -> None:
     async with reading(
         ClusterSource(cluster), namespaces=["a", "b"], indexers={"name": name_of}
     ) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert len(pods.lister.by_index("name", "x")) == 2
         await pods.add_index("namespace", lambda obj: obj.namespace)
         assert pods.lister.index_counts("namespace") == {"a": 1, "b": 2}
@@ -140,7 +140,7 @@ async def test_a_relist_of_one_namespace_leaves_the_others() -> None:
     source = RefusingSource(Cluster())
     put(source.cluster, "a/x", "a/y", "b/x")
     async with reading(source, namespaces=["a", "b"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         before = pods.lister["b/x"]
         async with pods.events() as events:
             await take(events, 3)
@@ -157,7 +157,7 @@ async def test_waits_go_by_the_version_of_the_object_s_namespace() -> None:
     cluster = Cluster()
     put(cluster, "a/x", "b/x")
     async with reading(ClusterSource(cluster), namespaces=["a", "b"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         written = cluster.create("pods", {"metadata": {"name": "y"}}, namespace="b")
         found = await pods.wait_for(written, timeout=10)
         assert found is not None
@@ -179,7 +179,7 @@ async def test_the_informer_of_a_selection_is_shared() -> None:
 
 async def test_no_namespace_is_an_empty_cache_that_is_synced() -> None:
     async with reading(ClusterSource(Cluster()), namespaces=[]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert (cached(pods), pods.name) == ([], "pods in 0 namespaces")
         assert pods.health.state == "watching"
         assert await pods.verify()
@@ -240,7 +240,7 @@ async def test_a_refused_namespace_is_named_and_stops_no_other_one() -> None:
         assert {problem.informer for problem in problems} == {"pods in a, b (b)"}
 
         source.refused.clear()
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         await wait_until(lambda: pods.health.error is None)
         assert cached(pods) == ["a/x", "b/x"]
         assert "2 of 2 namespaces are watched" in str(pods.health)
@@ -250,7 +250,7 @@ async def test_a_namespace_that_is_refused_later_keeps_its_objects() -> None:
     source = RefusingSource(Cluster())
     put(source.cluster, "a/x", "b/x")
     async with reading(source, namespaces=["a", "b"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         source.refused.add("b")
         source.end_watches("b")
         await wait_until(lambda: isinstance(pods.health.error, Forbidden))
@@ -274,9 +274,9 @@ async def test_an_optional_namespace_delays_nothing_while_it_is_refused() -> Non
         async def added(obj: KubeObject, *, initial: bool) -> None:
             handled.append(f"{obj.key} {initial}")
 
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         [registration] = pods.registrations
-        await registration.wait_synced(10)
+        await registration.wait_synced(30)
         assert handled == ["a/x True"]
         assert pods.health.state == "watching"
         assert pods.health.error is None
@@ -292,7 +292,7 @@ async def test_an_optional_namespace_that_is_permitted_is_waited_for() -> None:
     cluster = Cluster()
     put(cluster, "a/x")
     async with reading(ClusterSource(cluster), namespaces={"a": Scope(optional=True)}) as (all_, p):
-        await all_.wait_synced(10)
+        await all_.wait_synced(30)
         assert cached(p) == ["a/x"]
 
 
@@ -301,8 +301,8 @@ async def test_only_optional_namespaces_that_are_all_refused_are_an_empty_cache(
     scopes = dict.fromkeys("ab", Scope(optional=True))
     async with reading(source, namespaces=scopes) as (informers, pods):
         registration = pods.add_handler(ignore)
-        await informers.wait_synced(10)
-        await registration.wait_synced(10)
+        await informers.wait_synced(30)
+        await registration.wait_synced(30)
         assert cached(pods) == []
         assert pods.health.fresh is None
 
@@ -312,7 +312,7 @@ async def test_fail_fast_ends_the_informer_unless_the_namespace_is_optional() ->
     options = {"fail_fast": (Forbidden,), "backoff": FAST_BACKOFF}
     async with SharedInformerFactory(source, **options) as informers:  # type: ignore[arg-type]
         pods = informers.informer("pods", namespaces={"a": Scope(optional=True)})
-        await pods.wait_synced(10)
+        await pods.wait_synced(30)
     failing = SharedInformerFactory(source, **options)  # type: ignore[arg-type]
     failing.informer("pods", namespaces=["a", "b"])
     with pytest.raises(Forbidden):
@@ -326,7 +326,7 @@ async def test_an_added_namespace_is_initial_and_a_removed_one_leaves() -> None:
     source = RefusingSource(Cluster())
     put(source.cluster, "a/x", "b/x", "b/y")
     async with reading(source, namespaces=["a"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         async with pods.events() as events:
             assert await take(events, 1) == ["= a/x"]
             pods.add_namespace("b", Scope(fields="metadata.name=y"))
@@ -347,7 +347,7 @@ async def test_a_removed_namespace_sends_no_more_requests() -> None:
     async with reading(source, namespaces=["a", "b"]) as (informers, pods):
         await wait_until(lambda: len(source.sent("b")) > 2)
         pods.remove_namespace("b")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         count = len(source.sent("b"))
         await asyncio.sleep(0.05)  # several of the waits between attempts
         assert len(source.sent("b")) == count
@@ -358,7 +358,7 @@ async def test_waiting_for_an_object_of_a_removed_namespace_ends() -> None:
     cluster = Cluster()
     put(cluster, "b/x")
     async with reading(ClusterSource(cluster), namespaces=["a", "b"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         ahead = cluster.get("pods", "x", namespace="b")
         ahead["metadata"]["resourceVersion"] = "999999"
         waiting = asyncio.create_task(pods.wait_for(ahead, timeout=10))
@@ -374,7 +374,7 @@ async def test_a_namespace_that_is_added_before_the_first_sync_is_waited_for() -
         with pytest.raises(SyncTimeout, match="namespace b"):
             await informers.wait_synced(0.05)
         pods.remove_namespace("b")
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
 
 
 async def test_namespaces_change_before_the_start_too() -> None:
@@ -385,7 +385,7 @@ async def test_namespaces_change_before_the_start_too() -> None:
     pods.add_namespace("b")
     pods.remove_namespace("a")
     async with informers:
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert cached(pods) == ["b/x"]
 
 
@@ -420,7 +420,7 @@ async def test_a_slow_handler_gets_every_change_of_namespaces_that_come_and_go()
     async with reading(ClusterSource(cluster), namespaces=namespaces[:10]) as (informers, pods):
         stream = pods.events(limit=2)
         async with stream as events:
-            await informers.wait_synced(10)
+            await informers.wait_synced(30)
             for old, new in zip(namespaces[:10], namespaces[10:], strict=True):
                 pods.remove_namespace(old)
                 pods.add_namespace(new)
@@ -445,7 +445,7 @@ async def test_many_namespaces_that_are_read_at_once_do_not_end_a_limited_listen
         pods.events(limit=1, overflow=overflow) as events,  # type: ignore[arg-type]
     ):
         if overflow == "error":
-            await informers.wait_synced(10)
+            await informers.wait_synced(30)
         assert len(await take(events, 60)) == 60
 
 
@@ -460,7 +460,7 @@ async def test_metrics_of_all_namespaces_have_one_label() -> None:
     factory = SharedInformerFactory(ClusterSource(Cluster()), metrics=Recorder())
     async with factory as informers:
         informers.informer("pods", namespaces=namespaces)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
     assert labels == {"pods in 5 namespaces"}
 
 
@@ -468,7 +468,7 @@ async def test_an_informer_that_is_used_for_a_block_stops_its_namespaces() -> No
     source = RefusingSource(Cluster())
     async with SharedInformerFactory(source, backoff=SLOW_BACKOFF) as informers:
         async with informers.use("pods", namespaces=labelled("team=shop")) as pods:
-            await pods.wait_synced(10)
+            await pods.wait_synced(30)
             assert [each.name for each in informers] == ["namespaces", pods.name]
         assert not list(informers)
 
@@ -503,7 +503,7 @@ async def test_the_trace_of_a_namespace_ends_with_it() -> None:
     tracing = RecordingTracing()
     async with SharedInformerFactory(ClusterSource(Cluster()), tracing=tracing) as informers:
         pods = informers.informer("pods", namespaces=["a", "b"])
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         assert len(tracing.open) == 3, "one of each namespace, and the informer's own"
         pods.remove_namespace("a")
         await wait_until(lambda: len(tracing.open) == 2)
@@ -516,7 +516,7 @@ async def test_namespaces_that_came_and_went_leave_nothing_behind() -> None:
     names = [f"n{number}" for number in range(50)]
     put(cluster, *[f"{name}/x" for name in names])
     async with reading(ClusterSource(cluster), namespaces=["stays"]) as (informers, pods):
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         tasks = len(asyncio.all_tasks())
         for name in names:
             pods.add_namespace(name)

@@ -187,7 +187,7 @@ async def test_a_kubeconfig_of_a_user_has_the_token_of_the_user(tmp_path: Path) 
         async with Client.connect(kubeconfig=path) as client:
             async with SharedInformerFactory(client) as informers:
                 pods = informers.informer("pods")
-                await pods.wait_synced(timeout=10)
+                await pods.wait_synced(timeout=30)
                 assert pods.lister.get("default/a") is not None
             with pytest.raises(Forbidden, match='User "ada" cannot get resource "pods"'):
                 await client.api("pods").get(ObjectKey("default", "a"))

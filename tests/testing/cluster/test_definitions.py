@@ -232,7 +232,7 @@ async def test_a_definition_over_http_is_discovered_watched_and_scaled() -> None
         assert sizes.short_names == ("sz",)
         async with SharedInformerFactory(client) as informers:
             informer = informers.informer(sizes)
-            await informer.wait_synced(timeout=10)
+            await informer.wait_synced(timeout=30)
             created = await client.api(sizes).create(
                 size("a", replicas=2) | {"metadata": {"name": "a", "namespace": "default"}}
             )

@@ -75,7 +75,7 @@ async def scene(
         pods = informers.informer("pods")
         recorder = RecordingHandler(pods)
         pods.add_handler(recorder)
-        await informers.wait_synced(10)
+        await informers.wait_synced(30)
         yield Scene(cluster, faults, workload, pods, recorder)
 
 

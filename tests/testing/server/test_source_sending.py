@@ -115,7 +115,7 @@ def test_a_cache_waits_for_a_written_version() -> None:
     async def program(pods: ResourceWriter, source: ClusterSource) -> None:
         async with SharedInformerFactory(source, namespace="web") as informers:
             informer = informers.informer("pods")
-            await informers.wait_synced(timeout=5)
+            await informers.wait_synced(timeout=30)
             created = await pods.create(WEB_0)
             await informer.wait_for(created, timeout=5)
             assert informer.lister[created.key] == created
