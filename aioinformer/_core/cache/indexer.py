@@ -37,6 +37,7 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer.errors import UsageError
 
 __all__ = [
@@ -311,8 +312,11 @@ class StagedReplacement:
         self._replaced = replaced
         self._old = indexer.state
         self._new = staged
-        self._new.resource_version = replaced.resource_version
-        self._new.synced = True
+        if replaced.retained is None:
+            self._new.resource_version, self._new.synced = replaced.resource_version, True
+        else:
+            self._new.resource_version = self._old.resource_version
+            self._new.synced = self._old.synced
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
@@ -350,6 +354,9 @@ class StagedReplacement:
         return events
 
     def _stage(self) -> Iterator[None]:
+        if self._replaced.retained is not None:
+            yield from self._stage_retained(self._replaced.retained)
+            return
         for obj in self._replaced.objects:
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
@@ -362,6 +369,26 @@ class StagedReplacement:
                 reason = self._removal_reasons.get(key, self._replaced.reason)
                 self._deletions.append(Deleted(obj, reason))
             yield
+
+    def _stage_retained(self, ranges: HashRanges) -> Iterator[None]:
+        """Keep the cached objects of these shards, and delete the others."""
+        for key, obj in self._old.objects.items():
+            if len(self._new.objects) in DICT_RESIZE_POINTS:
+                yield from self._new.resize_dicts()
+            if ranges.has(obj.uid, key.namespace):
+                self._new.put(obj, None)  # index functions accepted it before
+            else:
+                self._deletions.append(Deleted(obj, self._replaced.reason))
+            yield
+        removed = {event.obj.key for event in self._deletions}
+        self._rejected = {
+            key: error for key, error in self._indexer.rejected.items() if key not in removed
+        }
+
+    def _is_initial(self, obj: KubeObject) -> bool:
+        """Return True if the cache has never held the part that this new object is in."""
+        gained = self._replaced.gained
+        return self.initial or (gained is not None and gained.has(obj.uid, obj.key.namespace))
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
@@ -383,7 +410,7 @@ class StagedReplacement:
         if unchanged:
             return
         if old is None:
-            self._changes.append(Added(obj, initial=self.initial))
+            self._changes.append(Added(obj, initial=self._is_initial(obj)))
         else:
             append_change(old, obj, self._changes)
 

@@ -144,7 +144,9 @@ class ListWatchState:
         self._watch_seconds = 0
         self._watch_changed = False
 
-    def begin(self, *, now: float, jitter: float, resume_from: str = "") -> AnyRequest:
+    def begin(
+        self, *, now: float, jitter: float, resume_from: str = "", not_older_than: str = ""
+    ) -> AnyRequest:
         """Return the first request.
 
         Args:
@@ -152,12 +154,18 @@ class ListWatchState:
             jitter: as for ``advance``.
             resume_from: the version that the first watch starts from; empty to read the whole
                 state first.
+            not_older_than: the version of the last state, if the whole state is read again.
         """
         self._requested_at = now
-        self.resource_version = resume_from
+        self.resource_version = resume_from or not_older_than
         first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
         self.request = self._build_request(first, now, jitter)
         return self.request
+
+    @property
+    def watches(self) -> bool:
+        """True if the request under way is a watch after a complete state."""
+        return self.phase is Phase.WATCH
 
     @property
     def phase(self) -> Phase:

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = [
     "Bookmark",
@@ -44,6 +45,12 @@ class Replaced(Struct, frozen=True):
     """The reason of the ``Deleted`` events for objects that the state doesn't contain."""
     scope: str | None = None
     """The namespace whose state this is, in a cache of several scopes; ``None`` in any other."""
+    gained: HashRanges | None = None
+    """The shards that the cache holds for the first time with this state: their objects are
+    delivered as initial ones."""
+    retained: HashRanges | None = None
+    """The shards whose objects stay. ``objects`` and ``resource_version`` are empty then, and the
+    state is the cached one without the objects of other shards."""
 
     def without_objects(self) -> Replaced:
         """Return a copy that keeps no objects alive."""

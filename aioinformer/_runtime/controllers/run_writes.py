@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal, TypeAlias, cast
 
@@ -25,6 +26,8 @@ from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.writing.recorded_writer import RecordedWriter
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
@@ -47,6 +50,8 @@ class WriteTarget:
     informer: SharedInformer[Any]
     """The informer of the objects that are reconciled."""
     own_writes: OwnWrites
+    gate: ShardGate | None = None
+    """Admits the keys of the shards of a group that this member holds; ``None`` without a group."""
 
     @property
     def name(self) -> str:
@@ -117,6 +122,8 @@ class RunWrites:
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
         """Return a writer whose writes the next run of this key waits for."""
         writer = self._target.writer(resolve_built_in(resource), namespace)
+        if self._target.gate is not None:
+            writer = GuardedWriter(writer, partial(self._target.gate.check, self._key))
         return RecordedWriter(writer, self, namespace or "")
 
     async def patch_status(self, status: Mapping[str, Any]) -> KubeObject:

@@ -98,6 +98,7 @@ class Workers:
         self._warnings = warnings
         self._write_target = write_target
         self._own_writes = write_target.own_writes
+        self._gate = write_target.gate
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -126,9 +127,20 @@ class Workers:
             except QueueShutDown:
                 return
             try:
-                await self._process(key)
+                if self._gate is None or self._gate.begin(key):
+                    await self._process(key)
+                else:
+                    self._discard(key)
             finally:
+                if self._gate is not None:
+                    self._gate.end(key, retried=self.failures.failures(key) > 0)
                 self.queue.done(key)  # also if this worker is cancelled
+
+    def _discard(self, key: ObjectKey) -> None:
+        """Forget a key whose shard another member of the group holds."""
+        self.pending.take(key, asyncio.get_running_loop().time())
+        self.failures.record_success(key)
+        self.queue.forget(key)
 
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time

@@ -110,6 +110,8 @@ class SharedInformer(Generic[T]):
             managed_fields=managed_fields,
             profile=profile,
         )
+        self.group_shards = self._pipeline.group_shards
+        """The shards of an informer with ``shard=group``; ``None`` for any other."""
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
@@ -438,8 +440,7 @@ class SharedInformer(Generic[T]):
     @property
     def namespaces(self) -> tuple[str, ...] | None:
         """The namespaces that an informer with ``namespaces=`` reads; ``None`` for any other."""
-        scopes = self._pipeline.scopes
-        return None if scopes is None else scopes.namespaces
+        return None if (scopes := self._pipeline.scopes) is None else scopes.namespaces
 
     def add_namespace(self, namespace: str, scope: Scope | None = None) -> None:
         """Read one more namespace. Its objects are delivered as ``Added(initial=True)``.

@@ -28,6 +28,8 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -37,6 +39,8 @@ from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.scopes.group_reflector import GroupReflector
+from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
 from aioinformer._runtime.scopes.scope_set import ScopeSet
@@ -74,6 +78,7 @@ class InformerPipeline(Generic[T]):
         self._converter = shape.keep()
         self._managed_fields = managed_fields
         self._shard = options.shard
+        """The shard to read, or the group whose shards are read; ``None`` for all objects."""
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
@@ -148,12 +153,20 @@ class InformerPipeline(Generic[T]):
 
     def _make_single(
         self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
-    ) -> SingleReflector:
-        return SingleReflector(self.name, builder.make(source, self._queue), indexer)
+    ) -> Reflectors:
+        reflector = builder.make(source, self._queue)
+        if self._shard is None or isinstance(self._shard, Shard):
+            return SingleReflector(self.name, reflector, indexer)
+        return GroupReflector(self.name, reflector, self._queue, indexer, self._shard)
 
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
     ) -> ScopeSet:
+        if not (self._shard is None or isinstance(self._shard, Shard)):
+            raise UsageError(
+                f"the informer of {self.name} can't read the shards of a group and several "
+                "namespaces: pass shard=group with namespace=, or with all namespaces"
+            )
         return ScopeSet(
             self.name,
             source,
@@ -167,6 +180,19 @@ class InformerPipeline(Generic[T]):
     def scopes(self) -> ScopeSet | None:
         """The namespaces of an informer that reads several; ``None`` for any other."""
         return self._reflectors if isinstance(self._reflectors, ScopeSet) else None
+
+    @property
+    def group_shards(self) -> GroupShards | None:
+        """The shards of an informer on a group; ``None`` for any other."""
+        reflectors = self._reflectors
+        return reflectors.shards if isinstance(reflectors, GroupReflector) else None
+
+    def _shard_ranges(self) -> HashRanges | None:
+        """Return the hashes of the objects that are read; ``None`` for all."""
+        if isinstance(self._shard, Shard):
+            return self._shard.ranges
+        shards = self.group_shards
+        return None if shards is None else shards.ranges_of(shards.held)
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -206,7 +232,7 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                shard=self._shard,
+                ranges=self._shard_ranges(),
                 repair=self._queue.correct if repair else None,
             )
             for source, indexer in self._reflectors.parts()

@@ -13,6 +13,7 @@ from typing import Protocol
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["DeltaQueue", "EntryQueue", "ScopeQueue"]
 
@@ -35,8 +36,9 @@ class EntryQueue(Protocol):
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        gained: HashRanges | None = None,
     ) -> None:
-        """Queue a whole new state."""
+        """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
         ...
 
     async def room(self) -> None:
@@ -70,9 +72,15 @@ class DeltaQueue:
         *,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
+        gained: HashRanges | None = None,
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, reason=reason, scope=scope)
+        self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
+        self._filled.set()
+
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
+        self.fifo.retain(ranges)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -148,10 +156,13 @@ class ScopeQueue:
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        gained: HashRanges | None = None,
     ) -> None:
         """Queue a whole new state of the namespace."""
         if not self.closed:
-            self._queue.replace(objects, resource_version, reason=reason, scope=self._namespace)
+            self._queue.replace(
+                objects, resource_version, reason=reason, scope=self._namespace, gained=gained
+            )
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

@@ -130,6 +130,9 @@ class Health:
     Empty without a shard."""
     other_shards: int = 0
     """The number of objects and events of other shards that have arrived and were dropped."""
+    shards: tuple[int, ...] = ()
+    """The shards of the group that this member holds, for an informer with ``shard=group``. One
+    watch reads all of them."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
