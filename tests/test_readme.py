@@ -234,6 +234,9 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     metrics.reconciled("pods", "success", 0.1)
     metrics.reconcile_blocked("pods", 0.4)
     metrics.leadership("web/operator", True)
+    metrics.shards_held("shop", 16)
+    metrics.shard_moved("shop", "acquired")
+    metrics.shard_unowned("shop", 0.1)
     shown = {
         re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))
         for family in registry.collect()

@@ -34,6 +34,7 @@ __all__ = [
     "Result",
     "Scope",
     "Shard",
+    "ShardGroup",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",
