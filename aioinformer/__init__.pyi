@@ -51,6 +51,7 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.retry import retry_on_conflict
@@ -61,6 +62,7 @@ from aioinformer.leaderelection import *
 from aioinformer.lowlevel import *
 from aioinformer.metrics import *
 from aioinformer.selectors import *
+from aioinformer.sharding import *
 from aioinformer.tracing import *
 
 __all__ = [
@@ -96,6 +98,7 @@ __all__ = [
     "Result",
     "Scope",
     "Shard",
+    "ShardGroup",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

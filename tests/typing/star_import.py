@@ -35,6 +35,7 @@ __all__ = [
     "Result",
     "Scope",
     "Shard",
+    "ShardGroup",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",
