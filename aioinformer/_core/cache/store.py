@@ -137,6 +137,8 @@ class CacheState:
     synced: bool = False
     json_bytes: int = 0
     """Bytes of JSON of all objects."""
+    restored: bool = False
+    """True if a cache file has shown this state, and the server has not confirmed it since."""
     building: tuple[Index, ...] = ()
     """Indexes under construction, which readers don't see. Every change is filed in them; their
     functions never raise (``IndexBuild``)."""
