@@ -454,7 +454,8 @@ class Storage:
 
     def __repr__(self) -> str:
         objects = quantity(sum(map(len, self.collections.values())), "object")
-        return f"<Storage rv={self.version} {objects} watches={len(self._watches)}>"
+        watches = f"{len(self._watches)} watch{'es' * (len(self._watches) != 1)}"
+        return f"<Storage rv={self.version} {objects} {watches}>"
 
 
 def _resource_key(resource: Resource) -> tuple[str, str, str]:
