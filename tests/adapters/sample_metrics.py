@@ -38,6 +38,9 @@ def record_every_metric(metrics: Metrics, informer: str) -> None:
     metrics.reconciled("pods", "success", 0.1)
     metrics.reconcile_blocked("pods", 0.4)
     metrics.leadership("web/operator", True)
+    metrics.shards_held("shop", 16)
+    metrics.shard_moved("shop", "acquired")
+    metrics.shard_unowned("shop", 0.1)
 
 
 @contextmanager

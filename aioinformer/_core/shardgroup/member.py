@@ -152,6 +152,11 @@ class GroupMember:
         return self._targets
 
     @property
+    def stopping(self) -> frozenset[int]:
+        """The shards that the member gives away or has lost, while work on them hasn't ended."""
+        return self._in_state("stopping", "lost")
+
+    @property
     def unclaimed(self) -> frozenset[int]:
         """The shards that no live member claims, as far as this member sees."""
         return frozenset(range(self.layout.count)) - self._claimed_elsewhere - self.claims

@@ -273,6 +273,17 @@ def test_leadership_is_observed(collected: Collected) -> None:
     assert collected.points("leader") == {("web/operator",): 1}
 
 
+def test_the_shards_of_a_group_are_counted(collected: Collected) -> None:
+    collected.metrics.shards_held("shop", 16)
+    for kind in ("acquired", "acquired", "lost"):
+        collected.metrics.shard_moved("shop", kind)
+    collected.metrics.shard_unowned("shop", 0.3)
+
+    assert collected.points("shards_held") == {("shop",): 16}
+    assert collected.points("shard_moves") == {("shop", "acquired"): 2, ("shop", "lost"): 1}
+    assert collected.histogram("shard_unowned_time").count == 1
+
+
 # -- names, units, providers -------------------------------------------------------------------
 
 
