@@ -9,6 +9,7 @@ replica ends or dies, the others take its objects over.
 
 import asyncio
 import sys
+from contextlib import suppress
 
 from aioinformer import (
     Client,
@@ -47,4 +48,5 @@ async def main(replica: str = "replica-a", resource: str = "configmaps") -> None
         await Controller(objects, reconcile, name="example-09").run()
 
 
-asyncio.run(main(*sys.argv[1:]))
+with suppress(KeyboardInterrupt):  # Ctrl-C: the replica gives its shards away before it ends
+    asyncio.run(main(*sys.argv[1:]))
