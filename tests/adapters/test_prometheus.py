@@ -249,7 +249,7 @@ def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
 
 def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
     metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
-    assert repr(metrics) == "<PrometheusMetrics of 1 informers and 0 queues, fed from 1 threads>"
+    assert repr(metrics) == "<PrometheusMetrics of 1 informer and 0 queues, fed from 1 thread>"
 
 
 # -- threads -----------------------------------------------------------------------------------

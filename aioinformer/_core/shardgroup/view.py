@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aioinformer._core.quantities import quantity
 from aioinformer._core.shardgroup.records import (
     GroupAssignment,
     GroupLayout,
@@ -140,7 +141,7 @@ class GroupView:
         return False
 
     def __repr__(self) -> str:
-        return f"<GroupView of {len(self.others)} others, {self.assignment!r}>"
+        return f"<GroupView of {quantity(len(self.others), 'other')}, {self.assignment!r}>"
 
 
 def _claim(record: MemberRecord) -> tuple[object, ...]:
