@@ -231,7 +231,7 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     families = list(registry.collect())
     assert (
         len(families)
-        == 6 + 3 + 1 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 7
+        == 6 + 3 + 1 + 3 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 7
     )
     for family in families:
         assert family.name.startswith("aioinformer_")
