@@ -42,6 +42,7 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
+    "_runtime.cachefile.cache_file": "CacheFile",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",
@@ -71,6 +72,7 @@ _MODULES = {
     "_core.controllers.reconcile": "Result",
     "_core.controllers.owner_references": "is_controlled_by owner_reference set_owner",
     "_runtime.leaderelection.elector": "LeaderElector",
+    "_runtime.shardgroup.group": "ShardGroup",
     "_runtime.writing.event_recorder": "EventRecorder",
     "_runtime.writing.resource_writer": "ResourceWriter",
     "_runtime.writing.retry": "retry_on_conflict",
@@ -95,15 +97,16 @@ _PAGES = {
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
-        "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
-        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync ScopeHealth"
-        " Shape Source Transform Verification WatchRequest"
+        "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
+        " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
+        " ScopeHealth Shape Source Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"
     ),
+    "sharding": "GroupClient GroupHealth GroupSubscription ShardAssignment ShardSubscription",
     "tracing": "InformerTrace Span Tracing",
 }
 """The names that a page documents, by page. They can be imported from this package as well."""

@@ -38,6 +38,7 @@ from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._operator.operator import Operator
+from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.work_queue import WorkQueue
@@ -50,6 +51,7 @@ from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer._runtime.writing.retry import retry_on_conflict
@@ -60,12 +62,14 @@ from aioinformer.leaderelection import *
 from aioinformer.lowlevel import *
 from aioinformer.metrics import *
 from aioinformer.selectors import *
+from aioinformer.sharding import *
 from aioinformer.tracing import *
 
 __all__ = [
     "ALL_NAMESPACES",
     "Added",
     "BackoffPolicy",
+    "CacheFile",
     "Client",
     "Controller",
     "DeleteReason",
@@ -94,6 +98,7 @@ __all__ = [
     "Result",
     "Scope",
     "Shard",
+    "ShardGroup",
     "SharedInformer",
     "SharedInformerFactory",
     "Statistics",

@@ -16,7 +16,16 @@ from pathlib import Path
 import pdoc
 from pdoc import render
 
-PAGES = ("api", "conditions", "controllers", "leaderelection", "lowlevel", "metrics", "selectors")
+PAGES = (
+    "api",
+    "conditions",
+    "controllers",
+    "leaderelection",
+    "lowlevel",
+    "metrics",
+    "selectors",
+    "sharding",
+)
 ADAPTERS = (
     "asgi",
     "kubernetes_aio",

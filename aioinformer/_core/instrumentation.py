@@ -51,6 +51,8 @@ class Levels:
     """Bytes of these deltas."""
     objects: int
     """Cached objects."""
+    json_bytes: int
+    """Bytes of JSON of the cached objects. A cache takes about 400 bytes an object besides."""
     rejected: int
     """Objects whose newest version was rejected, or could not be read."""
     pending: int
@@ -203,6 +205,21 @@ class Metrics:
 
         ``lease`` is the name that the program has given to the Lease.
         """
+
+    def shards_held(self, group: str, shards: int) -> None:
+        """Record the number of shards of a group on which this member works from now on.
+
+        ``group`` is the group's name.
+        """
+
+    def shard_moved(self, group: str, kind: str) -> None:
+        """Count a change of one shard on this member.
+
+        ``kind`` is ``acquired``, ``stopping``, ``released`` or ``lost``.
+        """
+
+    def shard_unowned(self, group: str, seconds: float) -> None:
+        """Record for how long a shard that this member acquired had no owner."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

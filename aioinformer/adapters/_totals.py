@@ -27,6 +27,7 @@ __all__ = [
     "QUEUE_COUNTERS",
     "QUEUE_GAUGES",
     "REQUEST_SECONDS",
+    "UNOWNED_SECONDS",
     "WAIT_SECONDS",
     "WORK_SECONDS",
     "ActiveInformers",
@@ -97,6 +98,11 @@ INFORMER_GAUGES: Mapping[str, GaugeSpec[Levels]] = {
     ),
     "objects": GaugeSpec(
         "Cached objects.", "{object}", lambda all_: sum(each.objects for each in all_)
+    ),
+    "json_bytes": GaugeSpec(
+        "Bytes of JSON of the cached objects.",
+        "By",
+        lambda all_: sum(each.json_bytes for each in all_),
     ),
     "objects_rejected": GaugeSpec(
         "Objects whose newest version was rejected.",
@@ -247,6 +253,9 @@ class ActiveInformers:
 
 WAIT_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0)
 """Bucket edges, from a queue with idle workers to one that holds an initial list."""
+
+UNOWNED_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+"""Limits of the times without an owner: 2 s after a member left, 20 s after one died."""
 
 WORK_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 """Bucket edges, from a lookup in the cache to a call of another service's API."""

@@ -45,6 +45,7 @@ from aioinformer._core.instrumentation import (
     ReadQueue,
 )
 from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.quantities import quantity
 from aioinformer.adapters._totals import (
     BLOCKING_CALLS,
     BLOCKING_RUNS,
@@ -54,6 +55,7 @@ from aioinformer.adapters._totals import (
     QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
+    UNOWNED_SECONDS,
     WAIT_SECONDS,
     WORK_SECONDS,
     ActiveInformers,
@@ -198,6 +200,22 @@ class PrometheusMetrics(Metrics):
             ["lease"],
             registry=registry,
         )
+        self._shards_held = Gauge(
+            f"{PREFIX}shards_held",
+            "Shards of a group on which this process works.",
+            ["group"],
+            registry=registry,
+        )
+        self._shard_moves = _counter(
+            registry, "shard_moves", "Changes of shards on this process.", ["group", "kind"]
+        )
+        self._shard_unowned = _histogram(
+            registry,
+            "shard_unowned_time_seconds",
+            "How long shards that this process acquired had no owner.",
+            ["group"],
+            UNOWNED_SECONDS,
+        )
 
     # -- informers -----------------------------------------------------------------------------
 
@@ -270,10 +288,23 @@ class PrometheusMetrics(Metrics):
         """Show if this process leads."""
         self._leader.labels(lease).set(leads)
 
+    def shards_held(self, group: str, shards: int) -> None:
+        """Show the number of shards on which this process works."""
+        self._shards_held.labels(group).set(shards)
+
+    def shard_moved(self, group: str, kind: str) -> None:
+        """Count a change of one shard."""
+        self._shard_moves.labels(group, kind).inc()
+
+    def shard_unowned(self, group: str, seconds: float) -> None:
+        """Time a shard without an owner."""
+        self._shard_unowned.labels(group).observe(seconds)
+
     def __repr__(self) -> str:
         return (
-            f"<PrometheusMetrics of {len(self._informers)} informers and {len(self._queues)} "
-            f"queues, fed from {len(self._all_counts)} threads>"
+            f"<PrometheusMetrics of {quantity(len(self._informers), 'informer')} and "
+            f"{quantity(len(self._queues), 'queue')}, "
+            f"fed from {quantity(len(self._all_counts), 'thread')}>"
         )
 
 

@@ -15,6 +15,7 @@ SAMPLE_GAUGES = Levels(
     queue_entries=2,
     queue_bytes=6600,
     objects=100,
+    json_bytes=230_000,
     rejected=1,
     pending=7,
     blocking=1,
@@ -38,6 +39,9 @@ def record_every_metric(metrics: Metrics, informer: str) -> None:
     metrics.reconciled("pods", "success", 0.1)
     metrics.reconcile_blocked("pods", 0.4)
     metrics.leadership("web/operator", True)
+    metrics.shards_held("shop", 16)
+    metrics.shard_moved("shop", "acquired")
+    metrics.shard_unowned("shop", 0.1)
 
 
 @contextmanager

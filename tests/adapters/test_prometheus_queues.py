@@ -107,6 +107,19 @@ def test_leadership_is_a_gauge(registry: CollectorRegistry, metrics: PrometheusM
     assert sample(registry, "leader", lease="web/controller") == 1
 
 
+def test_the_shards_of_a_group_are_counted(
+    registry: CollectorRegistry, metrics: PrometheusMetrics
+) -> None:
+    metrics.shards_held("shop", 16)
+    for kind in ("acquired", "acquired", "lost"):
+        metrics.shard_moved("shop", kind)
+    metrics.shard_unowned("shop", 0.3)
+
+    assert sample(registry, "shards_held", group="shop") == 16
+    assert sample(registry, "shard_moves_total", group="shop", kind="acquired") == 2
+    assert sample(registry, "shard_unowned_time_seconds_sum", group="shop") == 0.3
+
+
 async def test_no_metric_names_a_key(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
@@ -127,4 +140,4 @@ async def test_its_repr_says_how_many_queues_it_knows() -> None:
     metrics = PrometheusMetrics(CollectorRegistry())
     assert " and 0 queues, " in repr(metrics)
     metrics.queue_started("pods", WorkQueue[str]().statistics)
-    assert " and 1 queues, " in repr(metrics)
+    assert " and 1 queue, " in repr(metrics)

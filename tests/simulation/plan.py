@@ -23,6 +23,11 @@ WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 NAMESPACES = ("web", "db", "ops")
 """The namespaces of all objects."""
 
+FOLLOWED_TEAM = "shop"
+"""An informer that ``follows`` reads the namespaces with this value of the label ``team``."""
+NAMESPACE_INFORMER = "namespaces"
+"""The name, also that of its connections, of the informer that caches the namespaces."""
+
 DROPPED = "node-3"
 """A transform that ``cuts`` drops the objects on this node."""
 REJECTED = "node-x"
@@ -68,6 +73,13 @@ class InformerSpec:
     transform: Transforms = ""
     scopes: tuple[ScopeSpec, ...] = ()
     """The namespaces that the informer reads at first; empty for an informer of one scope."""
+    follows: bool = False
+    """True if the informer reads the namespaces whose label ``team`` is ``FOLLOWED_TEAM``."""
+
+    @property
+    def scoped(self) -> bool:
+        """True if the informer reads several namespaces, which come and go."""
+        return self.follows or bool(self.scopes)
 
 
 Behaviour: TypeAlias = Literal[
@@ -253,6 +265,16 @@ class RemoveScope:
 
 
 @dataclass(frozen=True, slots=True)
+class NamespaceStep:
+    """Create a namespace or label it anew, or delete it with all its objects."""
+
+    at: float
+    namespace: str
+    team: str | None
+    """The value of the label ``team``; ``None`` to delete the namespace."""
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """Enter a factory, use one informer for a while, and leave."""
 
@@ -271,7 +293,17 @@ class Visit:
 
 
 Step: TypeAlias = (
-    Put | Remove | ServerStep | Fault | Join | Merge | Leave | AddScope | RemoveScope | Visit
+    Put
+    | Remove
+    | ServerStep
+    | Fault
+    | Join
+    | Merge
+    | Leave
+    | AddScope
+    | RemoveScope
+    | NamespaceStep
+    | Visit
 )
 
 

@@ -20,17 +20,26 @@ from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
-from aioinformer._core.objects.resources import Resource
+from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter
+from aioinformer._core.selectors.predicates import labelled
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health, ScopeHealth
-from aioinformer._runtime.scopes.scoped_source import ScopedSource
+from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
 from tests.simulation.network import Network, RecordingSource, connection_of
-from tests.simulation.plan import DROPPED, SHIFT, InformerSpec, ScopeSpec, Transforms
+from tests.simulation.plan import (
+    DROPPED,
+    FOLLOWED_TEAM,
+    NAMESPACE_INFORMER,
+    SHIFT,
+    InformerSpec,
+    ScopeSpec,
+    Transforms,
+)
 from tests.simulation.records import (
     History,
     ListenerSample,
@@ -75,6 +84,8 @@ class CountedFailures(NoMetrics):
         self._history.counted[informer, phase, error] += 1
 
 
+FOLLOWED = labelled(f"team={FOLLOWED_TEAM}")
+"""The namespaces that an informer follows."""
 INDEX = "node"
 _SAMPLES_PER_INDEX = 4
 """One sample in so many has the index in it."""
@@ -172,6 +183,9 @@ class InformerProbe:
         """The mailbox of the listener that joined last."""
         self._network, self._resource = network, resource
         self._history = history = network.history
+        self._apps = {each.namespace: each.app for each in spec.scopes}
+        """The selections that the plan wants in the namespaces."""
+        self._namespaces = self._make_namespace_informer() if spec.follows else None
         self._scopes: dict[str, InformerSpec] = {}
         """The namespaces that are read now, as they are recorded."""
         self._opened = Counter[str]()
@@ -190,10 +204,11 @@ class InformerProbe:
         )
         self._pipeline = cast("Any", self.informer)._pipeline
         self._pipeline._queue.fifo = DeltaFIFO(high_mark=spec.high_mark)
-        if spec.scopes:
+        if spec.scoped:
             scopes = self._pipeline.scopes
             make = self._around_make(scopes._make_reflector)
             replace_attribute(scopes, "_make_reflector", make)
+            observe(scopes, scopes.remove, self._around_remove)
         else:
             self._record_transitions(spec.name, self._pipeline._reflectors._reflector._state)
         replace_attribute(self._pipeline.listeners, "make_mailbox", self._make_mailbox)
@@ -202,8 +217,12 @@ class InformerProbe:
 
     def _make_source(self) -> ListerWatcher | ScopedSource:
         spec = self.spec
-        if not spec.scopes:
+        if not spec.scoped:
             return self._open(spec)
+        if self._namespaces is not None:
+            scope = Scope(labels=_labels(spec.app))
+            followed = FollowedNamespaces(self._namespaces, FOLLOWED, scope)
+            return ScopedSource(self._resource, self._open_scope, followed=followed)
         scopes = {each.namespace: scope_of(each) for each in spec.scopes}
         return ScopedSource(self._resource, self._open_scope, scopes)
 
@@ -212,31 +231,57 @@ class InformerProbe:
             self._resource, namespace=reader.namespace, labels=_labels(reader.app)
         )
 
+    def _make_namespace_informer(self) -> SharedInformer:
+        """Make the informer of the namespaces that this informer follows."""
+        source = RecordingSource(self._network, NAMESPACE_INFORMER)
+        informer = SharedInformer(
+            source.lister_watcher(find_built_in("namespaces")),
+            name=NAMESPACE_INFORMER,
+            page_size=self.spec.page_size,
+            watch_list=self.spec.watch_list,
+            on_error=self._record_problem,
+        )
+        state = cast("Any", informer)._pipeline._reflectors._reflector._state
+        self._record_transitions(NAMESPACE_INFORMER, state)
+        return informer
+
+    @property
+    def informers(self) -> list[SharedInformer]:
+        """The informer, and before it that of the namespaces that it follows."""
+        return [*([] if self._namespaces is None else [self._namespaces]), self.informer]
+
     def _open_scope(self, namespace: str, scope: Scope) -> ListerWatcher:
+        """Open the list and watch of a namespace, and record the selection of the plan."""
         self._opened[namespace] += 1
-        reader = self._reader(namespace, scope.label_selector.partition("=")[2])
+        reader = self._reader(namespace, self._apps.get(namespace, self.spec.app))
         self._history.add(ScopeOpened, reader.name, reader)
         self._scopes[namespace] = reader
-        return self._open(reader)
+        return self._open(replace(reader, app=scope.label_selector.partition("=")[2]))
 
     def _reader(self, namespace: str, app: str) -> InformerSpec:
         """Return the informer that a namespace is recorded as: each time with a name of its own."""
         number = self._opened[namespace]
         name = f"{self.spec.name} ({namespace})" + (f" #{number}" if number > 1 else "")
-        return replace(self.spec, name=name, namespace=namespace, app=app, scopes=())
+        return replace(self.spec, name=name, namespace=namespace, app=app, scopes=(), follows=False)
 
     def add_scope(self, scope: ScopeSpec) -> None:
         """Read a namespace, unless it is read."""
         if scope.namespace not in self._pipeline.scopes.namespaces:
+            self._apps[scope.namespace] = scope.app
             self.informer.add_namespace(scope.namespace, scope_of(scope))
 
     def remove_scope(self, namespace: str) -> None:
         """Read a namespace no longer, if it is read."""
-        if namespace not in self._pipeline.scopes.namespaces:
-            return
-        self.informer.remove_namespace(namespace)
-        reader = self._scopes.pop(namespace, None) or self._reader(namespace, "")
-        self._history.add(ScopeClosed, reader.name, reader)
+        if namespace in self._pipeline.scopes.namespaces:
+            self.informer.remove_namespace(namespace)
+
+    def _around_remove(self, remove: Callable[[str], None]) -> Callable[[str], None]:
+        def observed(namespace: str) -> None:
+            remove(namespace)
+            reader = self._scopes.pop(namespace, None) or self._reader(namespace, "")
+            self._history.add(ScopeClosed, reader.name, reader)
+
+        return observed
 
     def _around_make(self, make: Callable[P, Reflector]) -> Callable[P, Reflector]:
         def observed(*args: P.args, **options: P.kwargs) -> Reflector:

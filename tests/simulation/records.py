@@ -104,6 +104,16 @@ class Write(Record):
 
 
 @dataclass(slots=True)
+class NamespaceWritten(Record):
+    """A namespace was created, labelled anew, or deleted."""
+
+    namespace: str
+    uid: str
+    matches: bool
+    """True if an informer that follows namespaces must read this one."""
+
+
+@dataclass(slots=True)
 class BackupMade(Record):
     """A backup of the server was made."""
 
@@ -395,12 +405,12 @@ class History:
 
     def readers(self) -> list[InformerSpec]:
         """Return the informers of one scope, and the scopes of the others."""
-        single = [each for each in self.plan.informers if not each.scopes]
+        single = [each for each in self.plan.informers if not each.scoped]
         return [*single, *(each.spec for each in self.of(ScopeOpened))]
 
     def readers_of(self, informer: InformerSpec) -> list[str]:
         """Return the names under which the requests of an informer are recorded."""
-        if not informer.scopes:
+        if not informer.scoped:
             return [informer.name]
         begin = f"{informer.name} ("
         return [each.name for each in self.readers() if each.name.startswith(begin)]

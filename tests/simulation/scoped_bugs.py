@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from aioinformer import Deleted, Event, Scope, SharedInformer, Updated
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.listwatch.polling import Polling
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._runtime.reflector.delta_queue import ScopeQueue
+from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower
 from aioinformer._runtime.scopes.scope_set import ScopeSet
 from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
 
@@ -55,5 +58,49 @@ def polling_waits_too_little(_: Original, polling: Polling, *args: Any) -> Any:
     return 5.0  # with shorter waits a history has so many requests that it takes a minute
 
 
-BUGS = [each for each in planted_bugs(globals()) if each.promises]
-"""The bugs that the drawn histories find. The others need a history of their own."""
+@planted_bug(SharedInformer, "add_namespace", promises={1, 2, 3})
+def a_namespace_keeps_its_first_selector(
+    add: Original, informer: SharedInformer, namespace: str, scope: Scope
+) -> Any:
+    first = _FIRST_SCOPES.setdefault(informer, {})
+    return add(informer, namespace, first.setdefault(namespace, scope))
+
+
+_FIRST_SCOPES = WeakKeyDictionary[SharedInformer, dict[str, Scope]]()
+"""The selectors with which each informer read its namespaces for the first time."""
+
+
+@planted_bug(NamespaceFollower, "_remove", promises={1})
+def a_namespace_that_ceases_to_match_is_read_on(
+    _: Original, follower: NamespaceFollower, name: str
+) -> Any:
+    return
+
+
+@planted_bug(NamespaceFollower, "_apply", promises={1})
+def a_namespace_that_is_created_again_is_the_old_one(
+    apply: Original, follower: Any, event: Event
+) -> Any:
+    """Pay no attention to deletions and uids."""
+    if isinstance(event, Deleted):
+        return False
+    if event.obj.name in follower._present:
+        follower._present[event.obj.name] = event.obj.uid
+    return apply(follower, event)
+
+
+@planted_bug(NamespaceFollower, "_apply", promises={1})
+def labels_that_change_are_not_followed(
+    apply: Original, follower: NamespaceFollower, event: Event
+) -> Any:
+    return not isinstance(event, Updated) and apply(follower, event)
+
+
+FOLLOWER_BUGS = [
+    a_namespace_that_ceases_to_match_is_read_on,
+    a_namespace_that_is_created_again_is_the_old_one,
+    labels_that_change_are_not_followed,
+]
+"""The bugs that histories of followed namespaces find."""
+BUGS = [each for each in planted_bugs(globals()) if each.promises and each not in FOLLOWER_BUGS]
+"""The bugs that the other drawn histories find. The others need a history of their own."""

@@ -28,10 +28,17 @@ from tests.simulation.plan import (
     ScopeSpec,
 )
 from tests.simulation.planted_bug import PlantedBug
-from tests.simulation.records import EventDelivered, History, Sample, ScopeClosed, ScopeOpened
+from tests.simulation.records import (
+    EventDelivered,
+    History,
+    NamespaceWritten,
+    Sample,
+    ScopeClosed,
+    ScopeOpened,
+)
 from tests.simulation.runner import Row, examine, rows_taken, show_rows, simulate
-from tests.simulation.scoped_bugs import BUGS, an_optional_namespace_is_waited_for
-from tests.simulation.scoped_generator import NAME, connection, draw_scoped
+from tests.simulation.scoped_bugs import BUGS, FOLLOWER_BUGS, an_optional_namespace_is_waited_for
+from tests.simulation.scoped_generator import NAME, connection, draw_followed, draw_scoped
 
 FEW = range(10)
 MANY = range(1000, 1500)
@@ -74,6 +81,20 @@ def test_the_promises_hold_for_each_namespace_in_a_few_histories() -> None:
 def test_the_promises_hold_in_many_more_and_roles_take_each_of_their_rows(first: int) -> None:
     taken = hold_in(range(first, first + 100))
     assert taken.keys() >= REFUSED, show_rows(taken)
+
+
+@pytest.mark.parametrize(
+    "seeds", [FEW, pytest.param(MANY, marks=pytest.mark.simulation)], ids=["few", "many"]
+)
+@pytest.mark.timeout(600)
+def test_the_promises_hold_for_namespaces_that_are_followed(seeds: range) -> None:
+    opened = changed = 0
+    for seed in seeds:
+        history = simulate(draw_followed(seed))
+        judge(history)
+        opened += len(history.of(ScopeOpened))
+        changed += len(history.of(NamespaceWritten))
+    assert changed > opened > 3 * len(seeds)
 
 
 def test_namespaces_come_and_go_and_roles_allow_lists_only() -> None:
@@ -123,9 +144,10 @@ def test_an_optional_namespace_that_is_refused_for_ever_is_not_waited_for() -> N
     assert violation.promise == 9
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=str)
+@pytest.mark.parametrize("bug", [*BUGS, *FOLLOWER_BUGS], ids=str)
 def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
+    draw = draw_followed if bug in FOLLOWER_BUGS else draw_scoped
     with bug.planted():
-        found = next(filter(None, (examine(draw_scoped(seed)) for seed in SEARCHED)), None)
+        found = next(filter(None, (examine(draw(seed)) for seed in SEARCHED)), None)
     assert found is not None
     assert found.promise in bug.promises, found

@@ -23,6 +23,7 @@ from aioinformer.testing.cluster.storage import Snapshot
 from tests.simulation.listeners import HandlerRaised, SimulatedListener, read, read_merged
 from tests.simulation.network import Network, RecordingSource
 from tests.simulation.plan import (
+    FOLLOWED_TEAM,
     REDEFINED,
     AddScope,
     Fault,
@@ -30,6 +31,7 @@ from tests.simulation.plan import (
     Leave,
     ListenerSpec,
     Merge,
+    NamespaceStep,
     Plan,
     Put,
     Remove,
@@ -43,6 +45,7 @@ from tests.simulation.records import (
     BackupMade,
     Ending,
     History,
+    NamespaceWritten,
     Restored,
     State,
     Version,
@@ -93,6 +96,8 @@ class World:
         self._backup: tuple[Snapshot, dict[ObjectKey, tuple[str, str]]] | None = None
         self._complaints: list[str] = []
         self._served = True
+        self._namespaces: dict[str, str] = {}
+        """The uids of the namespaces that are objects of the server."""
         self._server_actions: dict[str, Callable[[], None]] = {
             "redefine": self._redefine,
             "withdraw": self._withdraw,
@@ -110,10 +115,11 @@ class World:
         before = [step for step in self._plan.steps if step.at < 0]
         for step in before:
             await self._take(step)
-        for name, probe in self._informers.items():
-            informer = probe.informer
-            self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
-            self.spawn(informer.wait_synced(), f"wait for {name}")
+        for probe in self._informers.values():
+            for informer in probe.informers:
+                name = informer.name
+                self._running.append(loop.create_task(informer.run(), name=f"informer {name}"))
+                self.spawn(informer.wait_synced(), f"wait for {name}")
         for step in self._plan.steps[len(before) :]:
             if step.at > loop.time():
                 await asyncio.sleep(step.at - loop.time())
@@ -164,6 +170,8 @@ class World:
                 self._informers[step.informer].add_scope(step.scope)
             case RemoveScope():
                 self._informers[step.informer].remove_scope(step.namespace)
+            case NamespaceStep():
+                self._write_namespace(step)
             case Visit():
                 self.spawn(self._visit(step), step.name)
 
@@ -201,6 +209,23 @@ class World:
             self._cluster.delete(self._plan.resource, key.name, namespace=key.namespace)
             newest = self._cluster.resource_version
             self._history.add(Write, newest, key, known[0], "", "", True)
+
+    def _write_namespace(self, step: NamespaceStep) -> None:
+        name, known = step.namespace, self._namespaces.pop(step.namespace, None)
+        if step.team is None:
+            for key in [key for key in self._versions if key.namespace == name]:
+                self._remove(key)
+            if known is not None:
+                self._cluster.delete("namespaces", name)
+                self._history.add(NamespaceWritten, name, known, False)
+            return
+        metadata = {"name": name, "labels": {"team": step.team}}
+        if known is None:
+            stored = self._cluster.create("namespaces", {"metadata": metadata})
+        else:
+            stored = self._cluster.merge_patch("namespaces", name, {"metadata": metadata})
+        uid = self._namespaces[name] = stored["metadata"]["uid"]
+        self._history.add(NamespaceWritten, name, uid, step.team == FOLLOWED_TEAM)
 
     def _redefine(self) -> None:
         """Change the values of all objects under their resourceVersions."""

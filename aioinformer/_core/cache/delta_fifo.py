@@ -19,6 +19,7 @@ from itertools import islice
 
 from aioinformer._core.objects.deltas import (
     Bookmark,
+    Confirmed,
     Correction,
     Delta,
     QueueEntry,
@@ -27,6 +28,7 @@ from aioinformer._core.objects.deltas import (
 )
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.objects.stored import size_of
+from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["DeltaFIFO"]
 
@@ -109,6 +111,8 @@ class DeltaFIFO:
         *,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
+        gained: HashRanges | None = None,
+        restored: bool = False,
     ) -> None:
         """Queue a whole new state. The indexer finds the vanished objects when it applies the
         state.
@@ -118,12 +122,27 @@ class DeltaFIFO:
             resource_version: the version of this state.
             reason: the reason for the deletion of objects that are not in ``objects``.
             scope: the namespace whose state this is, in a cache of several scopes.
+            gained: the shards whose objects are delivered as initial ones.
+            restored: True if a cache file has shown this state.
         """
-        self._entries.append(Replaced(objects, resource_version, reason, scope))
+        self._push_state(
+            Replaced(objects, resource_version, reason, scope, gained, restored=restored)
+        )
+        self._replaced = True
+
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of the cached objects of all shards but these."""
+        self._push_state(Replaced((), "", "scope_removed", retained=ranges))
+
+    def _push_state(self, replaced: Replaced) -> None:
+        self._entries.append(replaced)
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1
-        self._replaced = True
+
+    def confirm(self, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self._entries.append(Confirmed(scope))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections that a verification has found, behind the changes received so far."""

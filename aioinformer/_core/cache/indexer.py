@@ -21,7 +21,14 @@ from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, RepairGuard, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    RepairGuard,
+    Replaced,
+)
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     DIFFERENT,
@@ -37,6 +44,7 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer.errors import UsageError
 
 __all__ = [
@@ -282,6 +290,14 @@ class Indexer:
         if version and not is_older(version, known):
             self.state.resource_version = version
 
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state."""
+        self.state.restored, self.state.synced = False, True
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the only state."""
+        return {"": self.state}
+
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
         staged = self._staged = self.state.empty_copy()
@@ -307,30 +323,29 @@ class StagedReplacement:
 
     def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
         """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
-        self._indexer = indexer
-        self._replaced = replaced
-        self._old = indexer.state
-        self._new = staged
-        self._new.resource_version = replaced.resource_version
-        self._new.synced = True
+        self._indexer, self._replaced = indexer, replaced
+        self._old, self._new = indexer.state, staged
+        staged.restored, staged.synced = replaced.restored, not replaced.restored
+        staged.resource_version = replaced.resource_version
+        if replaced.retained is not None:
+            staged.resource_version, staged.synced = self._old.resource_version, self._old.synced
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
         self._repeated: dict[ObjectKey, int] = {}
-        """For each key that the list names again: the number of changes before its last item. The
-        key's changes among them are discarded."""
+        """By key that the list repeats: the changes before its last item, which are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
 
     @property
     def initial(self) -> bool:
-        """True if this is the cache's initial list."""
-        return not self._old.synced
+        """True if this is the cache's initial list, or the state of a cache file."""
+        return not (self._old.synced or self._old.restored)
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """The errors of rejected objects by key; only the first error has its traceback."""
+        """The errors by key; only the first one has its traceback."""
         return self._rejected
 
     def step(self, n: int) -> bool:
@@ -350,6 +365,9 @@ class StagedReplacement:
         return events
 
     def _stage(self) -> Iterator[None]:
+        if self._replaced.retained is not None:
+            yield from self._stage_retained(self._replaced.retained)
+            return
         for obj in self._replaced.objects:
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
@@ -362,6 +380,26 @@ class StagedReplacement:
                 reason = self._removal_reasons.get(key, self._replaced.reason)
                 self._deletions.append(Deleted(obj, reason))
             yield
+
+    def _stage_retained(self, ranges: HashRanges) -> Iterator[None]:
+        """Keep the cached objects of these shards, and delete the others."""
+        for key, obj in self._old.objects.items():
+            if len(self._new.objects) in DICT_RESIZE_POINTS:
+                yield from self._new.resize_dicts()
+            if ranges.has(obj.uid, key.namespace):
+                self._new.put(obj, None)  # index functions accepted it before
+            else:
+                self._deletions.append(Deleted(obj, self._replaced.reason))
+            yield
+        removed = {event.obj.key for event in self._deletions}
+        self._rejected = {
+            key: error for key, error in self._indexer.rejected.items() if key not in removed
+        }
+
+    def _is_initial(self, obj: KubeObject) -> bool:
+        """Return True if the cache has never held the part that this new object is in."""
+        gained = self._replaced.gained
+        return self.initial or (gained is not None and gained.has(obj.uid, obj.key.namespace))
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
@@ -383,7 +421,7 @@ class StagedReplacement:
         if unchanged:
             return
         if old is None:
-            self._changes.append(Added(obj, initial=self.initial))
+            self._changes.append(Added(obj, initial=self._is_initial(obj)))
         else:
             append_change(old, obj, self._changes)
 

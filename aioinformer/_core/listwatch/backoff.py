@@ -72,6 +72,8 @@ class Backoff:
     _quiet_since: float = float("-inf")
     _state_read_at: float | None = None
     """The time of the last whole state, if no failure has followed."""
+    _least_wait: float = 0.0
+    """Seconds that each wait lasts at least, once a server has asked for waits for a long time."""
     _skipped: bool = False
     _answered: bool = False
     _woken: bool = False
@@ -100,7 +102,8 @@ class Backoff:
         # The exponent is limited too: after days of outage, 2.0 ** 1024 is an OverflowError.
         bare = policy.initial * policy.factor ** min(self.failures - 1, 64)
         delay = max(
-            min(minimum, MAX_RETRY_AFTER), min(policy.maximum, bare) * (1 + policy.jitter * jitter)
+            min(minimum, MAX_RETRY_AFTER),
+            max(self._least_wait, min(policy.maximum, bare)) * (1 + policy.jitter * jitter),
         )
         self._quiet_since = now + delay
         return delay
@@ -120,11 +123,11 @@ class Backoff:
         self._count(now)
         self.failures = max(before, 1)
         policy = self.policy
-        least = FIRST_PAUSE if now - self._began < policy.reset_after else LATER_PAUSE
-        delay = max(
-            min(requested, MAX_RETRY_AFTER),
-            min(least, policy.maximum) * (1 + policy.jitter * jitter),
-        )
+        late = now - self._began >= policy.reset_after
+        least = min(LATER_PAUSE if late else FIRST_PAUSE, policy.maximum)
+        # These waits don't grow the count, so a failure of another kind would wait for a second.
+        self._least_wait = least if late else 0.0
+        delay = max(min(requested, MAX_RETRY_AFTER), least * (1 + policy.jitter * jitter))
         self._quiet_since = now + delay
         return delay
 
@@ -141,6 +144,7 @@ class Backoff:
         if not self._answered:
             self._answered = True
             self.failures = min(self.failures, 1)
+            self._least_wait = 0.0
 
     @property
     def can_wake(self) -> bool:
@@ -155,7 +159,7 @@ class Backoff:
     def _count(self, now: float) -> None:
         if self.is_first(now):
             self.failures = 0
-            self._began = now
+            self._began, self._least_wait = now, 0.0
             self._skipped = self._answered = self._woken = False
         self._state_read_at = None
         self.failures += 1

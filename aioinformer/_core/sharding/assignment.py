@@ -17,7 +17,7 @@ The group implements both protocols. All methods are called in the group's event
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from aioinformer._core.sharding.ranges import ShardKey
 
@@ -58,6 +58,7 @@ class ShardSubscription(Protocol):
         ...
 
 
+@runtime_checkable
 class ShardAssignment(Protocol):
     """The shards that one member of a group holds: what ``ShardGroup`` is for its users."""
 

@@ -24,6 +24,8 @@ class ShardFilter:
         """Check objects against ``ranges``."""
         self.ranges = ranges
         """The hashes of the objects to read."""
+        self.gained: HashRanges | None = None
+        """The shards that were added since the last whole state; ``None`` for none."""
         self.excluded = 0
         """The number of objects and events of other shards that have arrived and were dropped."""
         self._excluded_before = 0
@@ -35,6 +37,15 @@ class ShardFilter:
             return False
         self.excluded += 1
         return True
+
+    def narrow(self, ranges: HashRanges, gained: HashRanges | None) -> None:
+        """Read fewer shards from now on: ``ranges``; ``gained`` are those without a state yet."""
+        self.ranges, self.gained = ranges, gained
+
+    def take_gained(self) -> HashRanges | None:
+        """Return the shards that were added since the last whole state, which is complete now."""
+        gained, self.gained = self.gained, None
+        return gained
 
     def begin_state(self) -> None:
         """Record that the whole state is read anew, perhaps by another server."""

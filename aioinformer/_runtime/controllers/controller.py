@@ -54,6 +54,7 @@ from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
+from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder
@@ -115,6 +116,7 @@ class Controller:
         cleanup: Reconcile | BlockingReconcile | None = None,
         run_in_thread: bool = False,
         field_manager: str | None = None,
+        failure_condition: str | None = None,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -122,7 +124,9 @@ class Controller:
 
         Args:
             informer: the informer of the objects whose keys are reconciled. All of its events are
-                triggers, deletions included.
+                triggers, deletions included. With ``shard=group``, only objects of shards that this
+                member holds are reconciled, a shard moves away after the last reconcile of its
+                keys, and writes through ``ctx`` raise ``ShardLost`` without the shard.
             reconcile: ``async def reconcile(key, ctx)``; returns a ``Result`` or ``None``. Each
                 call has a copy of the context variables as they are when the controller starts.
             concurrency: the most keys that are reconciled at once; 4 by default.
@@ -159,6 +163,13 @@ class Controller:
             field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
                 the controller's name. An ``Operator`` passes its own name. Two programs that apply
                 to one object need two names, and a new name leaves the fields of the old one.
+            failure_condition: the type of a condition, such as ``"Reconciled"``, which the
+                controller writes through the status subresource: False with the reason
+                ``CleanupFailed``, ``PermanentError`` or ``ReconcileFailed`` after a run that has
+                failed, True after a run that has succeeded. The message is the text of an error of
+                this library, a ``PermanentError`` included. Of other errors it is the type alone,
+                since their texts may quote secrets. Nothing is sent if nothing changes. A message
+                that alone changes is written once a minute.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
@@ -168,8 +179,9 @@ class Controller:
                 ``run_in_thread=True`` or async with it, or an argument is given by both of its
                 names.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
-            UsageError: ``finalizer`` is given without ``client``, or ``informer`` has a ``model=``
-                and so no metadata to read it in.
+            UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
+                ``informer`` has a ``model=`` and so no metadata and conditions to read, or is on a
+                group.
         """
         options = ControllerOptions(
             name=name or handler_name(reconcile),
@@ -186,6 +198,7 @@ class Controller:
             cleanup=cleanup,
             run_in_thread=run_in_thread,
             field_manager=field_manager,
+            failure_condition=failure_condition,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -202,7 +215,11 @@ class Controller:
         program = finalized(function, cleanup_function, informer, warnings, options)
         self._reconcile_runs = ReconcileRuns(program, options, self._errors)
         self._own_writes = OwnWrites(self.name)
-        target = WriteTarget(options, informer, self._own_writes)
+        self._gate = _make_gate(self.informer, options)
+        target = WriteTarget(options, informer, self._own_writes, self._gate)
+        if failure_condition is not None:
+            informer.check_bytes("failure_condition= reads status.conditions in")
+            target.writer(informer.resource, None)  # raises UsageError if there is no client
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()
@@ -212,7 +229,7 @@ class Controller:
     def _add_own_triggers(self, options: ControllerOptions) -> None:
         """Reconcile an object when the object itself changes."""
         informer, enqueue = self.informer, self._workers.enqueue
-        own = InternalHandler(ObjectTrigger(informer.name, enqueue))
+        own = InternalHandler(ObjectTrigger(informer.name, enqueue, self._gate))
         self._add_source(
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
@@ -288,11 +305,16 @@ class Controller:
     def _make_trigger(self, informer: SharedInformer[Any], to_keys: ToKeys[T]) -> Trigger[T]:
         return Trigger(
             informer.name,
-            self._workers.enqueue,
+            self._enqueue_affected,
             to_keys,
             parse_key=self.informer.lister.key,
             on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
+
+    def _enqueue_affected(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
+        """Request a key that an object of another informer affects."""
+        if self._gate is None or self._gate.is_cached(key):
+            self._workers.enqueue(key, reason, priority)
 
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:
@@ -438,6 +460,8 @@ class Controller:
     def _close_functions(self) -> None:
         for function in self._functions:
             function.close()
+        if self._gate is not None:
+            self._gate.close()
 
     def __repr__(self) -> str:
         return (
@@ -445,6 +469,23 @@ class Controller:
             f"running={len(self._reconcile_runs.keys)} waiting={len(self._workers.pending)} "
             f"failing={len(self._workers.failures)}>"
         )
+
+
+def _make_gate(informer: SharedInformer[Any], options: ControllerOptions) -> ShardGate | None:
+    """Return the gate of a controller whose informer reads the shards of a group, or ``None``.
+
+    Raises:
+        UsageError: the controller has a finalizer, whose writes no gate would check.
+    """
+    shards = informer.group_shards
+    if shards is None:
+        return None
+    if options.finalizer is not None:
+        raise UsageError(
+            f"the controller {options.name} reconciles the shards of a group and can't have "
+            "finalizer=: add and remove the finalizer through ctx.api(...), which checks the shard"
+        )
+    return ShardGate(shards, informer.stored)
 
 
 def _ignore(*_: object) -> None:

@@ -18,6 +18,7 @@ from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.scopes.shard_gate import ShardGate
 
 __all__ = [
     "Enqueue",
@@ -80,18 +81,22 @@ def _reason_for(event: Event[Any], informer: str) -> tuple[Reason, Priority]:
 class ObjectTrigger:
     """A handler that requests the key of each event's object."""
 
-    def __init__(self, informer: str, enqueue: Enqueue) -> None:
+    def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
         """Make a trigger.
 
         Args:
             informer: the name of the informer whose events are delivered.
             enqueue: called with each key.
+            gate: knows which deletions are moves of a shard; ``None`` without a group.
         """
         self._informer = informer
         self._enqueue = enqueue
+        self._gate = gate
 
     def __call__(self, event: Event[Any]) -> None:
         """Request the key of an event."""
+        if self._gate is not None and not self._gate.is_trigger(event):
+            return
         self._enqueue(event.key, *_reason_for(event, self._informer))
 
     def __repr__(self) -> str:

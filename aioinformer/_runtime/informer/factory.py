@@ -315,7 +315,7 @@ class SharedInformerFactory:
             resource,
             namespaces=namespaces,
             shard_selector=chosen.shard_selector,
-            shard=chosen.shard if chosen.shard is not None and chosen.shard.count > 1 else None,
+            shard=None if chosen.shard == Shard(0, 1) else chosen.shard,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),

@@ -17,6 +17,7 @@ from aioinformer._core.objects.resources import Resource, resolve_built_in, vers
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
+from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._core.sharding.shard import Shard
 from aioinformer.errors import UsageError
 
@@ -38,7 +39,7 @@ class InformerKey(Struct, frozen=True):
     """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
     shard_selector: str = ""
     """The part of the objects, by hash; empty for all."""
-    shard: Shard | None = None
+    shard: Shard | ShardAssignment | None = None
     """The part of the objects as a shard; ``None`` for all."""
 
     @classmethod
@@ -53,7 +54,7 @@ class InformerKey(Struct, frozen=True):
         shape: Shape[Any] | None = None,
         namespaces: Namespaces | None = None,
         shard_selector: str = "",
-        shard: Shard | None = None,
+        shard: Shard | ShardAssignment | None = None,
     ) -> Self:
         """Return the key of a request.
 
@@ -132,6 +133,10 @@ class InformerKey(Struct, frozen=True):
         return ",".join(filter(None, (default.label_selector, default.field_selector)))
 
     def __str__(self) -> str:
-        shard = self.shard_selector if self.shard is None else str(self.shard)
+        shard = self.shard_selector
+        if self.shard is not None:
+            shard = (
+                str(self.shard) if isinstance(self.shard, Shard) else f"shards of {self.shard.name}"
+            )
         selectors = ",".join(filter(None, (self._selectors, shard)))
         return f"{self._description} where {selectors}" if selectors else self._description

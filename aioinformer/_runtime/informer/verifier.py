@@ -28,7 +28,7 @@ from aioinformer._core.listwatch.requests import ListRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Correction, RepairGuard
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.sharding.shard import Shard
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.list_reader import read_page
@@ -56,7 +56,8 @@ class ServerForm:
 
     managed_fields: bool
     converter: Converter | None
-    shard: Shard | None
+    ranges: HashRanges | None
+    """The hashes of the objects that the cache holds; ``None`` for all."""
 
 
 async def verify(
@@ -67,7 +68,7 @@ async def verify(
     contents: bool,
     managed_fields: bool,
     converter: Converter | None = None,
-    shard: Shard | None = None,
+    ranges: HashRanges | None = None,
     repair: Callable[[Sequence[Correction]], None] | None = None,
 ) -> Verification:
     """Compare the objects of ``indexer`` with those of ``source``.
@@ -91,7 +92,7 @@ async def verify(
             source,
             indexer,
             waiters,
-            ServerForm(managed_fields, converter, shard),
+            ServerForm(managed_fields, converter, ranges),
             collects,
             contents,
         )
@@ -168,7 +169,7 @@ async def _add_server_objects(
             source.resource,
             managed_fields=form.managed_fields,
             namespace=served_namespace(source),
-            shard=None if form.shard is None else ShardFilter(form.shard.ranges),
+            shard=None if form.ranges is None else ShardFilter(form.ranges),
         )
         async with source.list(request) as chunks:
             # One by one, because the comparison of contents decodes two bodies per object.

@@ -13,8 +13,8 @@ import asyncio
 import datetime as dt
 import logging
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from aioinformer._core.leaderelection.election import (
     CreateLease,
@@ -28,7 +28,6 @@ from aioinformer._core.leaderelection.election import (
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reporting.health import describe_error
-from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     Conflict,
     FetchError,
@@ -39,16 +38,32 @@ from aioinformer.errors import (
     ServerError,
 )
 
-__all__ = ["Campaign"]
+__all__ = ["Campaign", "LeaseStorage"]
 
 log = logging.getLogger("aioinformer.election")
+
+
+class LeaseStorage(Protocol):
+    """The requests of a campaign: those of a ``ResourceWriter`` of Leases."""
+
+    async def get(self, key: ObjectKey | str) -> KubeObject:
+        """Return the Lease."""
+        ...
+
+    async def create(self, obj: Mapping[str, Any]) -> KubeObject:
+        """Create the Lease."""
+        ...
+
+    async def update(self, obj: Mapping[str, Any]) -> KubeObject:
+        """Replace the Lease unless it was changed since."""
+        ...
 
 
 class Campaign:
     """The requests of one candidate."""
 
     def __init__(
-        self, election: Election, leases: ResourceWriter, key: ObjectKey, clock: SuspendAwareClock
+        self, election: Election, leases: LeaseStorage, key: ObjectKey, clock: SuspendAwareClock
     ) -> None:
         """Send nothing before ``run``.
 
@@ -64,6 +79,11 @@ class Campaign:
         self._leases = leases
         self._key = key
         self._clock = clock
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """End a wait, since the election may have another next action by now."""
+        self._woken.set()
 
     async def run(self, on_change: Callable[[], None]) -> None:
         """Carry out the election's actions until the Lease is lost or the election has ended.
@@ -77,13 +97,21 @@ class Campaign:
         while True:
             match self.election.step(self._clock.now, dt.datetime.now(dt.UTC)):
                 case SleepUntil(until):
-                    await asyncio.sleep(max(0.0, until - self._clock.now))
+                    await self._sleep(until)
                 case LeaseLost() | ElectionEnded():
                     on_change()
                     return
                 case action:
                     await self._execute(action)
                     on_change()
+
+    async def _sleep(self, until: float) -> None:
+        self._woken.clear()
+        try:
+            async with asyncio.timeout(max(0.0, until - self._clock.now)):
+                await self._woken.wait()
+        except TimeoutError:
+            pass  # the usual end of a wait
 
     async def _execute(self, action: ReadLease | CreateLease | UpdateLease) -> None:
         timeout = self.election.request_timeout(self._clock.now)

@@ -13,6 +13,7 @@ from typing import Protocol
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
+from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["DeltaQueue", "EntryQueue", "ScopeQueue"]
 
@@ -35,8 +36,17 @@ class EntryQueue(Protocol):
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        gained: HashRanges | None = None,
     ) -> None:
-        """Queue a whole new state."""
+        """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
+        ...
+
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state that was read from a cache file."""
+        ...
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
         ...
 
     async def room(self) -> None:
@@ -70,9 +80,27 @@ class DeltaQueue:
         *,
         reason: DeleteReason = "vanished",
         scope: str | None = None,
+        gained: HashRanges | None = None,
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
-        self.fifo.replace(objects, resource_version, reason=reason, scope=scope)
+        self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
+        self._filled.set()
+
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
+        self.fifo.retain(ranges)
+        self._filled.set()
+
+    def restore(
+        self, objects: Sequence[KubeObject], resource_version: str, *, scope: str | None = None
+    ) -> None:
+        """Queue a whole state that was read from a cache file."""
+        self.fifo.replace(objects, resource_version, scope=scope, restored=True)
+        self._filled.set()
+
+    def confirm(self, *, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self.fifo.confirm(scope)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -148,10 +176,23 @@ class ScopeQueue:
         resource_version: str,
         *,
         reason: DeleteReason = "vanished",
+        gained: HashRanges | None = None,
     ) -> None:
         """Queue a whole new state of the namespace."""
         if not self.closed:
-            self._queue.replace(objects, resource_version, reason=reason, scope=self._namespace)
+            self._queue.replace(
+                objects, resource_version, reason=reason, scope=self._namespace, gained=gained
+            )
+
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state of the namespace that was read from a cache file."""
+        if not self.closed:
+            self._queue.restore(objects, resource_version, scope=self._namespace)
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        if not self.closed:
+            self._queue.confirm(scope=self._namespace)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

@@ -16,6 +16,7 @@ from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
+from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._core.sharding.shard import Shard
 from aioinformer.errors import UsageError
 
@@ -57,7 +58,7 @@ class ReflectorKeywords(TypedDict, total=False):
     watch_seconds: tuple[int, int]
     list_options: Mapping[str, str]
     shard_selector: str
-    shard: Shard | None
+    shard: Shard | ShardAssignment | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +95,11 @@ class ReflectorOptions:
     ``shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')``. A server
     without the feature ignores the selector and sends all objects, and nothing checks that:
     ``shard`` does."""
-    shard: Shard | None = None
+    shard: Shard | ShardAssignment | None = None
     """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. It is selected by
     the server (KEP-5866) if that has the feature, and by the same hash here if not. Excludes
-    ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects."""
+    ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the
+    shards that this member holds."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
@@ -152,9 +154,12 @@ def _check_watch_seconds(limits: object) -> None:
     _check_number("the greatest of watch_seconds", greatest, cast("int", least))
 
 
+_SHARDS = Shard, ShardAssignment
+
+
 def _check_shard(shard: object, selector: str) -> None:
-    if shard is not None and not isinstance(shard, Shard):
-        raise TypeError(f"shard must be a Shard such as Shard(0, 4), not {shard!r}")
+    if shard is not None and (isinstance(shard, type) or not isinstance(shard, _SHARDS)):
+        raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
     if shard is not None and selector:
         raise UsageError("shard= and shard_selector= exclude each other; pass shard= alone")
 

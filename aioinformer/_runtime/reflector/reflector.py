@@ -109,7 +109,7 @@ class Reflector:
         self._opened = False
         self.shard = make_shard_filter(options.shard, source.resource)
         """The check of objects, and what the server has sent; ``None`` for no shard."""
-        self._source = select_shard(source, self.shard)
+        self._source = source
         self.reports = reports or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
 
@@ -120,8 +120,10 @@ class Reflector:
 
     @property
     def source(self) -> ListerWatcher:
-        """The source of lists and watches. Replaced when the resource's API version changes."""
-        return self._source
+        """The source of lists and watches, of the shard if there is one. Replaced when the
+        resource's API version changes.
+        """
+        return select_shard(self._source, self.shard)
 
     @property
     def condition(self) -> ReflectorStatus:
@@ -133,19 +135,43 @@ class Reflector:
         """The kind of request by which the state is, or was last, read."""
         return "watchlist" if self._state.used_watchlist else "list"
 
-    async def run(self, *, resume_from: str = "") -> NoReturn:
+    @property
+    def reads_state(self) -> bool:
+        """True if the request under way, or the next one, reads the whole state."""
+        return not self._state.watches
+
+    async def run(
+        self,
+        *,
+        resume_from: str = "",
+        not_older_than: str = "",
+        read_again: bool = False,
+        restored: bool = False,
+    ) -> NoReturn:
         """List and watch until cancelled.
 
         Args:
             resume_from: a version from which to watch without a list, because the caller knows the
                 state of that version; empty to list first.
+            not_older_than: a version; the state that is read first is not older.
+            read_again: True to read the whole state, not older than the one that was read before,
+                because the shards to read have changed.
+            restored: True if the state to resume from comes from a cache file; see
+                ``ListWatchState.begin``.
 
         Raises:
             FetchError: one of ``fail_fast``.
         """
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
-        request = self._state.begin(now=clock(), jitter=random.random(), resume_from=resume_from)
+        known = self._state.resource_version if read_again else not_older_than
+        request = self._state.begin(
+            now=clock(),
+            jitter=random.random(),
+            resume_from=resume_from,
+            not_older_than=known,
+            restored=restored,
+        )
         while True:
             end = await self._attempt(request)
             step = self._state.advance(
@@ -189,7 +215,7 @@ class Reflector:
             self._listed, self._pages = [], PageSequence()
             self._begin_state()
         page: list[KubeObject] = []
-        async with self._source.list(request) as chunks:
+        async with self.source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
             envelope, count = await self._read_page(chunks, take)
@@ -197,6 +223,8 @@ class Reflector:
                 self._pages.add(count, envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
+            if self._state.confirmation.reach(self._state.resource_version):
+                self._confirm_restored()
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
@@ -256,7 +284,8 @@ class Reflector:
         """Queue a whole state, whose version the state machine knows."""
         self._availability.reset()
         version = self._state.resource_version
-        self._queue.replace(objects, version)
+        gained = None if self.shard is None else self.shard.take_gained()
+        self._queue.replace(objects, version, gained=gained)
         if self._state.version_went_back:
             self.reports.server_rewound(ServerRewound(str(self._source.resource), version))
 
@@ -283,9 +312,10 @@ class Reflector:
             self._state,
             self.reports,
             on_initial_list=self._complete_initial_list,
+            on_confirmed=self._confirm_restored,
         )
         clock = asyncio.get_running_loop().time
-        async with Watchdog() as watchdog, self._source.watch(request) as chunks:
+        async with Watchdog() as watchdog, self.source.watch(request) as chunks:
             self._opened = True
             idle_timeout = self._state.open_watch(request, clock())
             watchdog.guard(idle_timeout)
@@ -293,7 +323,15 @@ class Reflector:
                 self.reports.watch_opened()
             await reader.read(chunks, idle_timeout)
         state = self._state
-        return (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        end = (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        if state.confirmation.end_watch(end):
+            self._confirm_restored()
+        return end
+
+    def _confirm_restored(self) -> None:
+        """Queue the mark that the restored state is as new as the server's was."""
+        self._queue.confirm()
+        self.reports.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
         """Publish the initial list of a WatchList. From now on, the WatchList is a watch."""

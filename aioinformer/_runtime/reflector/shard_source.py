@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.assignment import ShardAssignment
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsListOptions
@@ -11,20 +13,27 @@ from aioinformer.errors import UsageError
 __all__ = ["make_shard_filter", "select_shard"]
 
 
-def make_shard_filter(shard: Shard | None, resource: Resource) -> ShardFilter | None:
+def make_shard_filter(
+    shard: Shard | ShardAssignment | None, resource: Resource
+) -> ShardFilter | None:
     """Return a new filter for a shard of ``resource``; ``None`` if all objects are read.
 
+    The filter of a group has no shards yet.
+
     Raises:
-        UsageError: the shard is by namespace, and the objects are in none.
+        UsageError: the shards are by namespace, and the objects are in none.
     """
-    if shard is None or shard.count == 1:
+    if shard is None or shard == Shard(0, 1):
         return None
     if shard.by == "namespace" and not resource.namespaced:
+        example = f"Shard({shard.index}, {shard.count})" if isinstance(shard, Shard) else "a group"
         raise UsageError(
             f"{resource} are in no namespace, so that all of them would be in one shard; pass "
-            f"Shard({shard.index}, {shard.count}), which splits by uid"
+            f"{example} that splits by uid"
         )
-    return ShardFilter(shard.ranges)
+    if isinstance(shard, Shard):
+        return ShardFilter(shard.ranges)
+    return ShardFilter(HashRanges.of((), shard.count, shard.by))
 
 
 def select_shard(source: ListerWatcher, shard: ShardFilter | None) -> ListerWatcher:

@@ -7,5 +7,8 @@ scoped_source       where the reflectors of several namespaces get their sources
 reflector_builder   makes the reflectors of an informer from its options
 reflectors          what an informer needs of its reflectors; the case of one reflector
 scope_set           starts and stops a reflector for each namespace; their health as one
+group_shards        the shards of a group that an informer reads, and its controllers
+shard_gate          admits the keys of a controller on a group
+group_reflector     reads the shards that a member of a group holds
 namespace_follower  adds and removes the namespaces that match a predicate
 """

@@ -38,6 +38,7 @@ from aioinformer._core.instrumentation import (
     ReadQueue,
 )
 from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.quantities import quantity
 from aioinformer.adapters._totals import (
     BLOCKING_CALLS,
     BLOCKING_RUNS,
@@ -47,6 +48,7 @@ from aioinformer.adapters._totals import (
     QUEUE_COUNTERS,
     QUEUE_GAUGES,
     REQUEST_SECONDS,
+    UNOWNED_SECONDS,
     WAIT_SECONDS,
     WORK_SECONDS,
     ActiveInformers,
@@ -97,12 +99,14 @@ class OpenTelemetryMetrics(Metrics):
         self._informers = ActiveInformers()
         self._queues = ActiveQueues()
         self._leaders: dict[str, bool] = {}
+        self._shards: dict[str, int] = {}
         self._all_counts: list[ThreadCounts] = []
         self._counts = ThreadLocalCounts(self._all_counts)
         self._samplers = _ThreadSamplers()
         self._create_informer_instruments(meter)
         self._create_request_instruments(meter)
         self._create_queue_instruments(meter)
+        self._create_group_instruments(meter)
 
     # -- informers -----------------------------------------------------------------------------
 
@@ -257,6 +261,23 @@ class OpenTelemetryMetrics(Metrics):
             "1 if this process leads under a Lease, else 0.",
         )
 
+    def _create_group_instruments(self, meter: Meter) -> None:
+        meter.create_observable_up_down_counter(
+            f"{SCOPE}.shards_held",
+            [_callback(self._observe_shards)],
+            "{shard}",
+            "Shards of a group on which this process works.",
+        )
+        self._shard_moves = meter.create_counter(
+            f"{SCOPE}.shard_moves", "{shard}", "Changes of shards on this process."
+        )
+        self._shard_unowned = _histogram(
+            meter,
+            "shard_unowned_time",
+            "How long shards that this process acquired had no owner.",
+            UNOWNED_SECONDS,
+        )
+
     def queue_started(self, queue: str, read: ReadQueue) -> None:
         """Read the queue's statistics at each collection from now on."""
         self._queues.add(queue, read)
@@ -282,6 +303,18 @@ class OpenTelemetryMetrics(Metrics):
     def leadership(self, lease: str, leads: bool) -> None:
         """Show if this process leads."""
         self._leaders[lease] = leads
+
+    def shards_held(self, group: str, shards: int) -> None:
+        """Show the number of shards on which this process works."""
+        self._shards[group] = shards
+
+    def shard_moved(self, group: str, kind: str) -> None:
+        """Count a change of one shard."""
+        self._shard_moves.add(1, {"group": group, "kind": kind})
+
+    def shard_unowned(self, group: str, seconds: float) -> None:
+        """Time a shard without an owner."""
+        self._shard_unowned.record(seconds, {"group": group})
 
     # -- read when the SDK collects, perhaps in a thread of its own ------------------------------
 
@@ -332,10 +365,15 @@ class OpenTelemetryMetrics(Metrics):
         for lease, leads in self._leaders.copy().items():
             yield Observation(int(leads), {"lease": lease})
 
+    def _observe_shards(self) -> Iterator[Observation]:
+        for group, shards in self._shards.copy().items():
+            yield Observation(shards, {"group": group})
+
     def __repr__(self) -> str:
         return (
-            f"<OpenTelemetryMetrics of {len(self._informers)} informers and {len(self._queues)} "
-            f"queues, fed from {len(self._all_counts)} threads>"
+            f"<OpenTelemetryMetrics of {quantity(len(self._informers), 'informer')} and "
+            f"{quantity(len(self._queues), 'queue')}, "
+            f"fed from {quantity(len(self._all_counts), 'thread')}>"
         )
 
 

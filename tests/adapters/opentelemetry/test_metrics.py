@@ -273,6 +273,17 @@ def test_leadership_is_observed(collected: Collected) -> None:
     assert collected.points("leader") == {("web/operator",): 1}
 
 
+def test_the_shards_of_a_group_are_counted(collected: Collected) -> None:
+    collected.metrics.shards_held("shop", 16)
+    for kind in ("acquired", "acquired", "lost"):
+        collected.metrics.shard_moved("shop", kind)
+    collected.metrics.shard_unowned("shop", 0.3)
+
+    assert collected.points("shards_held") == {("shop",): 16}
+    assert collected.points("shard_moves") == {("shop", "acquired"): 2, ("shop", "lost"): 1}
+    assert collected.histogram("shard_unowned_time").count == 1
+
+
 # -- names, units, providers -------------------------------------------------------------------
 
 
@@ -320,7 +331,7 @@ def series(registry: CollectorRegistry) -> set[tuple[str, frozenset[str]]]:
 def test_without_an_sdk_nothing_happens() -> None:
     metrics = OpenTelemetryMetrics(NoOpMeterProvider())
     record_every_metric(metrics, PODS)
-    assert repr(metrics) == "<OpenTelemetryMetrics of 1 informers and 1 queues, fed from 1 threads>"
+    assert repr(metrics) == "<OpenTelemetryMetrics of 1 informer and 1 queue, fed from 1 thread>"
 
 
 # -- threads -----------------------------------------------------------------------------------

@@ -140,3 +140,16 @@ def test_the_extremes_that_make_sense_are_allowed() -> None:
 
 def test_an_absurd_retry_after_is_not_taken_at_its_word() -> None:
     assert Backoff(BackoffPolicy(jitter=0.0)).next(0.0, 0.0, minimum=1e9) == 300.0
+
+
+def test_a_failure_of_another_kind_in_a_long_outage_is_no_reason_to_hurry() -> None:
+    """Waits that the server asked for don't grow the count. Three requests a minute are enough."""
+    backoff, now = Backoff(EXACT), 0.0
+    while now < EXACT.reset_after + 20.0:
+        now += backoff.pause(now, 0.0, requested=1.0)
+
+    assert backoff.next(now, 0.0) == 20.0
+    backoff.record_answer()
+    assert backoff.next(now, 0.0) == 1.6, "a server that could not be reached is back"
+    later = now + 2 * EXACT.reset_after
+    assert backoff.next(later, 0.0) == 0.8, "another outage"

@@ -551,7 +551,7 @@ def test_the_wait_that_a_busy_server_asks_for_does_not_grow() -> None:
 
     assert delays == [FIRST_PAUSE] * 40 + [LATER_PAUSE] * 10
     assert advance(state, Outcome.THROTTLED, now=now, retry_after=45.0).delay == 45.0
-    assert advance(state, Outcome.THROTTLED, now=now).delay == 1.6, "nothing was asked for"
+    assert advance(state, Outcome.THROTTLED, now=now).delay == LATER_PAUSE, "nothing was asked for"
 
 
 def test_an_older_newest_version_means_that_the_server_was_restored() -> None:

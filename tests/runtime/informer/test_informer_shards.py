@@ -230,7 +230,9 @@ async def test_a_factory_has_a_shard_for_all_of_its_informers() -> None:
 
 async def test_shards_by_namespace_need_namespaces() -> None:
     informers = SharedInformerFactory(ClusterSource(Cluster()))
-    with pytest.raises(UsageError, match=r"nodes are in no namespace.*pass Shard\(1, 2\)"):
+    with pytest.raises(
+        UsageError, match=r"nodes are in no namespace.*pass Shard\(1, 2\) that splits by uid"
+    ):
         informers.informer("nodes", shard=Shard(1, 2, by="namespace"))
     informers.informer("nodes", shard=Shard(1, 2))
 

@@ -58,7 +58,7 @@ def judge_bounds(history: History, spec: InformerSpec, samples: list[Sample]) ->
         Violation: one holds more.
     """
     joined = {each.listener.name: each for each in history.of(Joined)}
-    readers = len(NAMESPACES) if spec.scopes else 1
+    readers = len(NAMESPACES) if spec.scoped else 1
     keys = {each.key for each in history.of(Write) if spec.namespace in (None, each.key.namespace)}
     for sample in samples:
         if sample.queued > spec.high_mark + readers * (CHUNK_LINES + MARKS):

@@ -93,10 +93,13 @@ class Oracle:
             scopes: the namespaces that an informer of several read, and when.
         """
         opened = [each for each in scopes if isinstance(each, ScopeOpened)]
-        self._apps = {each.spec.namespace: each.spec.app for each in opened}
+        # Until a namespace is read for the first time, it counts as read with that selector.
+        self._apps = {each.spec.namespace: each.spec.app for each in reversed(opened)}
+        self._newest: dict[ObjectKey, Write] = {}
+        """The last write of each object."""
         self._opened = [(each.spec.namespace, each.order) for each in opened]
         """The namespaces that began to be read, and when."""
-        if not spec.scopes:
+        if not spec.scoped:
             self._apps = {spec.namespace: spec.app}
         self._cuts = spec.transform == "cuts"
         self.stored: dict[tuple[ObjectKey, Version], Write] = {}
@@ -120,15 +123,27 @@ class Oracle:
                     self._go_back(record)
                 case Write():
                     if None in self._apps or record.key.namespace in self._apps:
-                        self._follow(record, selected=not record.deleted and self._selects(record))
+                        self._newest[record.key] = record
+                        self._follow(record, selected=self._selects(record))
                 case ScopeOpened():
-                    self._read.add(record.spec.namespace)
+                    self._open(record)
                 case ScopeClosed():
                     self._close(record)
                 case _:
                     raise TypeError(record)
         if scopes:
             self.final = {key: v for key, v in self.final.items() if key.namespace in self._read}
+
+    def _open(self, opened: ScopeOpened) -> None:
+        """Read a namespace, with a selector that may differ from that of the last time."""
+        namespace, app = opened.spec.namespace, opened.spec.app
+        self._read.add(namespace)
+        if self._apps[namespace] == app:
+            return
+        self._apps[namespace] = app
+        for write in self._newest.values():
+            if write.key.namespace == namespace:
+                self._follow(write, selected=self._selects(write))
 
     def _close(self, closed: ScopeClosed) -> None:
         """Let all objects of a namespace leave."""
@@ -143,7 +158,7 @@ class Oracle:
         """Return True if the object must be cached: an object that a transform drops must not."""
         dropped = self._cuts and write.node == DROPPED
         app = self._apps.get(write.key.namespace, self._apps.get(None, ""))
-        return app in ("", write.app) and not dropped
+        return app in ("", write.app) and not (dropped or write.deleted)
 
     def _follow(self, write: Write, *, selected: bool) -> None:
         changes = self._timelines[-1].changes

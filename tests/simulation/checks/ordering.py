@@ -5,14 +5,13 @@ The check follows a listener through a history with the objects that it must hol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.oracle import Oracle, Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.listeners import passes, shown
-from tests.simulation.plan import ScopeSpec
 from tests.simulation.records import (
     EventDelivered,
     Joined,
@@ -33,14 +32,14 @@ class OrderingCheck:
         oracle: Oracle,
         rewinds: Rewinds,
         *,
-        scopes: Sequence[ScopeSpec] = (),
+        scopes: Collection[str] | None = None,
     ) -> None:
         """Create the check of the events that a listener received since it ``joined``.
 
-        ``scopes`` are the namespaces that its informer reads at first, of several.
+        ``scopes`` are the namespaces, of several, that the first state of its informer must have.
         """
-        self._scoped = bool(scopes)
-        self._needed = {each.namespace for each in scopes if not each.optional}
+        self._scoped = scopes is not None
+        self._needed = scopes or ()
         self.name = joined.listener.name
         self.held: dict[ObjectKey, Version] = {}
         """The objects that the listener knows from its events."""
@@ -183,7 +182,8 @@ class OrderingCheck:
         last = self._last.get(event.key)
         if last is None or self._is_other_content(event, last.version):
             return
-        if last.note == "scope_removed":  # a namespace that is added again is a new one
+        # A namespace that is added again is a new one, and its selector may be another one.
+        if last.note == "scope_removed" or (self._scoped and event.note == "initial"):
             return
         if event.version.number <= last.version.number:
             # Also after a deletion: an object that is created again has a later version.

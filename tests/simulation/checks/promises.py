@@ -26,13 +26,14 @@ from tests.simulation.checks.oracle import Oracle, Rewinds, TimelineCursor
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.recovery import judge_recovery
 from tests.simulation.checks.violation import Violation
-from tests.simulation.plan import InformerSpec, ListenerSpec
+from tests.simulation.plan import NAMESPACE_INFORMER, InformerSpec, ListenerSpec
 from tests.simulation.records import (
     EventDelivered,
     History,
     Joined,
     Left,
     ListenerSample,
+    NamespaceWritten,
     Overflowed,
     Request,
     Restored,
@@ -45,6 +46,9 @@ from tests.simulation.records import (
 
 PROMPT = 2.0
 """Seconds that a quick listener may wait for its next event: the cost of looking at the clock."""
+
+FIRST_STARTS = 0.2
+"""Seconds in which the reflectors of the first namespaces are started."""
 
 _PROMPT = ("quick", "raising", "stream", "interrupted", "merged")
 
@@ -109,8 +113,10 @@ def _judge_informer(
 ) -> None:
     """Judge the listeners of an informer."""
     samples = history.of_informer(Sample, spec.name)
-    if spec.scopes:
+    if spec.scoped:
         _judge_common_latch(history, spec, samples)
+    if spec.follows:
+        _judge_followed(history, samples[-1])
     checks = _check_order(history, spec, oracle, delivered, rewinds)
     _judge_promptness(history, samples, delivered)
     _judge_latches(samples, checks, history)
@@ -119,7 +125,7 @@ def _judge_informer(
     judge_calls(history, spec, samples[-1], delivered)
     if samples[-1].order < rewinds.lost:
         judge_resyncs(history, spec, samples[-1], checks)
-        if spec.scopes:
+        if spec.scoped:
             _judge_cache(history, samples[-1], oracle)
         _judge_held(history, samples[-1], checks)
 
@@ -228,7 +234,8 @@ def _judge_common_latch(history: History, spec: InformerSpec, samples: list[Samp
     Optional scopes don't count, nor do those that are added or removed meanwhile.
     """
     closed = {each.informer for each in history.of(ScopeClosed)}
-    needed = {f"{spec.name} ({each.namespace})" for each in spec.scopes if not each.optional}
+    needed = {f"{spec.name} ({each})" for each in _first_namespaces(history, spec) or ()}
+    needed |= {NAMESPACE_INFORMER} if spec.follows else set()
     latched = False
     for sample in samples:
         if latched and not sample.synced:
@@ -244,6 +251,43 @@ def _judge_common_latch(history: History, spec: InformerSpec, samples: list[Samp
         latched = sample.synced
 
 
+def _first_namespaces(history: History, spec: InformerSpec) -> set[str] | None:
+    """Return the namespaces that the first state of an informer must have; ``None`` for one scope.
+
+    An informer that follows namespaces begins to read those of the first list at one moment.
+    """
+    if not spec.follows:
+        scopes = {each.namespace for each in spec.scopes if not each.optional}
+        return scopes if spec.scoped else None
+    lists = history.of_informer(Request, NAMESPACE_INFORMER)
+    whole = (each for each in lists if each.initial_list_complete)
+    known = next((each.answered for each in whole), 0.0)
+    first = (each for each in history.of(ScopeOpened) if each.time < known + FIRST_STARTS)
+    return {each.spec.namespace or "" for each in first}
+
+
+def _judge_followed(history: History, last: Sample) -> None:
+    """Check that the namespaces are read, at the end, that must be, each since its creation."""
+    written: dict[str, NamespaceWritten] = {}
+    created: dict[str, int] = {}
+    for each in history.of(NamespaceWritten):
+        created.setdefault(each.uid, each.order)
+        written[each.namespace] = each
+    needed = {name: created[each.uid] for name, each in written.items() if each.matches}
+    closed = {each.informer for each in history.of(ScopeClosed)}
+    read = {
+        each.spec.namespace: each.order
+        for each in history.of(ScopeOpened)
+        if each.informer not in closed and each.order < last.order
+    }
+    if read.keys() != needed.keys():
+        raise Violation(1, f"reads {sorted(map(str, read))}, matching are {sorted(needed)}", last)
+    for name, order in read.items():
+        if order < needed[name or ""]:
+            again = written[name or ""]
+            raise Violation(1, f"{name} was created again and is not read anew", again)
+
+
 # -- listeners ---------------------------------------------------------------------------------
 
 
@@ -256,6 +300,7 @@ def _check_order(
 ) -> dict[str, OrderingCheck]:
     left = {each.listener: each for each in history.of(Left)}
     checks: dict[str, OrderingCheck] = {}
+    first = _first_namespaces(history, spec)
     for joined in history.of(Joined):
         name = joined.listener.name
         if joined.listener.informer != spec.name:
@@ -264,7 +309,7 @@ def _check_order(
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} receives an event after it has left"
             raise Violation(2, what, left[name], events[-1], time=events[-1].time)
-        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds, scopes=spec.scopes)
+        check = checks[name] = OrderingCheck(joined, events, oracle, rewinds, scopes=first)
         check.judge()
     return checks
 

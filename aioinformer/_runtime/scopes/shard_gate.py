@@ -1,0 +1,115 @@
+"""The gate of a controller on a group: only keys of shards that this member holds are reconciled.
+
+A key names no shard: its object does, by uid or namespace. So the gate looks at the cached object,
+and remembers the shard of each deleted object until the deletion was reconciled. A key whose object
+is neither cached nor remembered belongs to another member, or was removed with its shard, and is
+not reconciled: a reconciler would take the missing object for a deleted one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
+from aioinformer._runtime.scopes.group_shards import GroupShards
+from aioinformer.errors import ShardLost
+
+__all__ = ["ShardGate"]
+
+
+class ShardGate:
+    """Admits the keys of one controller, and knows which shards are being worked on."""
+
+    def __init__(
+        self, shards: GroupShards, stored: Callable[[ObjectKey], KubeObject | None]
+    ) -> None:
+        """Admit the keys of the shards that are held.
+
+        Args:
+            shards: the shards of the controller's informer.
+            stored: returns the cached object of a key.
+        """
+        self._shards = shards
+        self._stored = stored
+        self._admitted: frozenset[int] = frozenset()
+        self._running: dict[ObjectKey, int] = {}
+        """The shard of each key that is being reconciled."""
+        self._deleted: dict[ObjectKey, int] = {}
+        """The shard of each object whose deletion has not been reconciled."""
+        self._ended = asyncio.Event()
+        shards.add_user(self)
+
+    # -- shards --------------------------------------------------------------------------------
+
+    def take(self, shards: frozenset[int]) -> None:
+        """Admit the keys of these shards."""
+        self._admitted |= shards
+
+    def begin_release(self, shards: frozenset[int]) -> None:
+        """Admit no more keys of these shards."""
+        self._admitted -= shards
+        for key in [key for key, shard in self._deleted.items() if shard in shards]:
+            if key not in self._running:
+                del self._deleted[key]
+
+    async def wait_released(self, shards: frozenset[int]) -> None:
+        """Wait until no key of these shards is being reconciled."""
+        while not shards.isdisjoint(self._running.values()):
+            self._ended.clear()
+            await self._ended.wait()
+
+    def close(self) -> None:
+        """Work on no shard any more, unless a reconcile was left behind."""
+        if not self._running:
+            self._shards.remove_user(self)
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def is_trigger(self, event: Event[KubeObject]) -> bool:
+        """Return False if an event only says that a shard has moved away."""
+        if isinstance(event, Deleted):
+            if event.reason == "scope_removed":
+                return False
+            if event.reason != "filtered":
+                self._deleted[event.key] = self._shards.shard_of_object(event.obj)
+        return True
+
+    def is_cached(self, key: ObjectKey) -> bool:
+        """Return True if an event of another object may request this key."""
+        return self._stored(key) is not None
+
+    def begin(self, key: ObjectKey) -> bool:
+        """Return True, and count the key as being reconciled, if its shard is held."""
+        obj = self._stored(key)
+        if obj is not None:
+            self._deleted.pop(key, None)
+            shard: int | None = self._shards.shard_of_object(obj)
+        else:
+            shard = self._deleted.get(key)
+        if shard is None or shard not in self._admitted:
+            return False
+        self._running[key] = shard
+        return True
+
+    def end(self, key: ObjectKey, *, retried: bool) -> None:
+        """Record that the reconcile of a key has ended; ``retried`` if it is to run again."""
+        if self._running.pop(key, None) is None:
+            return
+        if not retried:
+            self._deleted.pop(key, None)
+        self._ended.set()
+
+    def check(self, key: ObjectKey) -> None:
+        """Raise ``ShardLost`` unless the reconcile of this key may write at this moment."""
+        shard = self._running.get(key)
+        if shard is None:
+            raise ShardLost(
+                f"the reconcile of {key} has ended, and this member may have given its shard of "
+                f"{self._shards.assignment.name} away: nothing was written",
+                shard=-1,
+            )
+        self._shards.check(shard)
+
+    def __repr__(self) -> str:
+        return f"<ShardGate admitted={len(self._admitted)} running={len(self._running)}>"
