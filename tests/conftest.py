@@ -56,10 +56,11 @@ settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of worker processes: three for two CPUs in the whole default run, else none.
+    """Return the number of worker processes: three for two CPUs in the whole default run, else 0.
 
-    A worker that waits for a process or a socket leaves its CPU to another one. A few selected tests end before the workers have started. The tests of a mark share servers and
-    browsers, which each worker would start again; ``-n 2`` runs them in parallel all the same.
+    A worker that waits for a process or a socket leaves its CPU to another one. A few selected
+    tests end before the workers have started. The tests of a mark share servers and browsers, which
+    each worker would start again; ``-n 2`` runs them in parallel all the same.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     selected = config.option.keyword or config.option.lf or not _is_default_mark(config)

@@ -18,10 +18,9 @@ __all__ = ["pytest_addoption", "pytest_asyncio_loop_factories"]
 
 
 def _eager_loop() -> asyncio.AbstractEventLoop:
-    if sys.version_info < (3, 12):
-        raise pytest.UsageError("tasks are never eager before Python 3.12")
     loop = asyncio.new_event_loop()
-    loop.set_task_factory(asyncio.eager_task_factory)
+    if sys.version_info >= (3, 12):
+        loop.set_task_factory(asyncio.eager_task_factory)
     return loop
 
 
@@ -40,5 +39,5 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Return the one factory of loops for the asynchronous tests."""
-    name: str = config.getoption("event_loop")
+    name = str(config.getoption("event_loop"))
     return {name: FACTORIES[name]}

@@ -1,4 +1,6 @@
-"""Run tests of the guarantees in each mode of Python and asyncio: ``python -m tests.modes [MODE...]``.
+"""Run tests of the guarantees in each mode of Python and asyncio.
+
+``python -m tests.modes uvloop dev`` runs two modes, and without arguments all.
 
 Each mode is a run of pytest. ``uvloop`` and ``eager`` choose the event loop, ``debug`` is asyncio's
 debug mode in every loop, ``dev`` is Python's development mode with warnings as errors, and
@@ -33,7 +35,7 @@ TESTS = (
     "tests/runtime/controllers/test_lifecycle.py",
     "tests/client/http/test_transport.py",
 )
-"""Tests of the guarantees, of threads that read while the cache changes, of delivery and sockets."""
+"""Tests of the guarantees, threads that read while the cache changes, delivery, sockets."""
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 

@@ -64,7 +64,8 @@ def main(modules: Sequence[str]) -> int:
             sys.stderr.write(f"there is no module {_path(module).relative_to(ROOT)}\n")
             return 2
     with TemporaryDirectory() as folder:
-        return int(any([not _run(module, Path(folder) / module) for module in modules]))
+        results = [_run(module, Path(folder) / module) for module in modules]
+        return 0 if all(results) else 1
 
 
 def _path(module: str) -> Path:
