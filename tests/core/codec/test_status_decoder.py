@@ -125,7 +125,7 @@ def test_a_text_of_the_greatest_length_is_whole_and_a_longer_one_ends_in_dots() 
 
 
 def test_a_body_nested_too_deeply_is_no_status() -> None:
-    with pytest.raises(msgspec.DecodeError, match="^the body is nested too deeply$"):
+    with pytest.raises(msgspec.DecodeError, match=r"^the body is nested too deeply$"):
         decode_status(b'{"details":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
 
 
