@@ -112,6 +112,8 @@ class SharedInformer(Generic[T]):
         )
         self.group_shards = self._pipeline.group_shards
         """The shards of an informer with ``shard=group``; ``None`` for any other."""
+        self.keeps_bodies = self._pipeline.keeps_bodies
+        """True if objects are cached as the server sent them."""
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
@@ -281,10 +283,8 @@ class SharedInformer(Generic[T]):
         await self._reader.wait_synced(timeout)
 
     def check_bytes(self, what: str) -> None:
-        """Raise unless the JSON of objects is kept; ``what`` says in the error what reads the JSON.
-
-        Raises:
-            UsageError: the informer has a ``model=``.
+        """Raise a ``UsageError`` if the informer has a ``model=`` and so keeps no JSON; ``what``
+        says in the error what reads the JSON.
         """
         if self._view is not None:
             self._view.require_json(what)
