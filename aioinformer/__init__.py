@@ -42,6 +42,7 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
+    "_runtime.cachefile.cache_file": "CacheFile",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",
@@ -96,9 +97,9 @@ _PAGES = {
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
-        "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
-        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync ScopeHealth"
-        " Shape Source Transform Verification WatchRequest"
+        "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
+        " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
+        " ScopeHealth Shape Source Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (

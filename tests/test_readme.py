@@ -38,7 +38,7 @@ from tests.script_processes import running_script
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ROOT / "examples" / "guides"
-NAMES = ("informers", "controllers", "operations", "testing")
+NAMES = ("informers", "controllers", "operations", "testing", "restarts")
 PAGE = MarkdownPage(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
 README, block = PAGE.text, PAGE.block
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md"))]
@@ -210,6 +210,7 @@ def levels() -> Levels:
         queue_entries=0,
         queue_bytes=0,
         objects=1,
+        json_bytes=300,
         rejected=0,
         pending=0,
         blocking=0,

@@ -26,7 +26,7 @@ from aioinformer._core.cache.store import (
     IndexFunction,
     IndexValues,
 )
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
@@ -77,6 +77,16 @@ class PartitionedState:
         if len(versions) > 1 and not all(map(is_numeric, versions)):
             return ""
         return min(versions, key=lambda version: (len(version), version), default="")
+
+    @property
+    def json_bytes(self) -> int:
+        """Bytes of JSON of all objects."""
+        return sum(part.state.json_bytes for part in self.parts.values())
+
+    @property
+    def overhead_bytes(self) -> int:
+        """An estimate of the bytes of everything but the JSON."""
+        return sum(part.state.overhead_bytes for part in self.parts.values())
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state of the key's namespace; ``None`` if the cache is not to hold it."""
@@ -268,7 +278,7 @@ class PartitionedIndexer:
             self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
             self.state.parts = parts
-        elif not self._removals[namespace]:
+        elif not self._removals[namespace] and not replaced.restored:
             # Otherwise this is a state from before a removal that is queued still.
             self._waiting.discard(namespace)
         self._update_synced()
@@ -296,6 +306,19 @@ class PartitionedIndexer:
         part = self.state.parts.get(bookmark.scope or "")
         if part is not None:
             part.bookmark(bookmark)
+
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state of a namespace."""
+        namespace = confirmed.scope or ""
+        part = self.state.parts.get(namespace)
+        if part is not None and not self._removals[namespace]:
+            part.confirm_restored(confirmed)
+            self._waiting.discard(namespace)
+            self._update_synced()
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the state of each namespace."""
+        return {namespace: part.state for namespace, part in self.state.parts.items()}
 
     def replace(self, replaced: Replaced) -> PartitionReplacement:
         """Begin to replace the whole state of a namespace."""
@@ -363,6 +386,11 @@ class PartitionReplacement:
         """Wrap the replacement of a part; ``on_commit`` is called once it is installed."""
         self._staged = staged
         self._on_commit = on_commit
+
+    @property
+    def initial(self) -> bool:
+        """True if this is the first state of its namespace."""
+        return self._staged.initial
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
