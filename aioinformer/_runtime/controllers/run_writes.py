@@ -399,7 +399,7 @@ def _key_of(body: Mapping[str, Any]) -> ObjectKey:
     metadata: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise UsageError("the object to write needs metadata.name, which identifies the object")
+        raise UsageError("the object to write needs metadata.name: it identifies the object")
     return ObjectKey(metadata.get("namespace") or "", name)
 
 

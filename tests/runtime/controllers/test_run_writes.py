@@ -549,7 +549,7 @@ def test_mutate_must_be_plain_and_keep_the_name() -> None:
             await setting.ctx.create_or_update(bar("child"), asynchronous)
         with pytest.raises(UsageError, match="must not change the name or the namespace"):
             await setting.ctx.create_or_update(bar("child"), renames)
-        with pytest.raises(UsageError, match=r"need metadata\.name: it identifies"):
+        with pytest.raises(UsageError, match=r"needs metadata\.name: it identifies"):
             await setting.ctx.create_or_update(bar(""), renames)
         return None
 
@@ -708,7 +708,7 @@ def test_an_apply_that_would_change_nothing_is_not_sent() -> None:
         {"spec": {"size": 7}},
         {"status": {"ready": True}},
         {"metadata": {"ownerReferences": None}},
-        {"metadata": {"managedFields": [{}]}},
+        {"metadata": {"managedFields": list[object]([{}])}},
     ],
 )
 def test_a_change_of_the_child_by_another_program_leads_to_an_apply(patch: Any) -> None:
