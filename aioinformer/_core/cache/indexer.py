@@ -391,9 +391,11 @@ class StagedReplacement:
             else:
                 self._deletions.append(Deleted(obj, self._replaced.reason))
             yield
-        removed = {event.obj.key for event in self._deletions}
+        old, new = self._old.objects, self._new.objects
         self._rejected = {
-            key: error for key, error in self._indexer.rejected.items() if key not in removed
+            key: error
+            for key, error in self._indexer.rejected.items()
+            if key in new or key not in old
         }
 
     def _is_initial(self, obj: KubeObject) -> bool:
