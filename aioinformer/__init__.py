@@ -42,6 +42,7 @@ _MODULES = {
     # informers
     "_runtime.informer.factory": "ALL_NAMESPACES SharedInformerFactory",
     "_runtime.informer.informer": "SharedInformer",
+    "_runtime.cachefile.cache_file": "CacheFile",
     "_runtime.delivery.registration": "Registration",
     "_runtime.delivery.streams": "EventStream merge",
     "_runtime.delivery.handlers": "Handler",

@@ -38,6 +38,7 @@ from aioinformer._core.selectors.scopes import Scope
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._operator.operator import Operator
+from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.work_queue import WorkQueue
@@ -68,6 +69,7 @@ __all__ = [
     "ALL_NAMESPACES",
     "Added",
     "BackoffPolicy",
+    "CacheFile",
     "Client",
     "Controller",
     "DeleteReason",

@@ -20,8 +20,6 @@ from aioinformer import (
     Event,
     Levels,
     ObjectKey,
-    Operator,
-    ReconcileContext,
     Resource,
     SharedInformerFactory,
     WorkQueue,
@@ -32,7 +30,7 @@ from aioinformer._cli.arguments import parse_arguments
 from aioinformer._cli.options import DEFAULT_PORT, DemoCommandOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
-from aioinformer.testing import ApiServer, Cluster, ClusterSource
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
 from aioinformer.testing.workload.pods import APPS, create_pod
 from tests.markdown_pages import MarkdownPage
 from tests.promises.conftest import wait_until
@@ -40,7 +38,7 @@ from tests.script_processes import running_script
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ROOT / "examples" / "guides"
-NAMES = ("informers", "controllers", "operations", "testing")
+NAMES = ("informers", "controllers", "operations", "testing", "restarts")
 PAGE = MarkdownPage(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
 README, block = PAGE.text, PAGE.block
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md"))]
@@ -329,30 +327,24 @@ async def test_the_finalizer_of_the_guide_cleans_up() -> None:
 
 async def test_the_guides_permanent_error_is_in_the_status_and_ends_the_runs() -> None:
     names: dict[str, Any] = {}
-    exec(block("async def reject("), names)  # noqa: S102 - the guide's code
-    shops, runs, cluster = Resource("example.com", "v1", "shops", "Shop"), list[str](), Cluster()
+    exec(block("def shop_operator("), names)  # noqa: S102 - the guide's code
+    shops, cluster = Resource("example.com", "v1", "shops", "Shop"), Cluster()
     cluster.add_resource(shops, status=True)
-    cluster.create(shops, {"metadata": {"name": "tea"}, "spec": {}})
-
-    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        runs.append(key.name)
-        assert ctx.obj is not None
-        await names["reject"](ctx.obj, ctx, "spec.page is empty")
+    cluster.create(shops, {"metadata": {"name": "tea"}, "spec": {"pages": []}})
 
     async with ApiServer(cluster) as server:
-        operator = Operator(Client(server.url), name="shops")
-        operator.controller("shops", reconcile)
-        running = asyncio.create_task(operator.run())
-        await wait_until(lambda: len(runs) == 2, timeout=10)
-        (controller,) = operator.controllers
-        await wait_until(lambda: controller.health.failed_runs == 2, timeout=10)
-        assert [each.permanent for each in controller.health.failing] == [True]
-        await asyncio.sleep(0.1)
-        assert len(runs) == 2
-        operator.stop()
-        await running
+        operator = names["shop_operator"](Client(server.url))
+        async with running_operator(operator):
+            await cluster.settled(operator)
+            (controller,) = operator.controllers
+            assert (controller.health.failed_runs, controller.health.runs) == (1, 1)
+            assert [each.permanent for each in controller.health.failing] == [True]
     (condition,) = cluster.get(shops, "tea", namespace="default")["status"]["conditions"]
-    assert (condition["status"], condition["reason"]) == ("False", "InvalidSpec")
+    assert (condition["type"], condition["status"]) == ("Synced", "False")
+    assert (condition["reason"], condition["message"]) == (
+        "PermanentError",
+        "PermanentError: spec.pages is empty",
+    )
 
 
 async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:

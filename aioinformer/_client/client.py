@@ -23,12 +23,14 @@ from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.auth.credentials import CredentialSource, ExplicitServer, parse_server_url
 from aioinformer._client.discovery.discovery import Discovery
 from aioinformer._client.discovery.resource_list import ResourceList
+from aioinformer._client.http.endpoint_identity import find_cluster_identity
 from aioinformer._client.http.error_mapping import WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.headers import Headers, check_headers
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._client.http.transport import ResponseStream, Timeouts, Transport
 from aioinformer._client.http.user_agent import ProgramNames
 from aioinformer._client.kubeconfig.source import Kubeconfig
+from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
@@ -387,6 +389,16 @@ class Client:
 
     get = get_raw
     """Alias of ``get_raw``."""
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the cluster: the UID of ``kube-system``, if it can be read, and a
+        hash of the server's URL and certificate authorities.
+
+        Raises:
+            NotRunning: the client is not open.
+        """
+        context = None if self._transport is None else await self._transport.tls_context()
+        return await find_cluster_identity(self.get_raw, self._server, context)
 
     @asynccontextmanager
     async def request(self, call: ApiRequest) -> AsyncGenerator[ResponseStream]:

@@ -172,8 +172,8 @@ class Operator:
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
             **keywords: the options of a ``Controller``: ``name`` (the resource's name by default),
                 ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``, ``finalizer``,
-                ``cleanup``, ``run_in_thread``, and ``field_manager`` (the operator's name by
-                default).
+                ``cleanup``, ``run_in_thread``, ``failure_condition``, and ``field_manager`` (the
+                operator's name by default).
 
         Raises:
             UsageError: the operator has started, or has a controller of that name already.

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from aioinformer import KubeObject, ObjectKey, Operator, ReconcileContext, Resource, Result
-from aioinformer.conditions import condition_true, set_condition
+from aioinformer.conditions import condition_true
 from aioinformer.errors import PermanentError
 
 SITES = Resource("example.com", "v1", "sites", "Site")
@@ -30,10 +30,9 @@ def web_pods(site: KubeObject) -> dict[str, Any]:
 
 def make_operator(client: Any, purge: Callable[[str], Awaitable[None]], **options: Any) -> Operator:
     operator = Operator(client, name="site-operator", leader_election="default/sites", **options)
-    sites = operator.informers.informer(SITES)
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
-        if (site := sites.lister.get(key)) is None:
+        if (site := ctx.obj) is None:
             return None
         if not site["spec"]["page"]:
             raise PermanentError("spec.page is empty")
@@ -41,19 +40,17 @@ def make_operator(client: Any, purge: Callable[[str], Awaitable[None]], **option
         deployment = await ctx.apply(child(DEPLOYMENTS, site, spec=web_pods(site)))
         available = deployment.get("status", {}).get("availableReplicas", 0)
         ready = available >= site["spec"]["pods"]
-        reason, generation = "Available" if ready else "Waiting", site["metadata"]["generation"]
-        found = site.get("status", {}).get("conditions")
-        found = set_condition(found, "Ready", ready, reason=reason, observed_generation=generation)
-        await ctx.patch_status({"available": available, "conditions": found})
+        reason = "Available" if ready else "Waiting"
+        await ctx.set_condition("Ready", ready, reason=reason, fields={"available": available})
         if ready and not condition_true("Ready")(site):
-            operator.events.record(site, "Normal", "Available", f"{available} pods serve the page")
+            ctx.event("Normal", "Available", f"{available} pods serve the page")
         return Result(requeue_after=timedelta(hours=1))  # repairs what no event reports
 
     async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
         await purge(key.name)  # the page, from a cache outside of the cluster
 
-    declared = operator.controller(
-        SITES, reconcile, finalizer="example.com/purge", cleanup=cleanup, timeout=30
+    sites = operator.controller(
+        SITES, reconcile, finalizer="example.com/purge", cleanup=cleanup, failure_condition="Synced"
     )
-    declared.owns(CONFIGMAPS).owns(DEPLOYMENTS)
+    sites.owns(CONFIGMAPS).owns(DEPLOYMENTS)
     return operator

@@ -70,10 +70,15 @@ class Sites:
 
     def ready(self, name: str) -> dict[str, Any]:
         """Return the condition Ready."""
+        return self.condition(name, "Ready")
+
+    def condition(self, name: str, condition_type: str) -> dict[str, Any]:
+        """Return a condition of a Site."""
         site = self.get(name)
         assert site is not None
-        (condition,) = site["status"]["conditions"]
-        return dict(condition)
+        conditions = site.get("status", {}).get("conditions", [])
+        (found,) = [each for each in conditions if each["type"] == condition_type]
+        return dict(found)
 
     def event_reasons(self, name: str) -> list[str]:
         listed = json.loads(self.cluster.list("events.events.k8s.io"))["items"]
@@ -117,6 +122,8 @@ async def sites_converge(simulation: Simulation) -> None:
             assert site is not None
             assert ready["status"] == "True", (name, site["status"], deployment.get("status"))
             assert ready["observedGeneration"] == site["metadata"]["generation"]
+            reconciled = sites.condition(name, "Synced")
+            assert reconciled["status"] == "True", reconciled
         for name in deleted - set(wanted):
             assert (sites.get(name), sites.page(name), sites.deployment(name)) == (None,) * 3
             assert name in purges.names, f"{name} was deleted without its cleanup"

@@ -6,6 +6,7 @@ __all__ = [
     "ALL_NAMESPACES",
     "Added",
     "BackoffPolicy",
+    "CacheFile",
     "Client",
     "Controller",
     "DeleteReason",

@@ -24,6 +24,7 @@ from aioinformer._cli.watch.server_tables import (
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher, RequestSender
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._client.http.transport import ResponseStream
+from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.listwatch.requests import ANY, NEWEST, PAGE_SIZE
 from aioinformer.errors import ProtocolError
@@ -77,6 +78,10 @@ class _TableRequestSender:
     def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
         """Send a GET request, and open its response."""
         return self.client.request(replace(call, accept=TABLE_ACCEPT))
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the cluster."""
+        return await self.client.cluster_identity()
 
     async def served(self, resource: Resource) -> Resource | None:
         """Return the resource in the version that the server serves now."""

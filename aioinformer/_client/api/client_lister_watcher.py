@@ -14,6 +14,7 @@ from typing import Protocol
 from aioinformer._client.api.request_scheduler import ReflectorLane
 from aioinformer._client.http.request import JSON
 from aioinformer._client.http.transport import ApiRequest, ResponseStream
+from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.codec.metadata_form import METADATA_ACCEPT, METADATA_LIST_ACCEPT
 from aioinformer._core.listwatch.requests import DiscoveryRequest, ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
@@ -26,6 +27,10 @@ class RequestSender(Protocol):
 
     def request(self, call: ApiRequest) -> AbstractAsyncContextManager[ResponseStream]:
         """Send a GET. Return the open response."""
+        ...
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the cluster."""
         ...
 
     async def served(self, resource: Resource) -> Resource | None:
@@ -55,6 +60,16 @@ class ClientListerWatcher:
     def path(self) -> str:
         """The URL path of the collection."""
         return self.resource.path(self.namespace)
+
+    @property
+    def selection(self) -> Mapping[str, str]:
+        """The namespace, the selectors and the other options that select the objects."""
+        metadata = {"metadata only": "True"} if self.metadata_only else {}
+        return {"namespace": self.namespace or "", **self.selectors, **metadata}
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the client's cluster."""
+        return await self.client.cluster_identity()
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[ResponseStream]:

@@ -275,6 +275,11 @@ class Transport:
         finally:
             await stream.aclose()
 
+    async def tls_context(self) -> ssl.SSLContext | None:
+        """Return the TLS context of new connections; ``None`` for plain HTTP."""
+        source = self._credentials.tls
+        return None if source is None else await source.context()
+
     async def _sessions_for(self, tls: ssl.SSLContext | None) -> Sessions:
         """Return the sessions of a TLS context. Those of a previous context close when unused."""
         if self._closed:  # while this request waited for a slot or for its credentials

@@ -19,6 +19,7 @@ from itertools import islice
 
 from aioinformer._core.objects.deltas import (
     Bookmark,
+    Confirmed,
     Correction,
     Delta,
     QueueEntry,
@@ -111,6 +112,7 @@ class DeltaFIFO:
         reason: DeleteReason = "vanished",
         scope: str | None = None,
         gained: HashRanges | None = None,
+        restored: bool = False,
     ) -> None:
         """Queue a whole new state. The indexer finds the vanished objects when it applies the
         state.
@@ -121,8 +123,11 @@ class DeltaFIFO:
             reason: the reason for the deletion of objects that are not in ``objects``.
             scope: the namespace whose state this is, in a cache of several scopes.
             gained: the shards whose objects are delivered as initial ones.
+            restored: True if a cache file has shown this state.
         """
-        self._push_state(Replaced(objects, resource_version, reason, scope, gained))
+        self._push_state(
+            Replaced(objects, resource_version, reason, scope, gained, restored=restored)
+        )
         self._replaced = True
 
     def retain(self, ranges: HashRanges) -> None:
@@ -134,6 +139,10 @@ class DeltaFIFO:
         self._latest_deltas.clear()
         self._indexed = len(self._entries)
         self._queued_replaces += 1
+
+    def confirm(self, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self._entries.append(Confirmed(scope))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections that a verification has found, behind the changes received so far."""

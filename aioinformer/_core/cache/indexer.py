@@ -21,7 +21,14 @@ from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, RepairGuard, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    RepairGuard,
+    Replaced,
+)
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import (
     DIFFERENT,
@@ -283,6 +290,14 @@ class Indexer:
         if version and not is_older(version, known):
             self.state.resource_version = version
 
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state."""
+        self.state.restored, self.state.synced = False, True
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the only state."""
+        return {"": self.state}
+
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
         staged = self._staged = self.state.empty_copy()
@@ -308,33 +323,29 @@ class StagedReplacement:
 
     def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
         """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
-        self._indexer = indexer
-        self._replaced = replaced
-        self._old = indexer.state
-        self._new = staged
-        if replaced.retained is None:
-            self._new.resource_version, self._new.synced = replaced.resource_version, True
-        else:
-            self._new.resource_version = self._old.resource_version
-            self._new.synced = self._old.synced
+        self._indexer, self._replaced = indexer, replaced
+        self._old, self._new = indexer.state, staged
+        staged.restored, staged.synced = replaced.restored, not replaced.restored
+        staged.resource_version = replaced.resource_version
+        if replaced.retained is not None:
+            staged.resource_version, staged.synced = self._old.resource_version, self._old.synced
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
         self._rejected: dict[ObjectKey, Exception] = {}
         self._repeated: dict[ObjectKey, int] = {}
-        """For each key that the list names again: the number of changes before its last item. The
-        key's changes among them are discarded."""
+        """By key that the list repeats: the changes before its last item, which are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
 
     @property
     def initial(self) -> bool:
-        """True if this is the cache's initial list."""
-        return not self._old.synced
+        """True if this is the cache's initial list, or the state of a cache file."""
+        return not (self._old.synced or self._old.restored)
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """The errors of rejected objects by key; only the first error has its traceback."""
+        """The errors by key; only the first one has its traceback."""
         return self._rejected
 
     def step(self, n: int) -> bool:

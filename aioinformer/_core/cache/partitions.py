@@ -26,7 +26,7 @@ from aioinformer._core.cache.store import (
     IndexFunction,
     IndexValues,
 )
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
@@ -268,7 +268,7 @@ class PartitionedIndexer:
             self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
             self.state.parts = parts
-        elif not self._removals[namespace]:
+        elif not self._removals[namespace] and not replaced.restored:
             # Otherwise this is a state from before a removal that is queued still.
             self._waiting.discard(namespace)
         self._update_synced()
@@ -296,6 +296,19 @@ class PartitionedIndexer:
         part = self.state.parts.get(bookmark.scope or "")
         if part is not None:
             part.bookmark(bookmark)
+
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state of a namespace."""
+        namespace = confirmed.scope or ""
+        part = self.state.parts.get(namespace)
+        if part is not None and not self._removals[namespace]:
+            part.confirm_restored(confirmed)
+            self._waiting.discard(namespace)
+            self._update_synced()
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the state of each namespace."""
+        return {namespace: part.state for namespace, part in self.state.parts.items()}
 
     def replace(self, replaced: Replaced) -> PartitionReplacement:
         """Begin to replace the whole state of a namespace."""
@@ -363,6 +376,11 @@ class PartitionReplacement:
         """Wrap the replacement of a part; ``on_commit`` is called once it is installed."""
         self._staged = staged
         self._on_commit = on_commit
+
+    @property
+    def initial(self) -> bool:
+        """True if this is the first state of its namespace."""
+        return self._staged.initial
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:

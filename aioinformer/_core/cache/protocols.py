@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import CacheState, IndexBucket, IndexFunction, IndexValues
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
 
@@ -79,6 +79,11 @@ class Replacement(Protocol):
     """A relist that is staged in steps: ``step`` until done, ``commit``, ``step`` until done."""
 
     @property
+    def initial(self) -> bool:
+        """True if this is the first state of its scope."""
+        ...
+
+    @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
         """The errors of rejected objects by key; only the first error has its traceback."""
         ...
@@ -120,6 +125,14 @@ class ObjectCache(Protocol):
 
     def bookmark(self, bookmark: Bookmark) -> None:
         """Move the applied version on to the bookmark's, unless that is older."""
+        ...
+
+    def confirm_restored(self, confirmed: Confirmed) -> None:
+        """Record that the server has confirmed the restored state of a scope."""
+        ...
+
+    def scope_states(self) -> Mapping[str, CacheState]:
+        """Return the state of each scope by its name; the name of an only scope is empty."""
         ...
 
     def replace(self, replaced: Replaced) -> Replacement:

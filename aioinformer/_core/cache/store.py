@@ -134,6 +134,8 @@ class CacheState:
     resource_version: str = ""
     """The version up to which everything was applied; empty before the first list."""
     synced: bool = False
+    restored: bool = False
+    """True if a cache file has shown this state, and the server has not confirmed it since."""
     building: tuple[Index, ...] = ()
     """Indexes under construction, which readers don't see. Every change is filed in them; their
     functions never raise (``IndexBuild``)."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from aioinformer._core.delivery.replay import EventMap, map_events
 from aioinformer._core.objects.kube_object import Event
 
-__all__ = ["FILTER_BATCH", "SYNC_MARK", "Batch", "BatchQueue"]
+__all__ = ["FILTER_BATCH", "POSITION_MARK", "SYNC_MARK", "Batch", "BatchQueue"]
 
 FILTER_BATCH = 32
 """Events of a relist that a filter sees in one step: it may have to decode the body of each."""
@@ -25,6 +25,9 @@ Batch: TypeAlias = tuple[Sequence[Event], float, int]
 
 SYNC_MARK: list[Event] = []
 """A batch that marks the end of the initial state of a listener that joined before it."""
+
+POSITION_MARK: list[Event] = []
+"""A batch that marks the end of the events that lead to a state of a cache file."""
 
 
 class BatchQueue:
@@ -69,6 +72,10 @@ class BatchQueue:
             self.queue.append((SYNC_MARK, at, 0))
             self.uncounted += 1
 
+    def add_mark(self) -> None:
+        """Queue ``POSITION_MARK``."""
+        self.queue.append((POSITION_MARK, self.at, 0))
+
     def open(self) -> Sequence[Event] | None:
         """Open the next batch and return it, or ``None`` if there is none."""
         if not self.queue:
@@ -85,6 +92,8 @@ class BatchQueue:
 
     def _filter_batch(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the filtered begin of a relist's batch, and queue the rest again."""
+        if events is POSITION_MARK:
+            return events
         self.uncounted -= 1
         if self._event_map is None or events is SYNC_MARK:
             return events

@@ -28,7 +28,10 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 
-__all__ = ["CoalescedEvents", "PendingChange"]
+__all__ = ["POSITION", "CoalescedEvents", "PendingChange"]
+
+POSITION = "position"
+"""The key of the mark behind the events that lead to a state of a cache file."""
 
 
 class PendingChange(Struct, gc=False):
@@ -72,7 +75,7 @@ class CoalescedEvents:
         self.merged = merged
         """The number of events that were merged into others, and so not delivered by themselves."""
         # No plain dict: popping its first key is slow, since it skips all keys deleted before.
-        self.changes: OrderedDict[ObjectKey | None, PendingChange] = OrderedDict()
+        self.changes: OrderedDict[ObjectKey | str | None, PendingChange] = OrderedDict()
         """The changes by key. To be read only. An attribute because it is read for every batch."""
 
     def add(self, event: Event, at: float) -> None:
@@ -99,8 +102,18 @@ class CoalescedEvents:
         self.changes.pop(None, None)
         self.changes[None] = PendingChange(0.0)
 
+    def mark_position(self) -> bool:
+        """Mark this place for a cache file, where ``pop`` will return ``None``.
+
+        Returns:
+            True if this mark replaces an earlier one.
+        """
+        replaced = self.changes.pop(POSITION, None) is not None
+        self.changes[POSITION] = PendingChange(0.0)
+        return replaced
+
     def pop(self) -> Event | None:
-        """Return the next event, or ``None`` at the mark and if nothing is pending."""
+        """Return the next event, or ``None`` at a mark and if nothing is pending."""
         change = next(iter(self.changes.values()), None)
         if change is None:
             return None
@@ -145,7 +158,9 @@ class CoalescedEvents:
         while True:
             try:
                 changes = self.changes.items()
-                return next((change.at for key, change in changes if key is not None), None)
+                return next(
+                    (change.at for key, change in changes if isinstance(key, ObjectKey)), None
+                )
             except RuntimeError:  # changed by another thread during the iteration: try again
                 continue
 

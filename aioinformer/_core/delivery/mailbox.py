@@ -26,8 +26,13 @@ from itertools import islice
 from operator import length_hint
 from typing import Literal, NoReturn, TypeAlias
 
-from aioinformer._core.delivery.batch_queue import FILTER_BATCH, SYNC_MARK, BatchQueue
-from aioinformer._core.delivery.coalescing import CoalescedEvents
+from aioinformer._core.delivery.batch_queue import (
+    FILTER_BATCH,
+    POSITION_MARK,
+    SYNC_MARK,
+    BatchQueue,
+)
+from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents
 from aioinformer._core.delivery.replay import (
     EventMap,
     Replay,
@@ -137,6 +142,9 @@ class Mailbox:
         """True if events that are put are discarded. Set by the owner, perhaps from the filter."""
         self.should_yield = False
         """True if ``pop`` skipped so many events that the consumer must yield to the loop first."""
+        self.marks_pending = 0
+        """The number of ``mark`` calls behind whose place the consumer has not asked for an event.
+        It is never 0 again if a mark was discarded with the pending events."""
         self._holds = holds
         self._event_map = event_map
         self._initial: Replay | None = None
@@ -249,6 +257,11 @@ class Mailbox:
         self._resync = resync_events(iter(objects), self._event_map, current)
         return True
 
+    def mark(self) -> None:
+        """Mark this place in the order of events, for a cache file."""
+        self._live.add_mark()
+        self.marks_pending += 1
+
     def merge_oldest(self, count: int) -> None:
         """Merge up to ``count`` of the oldest queued events, if the rule ``merges``."""
         self._merge(count)
@@ -358,6 +371,8 @@ class Mailbox:
                 return None
             if events is SYNC_MARK:
                 self.synced = True
+            elif events is POSITION_MARK:
+                self.marks_pending -= 1
         live.borrowed = True
         return live.rest
 
@@ -368,6 +383,8 @@ class Mailbox:
             self.synced = True
         elif events is SYNC_MARK:
             self._coalesced.mark()
+        elif events is POSITION_MARK and (by_consumer or self._coalesced.mark_position()):
+            self.marks_pending -= 1
         return events is not None
 
     def _next_initial(self, initial: Replay) -> Event | None:
@@ -380,8 +397,12 @@ class Mailbox:
         return event
 
     def _next_coalesced(self) -> Event | None:
+        key = next(iter(self._coalesced.changes))
         event = self._coalesced.pop()
-        self.synced = self.synced or event is None  # at the mark
+        if event is None and key == POSITION:
+            self.marks_pending -= 1
+        elif event is None:
+            self.synced = True
         return event
 
     def _next_resync(self, resync: Replay) -> Event | None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout, LivenessPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, lacks_watchlist
 from aioinformer._core.listwatch.polling import POLL_INTERVAL, REFUSALS, Polling
@@ -116,6 +117,7 @@ class ListWatchState:
         """The request under way."""
         self.initial_list_complete = False
         """True if the watch under way has no initial list ahead of it."""
+        self.confirmation = Confirmation()
         self._liveness = liveness or LivenessPolicy()
         self._page_size = page_size
         self._watch_seconds_limits = watch_seconds
@@ -145,7 +147,13 @@ class ListWatchState:
         self._watch_changed = False
 
     def begin(
-        self, *, now: float, jitter: float, resume_from: str = "", not_older_than: str = ""
+        self,
+        *,
+        now: float,
+        jitter: float,
+        resume_from: str = "",
+        not_older_than: str = "",
+        restored: bool = False,
     ) -> AnyRequest:
         """Return the first request.
 
@@ -155,10 +163,12 @@ class ListWatchState:
             resume_from: the version that the first watch starts from; empty to read the whole
                 state first.
             not_older_than: the version of the last state, if the whole state is read again.
+            restored: True if that state comes from a file. A freshness check precedes the watch.
         """
-        self._requested_at = now
-        self.resource_version = resume_from or not_older_than
+        self._requested_at, self.resource_version = now, resume_from or not_older_than
         first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
+        if restored and resume_from:
+            self.confirmation.pending, first = True, NextRequest.FRESHNESS_CHECK
         self.request = self._build_request(first, now, jitter)
         return self.request
 
@@ -201,6 +211,7 @@ class ListWatchState:
         if self.phase is Phase.FRESHNESS_CHECK:
             # Reported once the restored state was read.
             older = self._goes_back(resource_version)
+            self.confirmation.server_version = resource_version
             return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
             raise ProtocolError("the continue token of a page leads to the same page", phase="list")
@@ -208,7 +219,7 @@ class ListWatchState:
             self._first_page_version = resource_version
         self._continue_token = continue_token
         if continue_token:
-            # A server never cuts a list from its cache into pages, so this server has no cache.
+            # A server never cuts a list from its cache, so this server has no cache.
             self._watch_cache_disabled = self._watch_cache_disabled or self._list_version == ANY
             return RequestEnd(Outcome.MORE)
         # If the pages are of different moments, a watch from the first page's misses nothing.
@@ -239,6 +250,7 @@ class ListWatchState:
         self.resource_version = resource_version
         self._needs_newest = False
         self._consecutive_failures = 0
+        self.confirmation.pending = False
 
     def _goes_back(self, resource_version: str) -> bool:
         # The first list proves nothing: its "any version" may be any old one.
@@ -311,7 +323,8 @@ class ListWatchState:
         if moved and self.phase is Phase.WATCH:
             often = self._very_short_watches > MAX_CONSECUTIVE_FAILURES
             return Outcome.SHORT_WATCH if often else Outcome.ENDED
-        if lasted >= SHORT_WATCH_SECONDS:
+        short = self._watch_seconds == CONFIRMING_WATCH_SECONDS
+        if lasted >= (CONFIRMING_WATCH_SECONDS - 1 if short else SHORT_WATCH_SECONDS):
             return Outcome.ENDED
         return Outcome.EMPTY_WATCH if very_short else Outcome.SHORT_WATCH
 
@@ -471,6 +484,8 @@ class ListWatchState:
 
     def _watch_timeout(self, jitter: float) -> int:
         """Return the seconds that a watch is requested to last."""
+        if self.confirmation.pending:
+            return CONFIRMING_WATCH_SECONDS
         low, high = self._watch_seconds_limits
         return int(low + (high - low) * jitter)
 

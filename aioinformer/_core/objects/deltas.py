@@ -15,6 +15,7 @@ from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = [
     "Bookmark",
+    "Confirmed",
     "Correction",
     "Delta",
     "DeltaKind",
@@ -51,10 +52,13 @@ class Replaced(Struct, frozen=True):
     retained: HashRanges | None = None
     """The shards whose objects stay. ``objects`` and ``resource_version`` are empty then, and the
     state is the cached one without the objects of other shards."""
+    restored: bool = False
+    """True if a cache file, and not the server, has shown this state."""
 
     def without_objects(self) -> Replaced:
         """Return a copy that keeps no objects alive."""
-        return Replaced((), self.resource_version, self.reason, self.scope)
+        version, reason, scope = self.resource_version, self.reason, self.scope
+        return Replaced((), version, reason, scope, restored=self.restored)
 
 
 class RepairGuard(Struct, eq=False, gc=False):
@@ -99,4 +103,13 @@ class Bookmark(Struct, frozen=True, gc=False):
     """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
 
 
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction
+class Confirmed(Struct, frozen=True, gc=False):
+    """A mark: the restored state, with the changes before this mark, is at least as new as the
+    state that the server had when the informer started.
+    """
+
+    scope: str | None = None
+    """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
+
+
+QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed

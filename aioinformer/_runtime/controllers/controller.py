@@ -116,6 +116,7 @@ class Controller:
         cleanup: Reconcile | BlockingReconcile | None = None,
         run_in_thread: bool = False,
         field_manager: str | None = None,
+        failure_condition: str | None = None,
         workers: int | None = None,
         limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
@@ -162,6 +163,13 @@ class Controller:
             field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
                 the controller's name. An ``Operator`` passes its own name. Two programs that apply
                 to one object need two names, and a new name leaves the fields of the old one.
+            failure_condition: the type of a condition, such as ``"Reconciled"``, which the
+                controller writes through the status subresource: False with the reason
+                ``CleanupFailed``, ``PermanentError`` or ``ReconcileFailed`` after a run that has
+                failed, True after a run that has succeeded. The message is the text of an error of
+                this library, a ``PermanentError`` included. Of other errors it is the type alone,
+                since their texts may quote secrets. Nothing is sent if nothing changes. A message
+                that alone changes is written once a minute.
             workers: another name for ``concurrency``, as in client-go.
             limiter: another name for ``backoff``, as in client-go.
 
@@ -171,8 +179,9 @@ class Controller:
                 ``run_in_thread=True`` or async with it, or an argument is given by both of its
                 names.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
-            UsageError: ``finalizer`` is given without ``client``, or ``informer`` has a ``model=``
-                and so no metadata to read it in, or is on a group.
+            UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
+                ``informer`` has a ``model=`` and so no metadata and conditions to read, or is on a
+                group.
         """
         options = ControllerOptions(
             name=name or handler_name(reconcile),
@@ -189,6 +198,7 @@ class Controller:
             cleanup=cleanup,
             run_in_thread=run_in_thread,
             field_manager=field_manager,
+            failure_condition=failure_condition,
             concurrency=resolve_alias(
                 DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
             ),
@@ -207,6 +217,9 @@ class Controller:
         self._own_writes = OwnWrites(self.name)
         self._gate = _make_gate(self.informer, options)
         target = WriteTarget(options, informer, self._own_writes, self._gate)
+        if failure_condition is not None:
+            informer.check_bytes("failure_condition= reads status.conditions in")
+            target.writer(informer.resource, None)  # raises UsageError if there is no client
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()

@@ -15,6 +15,7 @@ from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer._runtime.writing.event_recorder import EventRecorder
+from aioinformer._runtime.writing.failure_condition import check_condition_type
 from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = [
@@ -47,6 +48,7 @@ class ControllerKeywords(TypedDict, total=False):
     cleanup: Callable[[ObjectKey, Any], Any]
     run_in_thread: bool
     field_manager: str
+    failure_condition: str
     workers: int
     limiter: RateLimiter[ObjectKey]
 
@@ -58,8 +60,8 @@ class ControllerOptions:
     Raises:
         TypeError: ``concurrency`` is not an integer, ``backoff`` not a rate limiter, ``on_error``
             not a plain function, ``client`` not a client, or ``events`` not a recorder.
-        ValueError: ``concurrency`` is below 1, ``timeout`` not positive, or ``field_manager`` no
-            name that a server accepts.
+        ValueError: ``concurrency`` is below 1, ``timeout`` not positive, or ``field_manager`` or
+            ``failure_condition`` no name that a server accepts.
     """
 
     name: str
@@ -80,11 +82,15 @@ class ControllerOptions:
     run_in_thread: bool = False
     field_manager: str | None = None
     """The field manager of ``ctx.apply``; ``None`` for the controller's name."""
+    failure_condition: str | None = None
+    """The type of the condition that shows failures."""
 
     def __post_init__(self) -> None:
         self._check_finalizer()
         if self.field_manager is not None:
             check_field_manager("field_manager", self.field_manager)
+        if self.failure_condition is not None:
+            check_condition_type(self.failure_condition)
         _check_has("client", self.client, "api", "a Client")
         _check_has("events", self.events, "record", "an EventRecorder")
         check_int("concurrency", self.concurrency)

@@ -114,6 +114,10 @@ class OwnWrites:
         """The resources of the controller's informers."""
         return tuple(each.resource for each in self._informers)
 
+    def has_one_trigger(self, informer: SharedInformer[Any]) -> bool:
+        """Return True if the informer's events trigger the runs of their own objects alone."""
+        return self._informers.count(informer) == 1
+
     def record_write(self, key: ObjectKey, resource: Resource, obj: KubeObject) -> None:
         """Note that the run of ``key`` wrote ``obj``."""
         self._record(key, resource, obj.key, obj.uid, obj.resource_version)

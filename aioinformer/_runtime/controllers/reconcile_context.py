@@ -5,6 +5,7 @@ The context joins the reasons for a run, which are values, with the writes of th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Cause, Reason, RunReasons
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.writing.event_objects import EventType
+from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._runtime.controllers.run_writes import Mutate, OperationResult, RunWrites
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
@@ -115,6 +118,45 @@ class ReconcileContext:
         """
         return self._run_writes.obj
 
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger that begins each line with the controller and the key.
+
+        The logger is ``aioinformer.reconcile``. Each record has the attributes ``controller`` and
+        ``key``. As controller-runtime's ``log.FromContext``.
+
+        Example:
+            ``ctx.log.info("%d pods are available", available)``
+        """
+        return self._run_writes.log
+
+    def event(
+        self,
+        event_type: EventType,
+        reason: str,
+        note: str = "",
+        *,
+        action: str = "",
+        related: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record a Kubernetes Event on the own object, and return at once.
+
+        Args:
+            event_type: ``Normal``, or ``Warning`` for something that may need attention.
+            reason: one word in CamelCase, for programs: ``Created``.
+            note: a sentence for people. It is cut after 1024 bytes.
+            action: what was done or tried, in one word; the reason, by default.
+            related: another object that is concerned, such as the child.
+
+        Raises:
+            NotCached: the object was absent when the run began.
+            UsageError: the controller has no recorder; or a thread calls this.
+
+        Example:
+            ``ctx.event("Normal", "Available", f"{available} pods serve the page")``
+        """
+        self._run_writes.event(event_type, reason, note, action=action, related=related)
+
     # -- writes --------------------------------------------------------------------------------
 
     def api(self, resource: str | Resource, *, namespace: str | None = None) -> ResourceWriter:
@@ -159,6 +201,42 @@ class ReconcileContext:
             ``await ctx.patch_status({"replicas": 3, "conditions": set_condition(...)})``
         """
         return await self._run_writes.patch_status(status)
+
+    async def set_condition(
+        self,
+        condition_type: str,
+        status: bool | ConditionStatus,
+        *,
+        reason: str,
+        message: str = "",
+        fields: Mapping[str, Any] | None = None,
+    ) -> KubeObject:
+        """Set one condition of the own object's status; send nothing if nothing changes.
+
+        The rules are those of ``aioinformer.set_condition``, and the write is ``patch_status``.
+        ``observedGeneration`` is the generation of the object that was cached when the run began,
+        if the object has one: a run may have decided by that one, even if a newer one is cached.
+
+        Args:
+            condition_type: the entry's ``type``, such as ``"Ready"``.
+            status: ``True``, ``False`` or ``"Unknown"``.
+            reason: one word in CamelCase, for programs.
+            message: a sentence for people.
+            fields: further fields of the status, which are sent in the same patch.
+
+        Returns:
+            The object as the server has stored it, or the cached object if nothing was sent.
+
+        Raises:
+            TypeError, ValueError: as for ``aioinformer.set_condition``.
+            NotCached, UsageError, ServerError, TransportError: as for ``patch_status``.
+
+        Example:
+            ``await ctx.set_condition("Ready", True, reason="Available", fields={"replicas": 3})``
+        """
+        return await self._run_writes.set_condition(
+            condition_type, status, reason=reason, message=message, fields=fields
+        )
 
     async def apply(
         self,

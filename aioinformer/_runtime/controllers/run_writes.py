@@ -22,14 +22,18 @@ from aioinformer._core.controllers.owner_references import is_controlled_by, set
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_built_in
+from aioinformer._core.writing.event_objects import EventType
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
+from aioinformer._core.writing.status_conditions import ConditionStatus
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.reporting.key_logger import KeyLogger
 from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.writing.recorded_writer import RecordedWriter
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer._runtime.writing.status_conditions import set_condition
 from aioinformer.errors import Conflict, NotCached, NotFound, UsageError
 
 __all__ = ["Mutate", "OperationResult", "RunWrites", "WriteTarget"]
@@ -91,8 +95,14 @@ class RunWrites:
         """
         self._target = target
         self._key = key
+        self._observed = target.informer.stored(key)
+        """The cached object when the run began. The conditions that the run sets describe no newer
+        generation, even if the cache shows one by then."""
         self._newest: KubeObject | None = None
         """The last state of the own object that this run wrote."""
+        self._unbroken = True
+        """True while no other program can have written the own object between the run's begin and
+        the run's own writes."""
 
     # -- WriteRecorder -------------------------------------------------------------------------
 
@@ -102,6 +112,7 @@ class RunWrites:
         own = self._target.informer.resource
         if (resource.group, resource.plural, obj.key) == (own.group, own.plural, self._key):
             self._newest = obj
+            self._unbroken = False  # the writes that keep it True restore it
 
     def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
         """Note that the server accepted a deletion."""
@@ -139,7 +150,81 @@ class RunWrites:
             # A merge patch replaces a list as a whole. With the version, the server rejects the
             # patch if another program has changed the list since it was read.
             patch["metadata"] = {"resourceVersion": current.resource_version}
-        return await self.api(informer.resource).patch(self._key, patch, subresource="status")
+        unbroken = has_list(patch) and self._unbroken and self._is_own_state(current)
+        written = await self.own_writer.patch(self._key, patch, subresource="status")
+        self._unbroken = unbroken
+        return written
+
+    def _is_own_state(self, obj: KubeObject) -> bool:
+        """Return True for the object of the run's begin, and for the run's own last write."""
+        own = self._newest or self._observed
+        return own is not None and own.resource_version == obj.resource_version
+
+    @property
+    def own_version(self) -> str:
+        """The version of the own object after the run's writes, if these alone have changed the
+        object since the run began; empty if there were none, or another program may have written.
+        """
+        newest = self._newest
+        return "" if newest is None or not self._unbroken else newest.resource_version
+
+    @property
+    def own_writer(self) -> ResourceWriter:
+        """Reads and writes objects of the reconciled resource."""
+        return self.api(self._target.informer.resource)
+
+    async def set_condition(
+        self,
+        condition_type: str,
+        status: bool | ConditionStatus,
+        *,
+        reason: str,
+        message: str = "",
+        fields: Mapping[str, Any] | None = None,
+    ) -> KubeObject:
+        """Set a condition of the own object, and further fields of its status, in one patch."""
+        informer = self._target.informer
+        informer.check_bytes("set_condition() compares the status with")
+        current, observed = self._current(), self._observed
+        found: Mapping[str, Any] = current.get("status") or {}
+        generation = None if observed is None else observed["metadata"].get("generation")
+        conditions = set_condition(
+            found.get("conditions"),
+            condition_type,
+            status,
+            reason=reason,
+            message=message,
+            observed_generation=generation,
+        )
+        return await self.patch_status({**(fields or {}), "conditions": conditions})
+
+    # -- Events --------------------------------------------------------------------------------
+
+    def event(
+        self,
+        event_type: EventType,
+        reason: str,
+        note: str,
+        *,
+        action: str,
+        related: Mapping[str, Any] | None,
+    ) -> None:
+        """Record an Event on the own object."""
+        recorder = self._target.options.events
+        if recorder is None:
+            raise UsageError(
+                f"the controller {self._target.name} has no recorder for Events: pass "
+                "Controller(events=recorder) with an EventRecorder, or use an Operator"
+            )
+        obj = self.obj or self._newest or self._observed
+        if obj is None:
+            raise NotCached(self._target.informer.resource, self._key)
+        recorder.record(obj, event_type, reason, note, action=action, related=related)
+
+    @property
+    def log(self) -> KeyLogger:
+        """A logger that names the controller and the key."""
+        return KeyLogger(self._target.name, self._key)
 
     def _current(self) -> KubeObject:
         """Return the newest known state of the own object."""

@@ -9,6 +9,7 @@ the queue is shut down. Any other end is a bug.
 from __future__ import annotations
 
 import asyncio
+import logging
 from math import inf
 
 from aioinformer._core.controllers.queue_items import Priority
@@ -27,9 +28,12 @@ from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import CacheWaitTimeout, PermanentError, QueueShutDown, ReconcileTimeout
 
 __all__ = ["Workers"]
+
+log = logging.getLogger("aioinformer.controller")
 
 REQUEUE = Reason("requeue")
 RETRY = Reason("retry")
@@ -97,6 +101,10 @@ class Workers:
         self._errors = errors
         self._warnings = warnings
         self._write_target = write_target
+        self._condition = _failure_condition(options)
+        self._own_versions: dict[ObjectKey, str] = {}
+        """The versions of failing objects that only their own last run has written since it began.
+        Their events are no reason for another run."""
         self._own_writes = write_target.own_writes
         self._gate = write_target.gate
 
@@ -140,6 +148,7 @@ class Workers:
         """Forget a key whose shard another member of the group holds."""
         self.pending.take(key, asyncio.get_running_loop().time())
         self.failures.record_success(key)
+        self._own_versions.pop(key, None)
         self.queue.forget(key)
 
     async def _process(self, key: ObjectKey) -> None:
@@ -154,27 +163,86 @@ class Workers:
             return
         # Reasons that arrive from now on belong to the next run.
         reasons, priority = self.pending.take(key, began)
-        if self.failures.is_permanent(key) and _is_repetition(reasons):
+        if self._is_skipped(key, reasons):
             return
+        self._own_versions.pop(key, None)
+        writes = RunWrites(self._write_target, key)
         context = ReconcileContext(
             controller=self._name,
             reasons=reasons,
             retries=self.failures.failures(key),
             priority=priority,
-            writes=RunWrites(self._write_target, key),
+            writes=writes,
         )
+        result, failure = None, None
         try:
             result = await self._reconcile_runs.run(key, context)
-        except PermanentError as error:
-            outcome = "permanent_error"
-            self._on_permanent_error(key, error)
         except Exception as error:  # noqa: BLE001 - a program's code; reported and retried
-            outcome = "timeout" if isinstance(error, ReconcileTimeout) else "error"
-            self._retry(key, error, priority)
-        else:
+            failure = error
+        if self._condition is not None:
+            failure = await self._show_condition(self._condition, writes, failure)
+        if failure is None:
             outcome = self._on_success(key, result or Result(), priority)
+        else:
+            outcome = self._on_failure(key, failure, priority)
+            if version := writes.own_version:
+                self._own_versions[key] = version
         self.runs += 1
         self._errors.record_run(outcome, clock() - began)
+
+    def _is_skipped(self, key: ObjectKey, reasons: tuple[Reason, ...]) -> bool:
+        """Return True if a failing key has no reason to run now.
+
+        After a ``PermanentError``, repetitions are no reason. For all failing keys, the event of
+        the status that the failed run itself has written is no reason: the run would fail again,
+        before its backoff is over.
+        """
+        if not self.failures.failures(key):
+            return False
+        permanent = self.failures.is_permanent(key)
+        if permanent and _is_repetition(reasons):
+            return True
+        informer, version = self._write_target.informer, self._own_versions.get(key)
+        if version is None or not self._own_writes.has_one_trigger(informer):
+            return False
+        cached, own = informer.stored(key), Reason("updated", informer.name)
+        return (
+            cached is not None
+            and cached.resource_version == version
+            and all(
+                each == own or (permanent and each.cause in REPEATING_CAUSES) for each in reasons
+            )
+        )
+
+    async def _show_condition(
+        self, condition: FailureCondition, run: RunWrites, failure: Exception | None
+    ) -> Exception | None:
+        """Write the condition of a run. Return the failure to handle.
+
+        If the condition can't be written, a run that would not be repeated counts as failed with
+        that error, so that the retry writes the condition.
+        """
+        try:
+            if failure is None:
+                await condition.show_success(run)
+            else:
+                await condition.show_failure(run, failure, asyncio.get_running_loop().time())
+        except Exception as error:  # noqa: BLE001 - a writer's error; reported and retried
+            if failure is None or isinstance(failure, PermanentError):
+                return error
+            log.warning(
+                "controller %s: the condition of %s was not written: %s",
+                *(self._name, run.key, describe_error(error)),
+            )
+        return failure
+
+    def _on_failure(self, key: ObjectKey, error: Exception, priority: Priority) -> str:
+        """Handle a run that has failed. Return the name of its result."""
+        if isinstance(error, PermanentError):
+            self._on_permanent_error(key, error)
+            return "permanent_error"
+        self._retry(key, error, priority)
+        return "timeout" if isinstance(error, ReconcileTimeout) else "error"
 
     def _on_success(self, key: ObjectKey, result: Result, priority: Priority) -> str:
         """Handle a run that returned. Return the name of its result."""
@@ -216,6 +284,17 @@ class Workers:
 
     def __repr__(self) -> str:
         return f"<Workers of {self._name} runs={self.runs} {self.queue!r}>"
+
+
+def _failure_condition(options: ControllerOptions) -> FailureCondition | None:
+    """Return the writer of the condition of a controller's options; ``None`` without one."""
+    if options.failure_condition is None:
+        return None
+    return FailureCondition(
+        options.failure_condition,
+        controller=options.name,
+        finalizer=options.finalizer is not None,
+    )
 
 
 def _is_repetition(reasons: tuple[Reason, ...]) -> bool:

@@ -25,6 +25,7 @@ from weakref import ReferenceType
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.objects.kube_object import Event, KubeObject
+from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import ListenerOverflow, NotRunning
 
@@ -199,6 +200,10 @@ class Listener:
         self.resync_period = resync
         self.resync_due: float | None = None
         """The loop's time of the next resync. Set by the resync timer."""
+        self.position: DurablePosition | None = None
+        """The position in the cache file, if the listener is durable."""
+        self.acknowledged = False
+        """True if the reader of a stream has handled the last event, and asked for no other."""
         self.consumer: ReferenceType[asyncio.Task[Any]] | None = None
         """The task that reads a stream, if known."""
         self._describe = describe or self.__repr__
@@ -272,6 +277,8 @@ class Listener:
             drop: whether to discard the pending events. Otherwise they can still be taken, except
                 for a resync, which holds no change.
         """
+        if self.position is not None:
+            self.position.close(idle=self.idle)
         self.closed = self.mailbox.closed = True
         _free_in_steps(self.mailbox.clear() if drop else self.mailbox.drop_resync())
         if drop:
@@ -281,6 +288,20 @@ class Listener:
         if self.on_closed is not None:
             self.on_closed(self)
         self.gate.open()
+
+    @property
+    def idle(self) -> bool:
+        """True if the consumer has handled everything, and waits for the next event."""
+        mailbox, waiter = self.mailbox, self._waiter
+        if mailbox.pending or mailbox.state_pending:
+            return False
+        waiting = waiter is not None and (not waiter.done() or waiter.cancelled())
+        return waiting or self.acknowledged
+
+    def mark(self) -> None:
+        """Mark the events up to now, unless all of them were handled."""
+        if not self.idle:
+            self.mailbox.mark()
 
     def _overflow(self) -> None:
         if self.closed:

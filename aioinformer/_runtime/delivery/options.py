@@ -13,6 +13,8 @@ from msgspec import Struct
 from aioinformer._core.arguments import check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
 from aioinformer._core.selectors.event_filter import Filter
+from aioinformer._runtime.delivery.durable_position import DurableSince
+from aioinformer.errors import UsageError
 
 __all__ = ["HandlerOptions", "ListenerOptions", "check_int"]
 
@@ -23,6 +25,10 @@ def check_int(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a whole number, not {value!r}")
 
 
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
 class ListenerOptions(Struct, frozen=True, kw_only=True):
     """Options of a handler or a stream: the events that it receives, and how many may wait."""
 
@@ -30,11 +36,19 @@ class ListenerOptions(Struct, frozen=True, kw_only=True):
     overflow: Overflow | OverflowName = Overflow.COALESCE
     resync: float | None = None
     filter: Filter[Any] | None = None
+    durable: str | None = None
+    durable_since: DurableSince = "everything"
 
     def __post_init__(self) -> None:
         check_int("limit", self.limit)
         if self.resync is not None:
             check_seconds("resync", self.resync, zero="never")
+        if self.durable is not None and not _is_name(self.durable):
+            raise TypeError(f"durable must be a name, not {self.durable!r}")
+        if self.durable_since not in ("everything", "now"):
+            raise ValueError(
+                f"durable_since must be 'everything' or 'now', not {self.durable_since!r}"
+            )
 
 
 class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
@@ -52,5 +66,10 @@ class HandlerOptions(ListenerOptions, frozen=True, kw_only=True):
         check_int("concurrency", self.concurrency)
         if self.concurrency < 1:
             raise ValueError(f"concurrency must be at least 1, not {self.concurrency}")
+        if self.durable is not None and self.concurrency > 1:
+            raise UsageError(
+                "a durable handler has concurrency=1, since its position is one place in the order "
+                f"of events; not {self.concurrency}"
+            )
         if self.timeout is not None:
             check_seconds("timeout", self.timeout)

@@ -76,6 +76,8 @@ class EventStream(Generic[T_co]):
         self._time_slice: TimeSlice | None = None
         self._waiting = False
         self._blocks = False
+        self._prefetched: Event | None = None
+        """The event that ``done`` has taken, and that is delivered next."""
 
     async def __aenter__(self) -> Self:
         if self._listener is not None:
@@ -119,7 +121,8 @@ class EventStream(Generic[T_co]):
         try:
             if pace is not None and pace.expired:
                 await pace.maybe_yield()  # before the pop: a cancellation here loses nothing
-            event = listener.next_nowait()
+            listener.acknowledged = False
+            event = self._take_nowait(listener)
             if event is None:
                 event = await listener.next()
                 if pace is not None:
@@ -149,15 +152,40 @@ class EventStream(Generic[T_co]):
         ``convert=`` makes of the object for the program.
         """
         listener = self._open_listener
+        listener.acknowledged = False
         self._record_consumer(listener)
-        event = listener.next_nowait()
+        event = self._take_nowait(listener)
         if event is None and listener.failure is not None:
             raise listener.failure
         return event
 
+    def _take_nowait(self, listener: Listener) -> Event | None:
+        """Return the next event if there is one."""
+        if self._prefetched is None:
+            return listener.next_nowait()
+        event, self._prefetched = self._prefetched, None
+        return event
+
+    async def done(self) -> None:
+        """Acknowledge the last event of a durable stream, without asking for the next one.
+
+        The next iteration acknowledges an event, too. Use ``done`` before a long pause, and before
+        leaving the stream, so that the event isn't delivered again after a restart.
+
+        Raises:
+            NotRunning: the stream was not entered.
+        """
+        listener = self._open_listener
+        if self._prefetched is None:
+            self._prefetched = listener.next_nowait()
+        listener.acknowledged = self._prefetched is None
+
     def wake(self, waiter: asyncio.Future[None]) -> None:
         """Set ``waiter`` once an event comes or the stream ends, to wait for several streams."""
-        self._open_listener.wake(waiter)
+        if self._prefetched is None:
+            self._open_listener.wake(waiter)
+        elif not waiter.done():
+            waiter.set_result(None)
 
     def _record_consumer(self, listener: Listener) -> None:
         """Note the reading task, which must not wait for its own informer while the pump waits."""
@@ -167,7 +195,7 @@ class EventStream(Generic[T_co]):
     @property
     def ended(self) -> bool:
         """True if no further event will come."""
-        return self._open_listener.ended
+        return self._prefetched is None and self._open_listener.ended
 
     @property
     def _open_listener(self) -> Listener:

@@ -27,6 +27,7 @@ from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
+from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
@@ -97,8 +98,7 @@ class SharedInformer(Generic[T]):
         self.name = name or versioned_name(source.resource)
         self.resource = source.resource
         self.client = client
-        """The client through which the informer's factory lists and watches, if that can write too;
-        controllers write through it by default."""
+        """The client of the informer's factory, through which controllers write by default."""
         reporter = options.make_reporter(self.name, label=label, resource=str(self.resource))
         self._pipeline: InformerPipeline[T] = InformerPipeline(
             source,
@@ -135,6 +135,8 @@ class SharedInformer(Generic[T]):
         drain: bool = False,
         fail_fast: bool = False,
         name: str | None = None,
+        durable: str | None = None,
+        durable_since: DurableSince = "everything",
     ) -> Registration:
         """Register ``handler``: call it with the cached objects, then with their changes.
 
@@ -154,20 +156,22 @@ class SharedInformer(Generic[T]):
                 matching as ``Added``. An object at which the filter raises counts as matching.
             timeout: seconds after which a call is cancelled. A thread can't be cancelled.
             run_in_thread: True to call the handler in ``concurrency`` threads of its own: it may
-                block, and must not be async. A thread that hangs is abandoned, with an error, when
-                the factory's ``shutdown_timeout`` is over.
-            drain: True to finish the pending events when the factory is left, within the factory's
-                ``shutdown_timeout``; False to discard them, as client-go does.
+                block, and must not be async. A thread that hangs is abandoned in the end.
+            drain: True to finish the pending events, within ``shutdown_timeout``, at the end.
             fail_fast: True to end the informer and the factory, which raises the same exception,
                 when a call raises or times out.
             name: the handler's name in logs and health; that of the function or class by default.
+            durable: the handler's name in the cache file: after a restart it receives the changes
+                since it last returned. A durable handler is added before the informer runs.
+            durable_since: ``"everything"`` or ``"now"``: the beginning for a new durable name.
 
         Raises:
             NotRunning: the informer has ended.
             TypeError: ``handler`` or ``filter`` can't be one, an async handler is to run in a
                 thread, or ``limit`` or ``concurrency`` is no integer.
             ValueError: a number is out of range.
-            UsageError: ``filter`` reads JSON, which ``model=`` doesn't keep.
+            UsageError: ``filter`` reads JSON, which ``model=`` doesn't keep; or the handler can't
+                be durable, for the reason in the error.
         """
         options = HandlerOptions(
             limit=limit,
@@ -180,6 +184,8 @@ class SharedInformer(Generic[T]):
             run_in_thread=run_in_thread,
             drain=drain,
             fail_fast=fail_fast,
+            durable=durable,
+            durable_since=durable_since,
         )
         return self._listeners.add_handler(handler, options)
 
@@ -210,20 +216,30 @@ class SharedInformer(Generic[T]):
         overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
         filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        durable: str | None = None,
+        durable_since: DurableSince = "everything",
     ) -> EventStream[T]:
         """Return a stream of the objects that are cached when it is entered, and their changes.
 
         Args:
             limit: live events that may be pending for the stream.
-            overflow: the rule for further events, as for ``add_handler``. With ``"error"`` the
-                stream raises ``ListenerOverflow``.
+            overflow: as for ``add_handler``; with ``"error"`` it raises ``ListenerOverflow``.
             resync: as for ``add_handler``.
             filter: as for ``add_handler``.
+            durable: as for ``add_handler``; the next iteration or ``done()`` acknowledges an event.
+            durable_since: as for ``add_handler``.
 
         Raises:
             TypeError: as for ``add_handler``, and so a ``ValueError`` and a ``UsageError``.
         """
-        options = ListenerOptions(limit=limit, overflow=overflow, resync=resync, filter=filter)
+        options = ListenerOptions(
+            limit=limit,
+            overflow=overflow,
+            resync=resync,
+            filter=filter,
+            durable=durable,
+            durable_since=durable_since,
+        )
         return self._listeners.make_stream(self, options)
 
     @asynccontextmanager
@@ -251,8 +267,7 @@ class SharedInformer(Generic[T]):
         await self.wait_synced(timeout)
         options = ListenerOptions(limit=limit, overflow=overflow, resync=resync)
         async with self._listeners.make_stream(self, options, replay=False) as events:
-            # Entering a stream doesn't wait: so no event is missing between copy and stream.
-            yield self._reader.snapshot(), events
+            yield self._reader.snapshot(), events  # entering the stream has not waited
 
     @property
     def registrations(self) -> tuple[Registration, ...]:
@@ -270,10 +285,7 @@ class SharedInformer(Generic[T]):
         return self._indexer.state.synced
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait for ``synced``.
-
-        Args:
-            timeout: seconds; ``None`` for no limit.
+        """Wait for ``synced``, for ``timeout`` seconds at most; ``None`` for no limit.
 
         Raises:
             SyncTimeout: not synced within that time; the error says why.
@@ -281,18 +293,12 @@ class SharedInformer(Generic[T]):
         await self._reader.wait_synced(timeout)
 
     def check_bytes(self, what: str) -> None:
-        """Raise unless the JSON of objects is kept; ``what`` says in the error what reads the JSON.
-
-        Raises:
-            UsageError: the informer has a ``model=``.
-        """
+        """Raise ``UsageError``, which names ``what``, if ``model=`` keeps no JSON of objects."""
         if self._view is not None:
             self._view.require_json(what)
 
     def stored(self, key: ObjectKey) -> KubeObject | None:
-        """Return the cached object as stored, whatever ``convert=`` makes of it for the program;
-        ``None`` if there is none. The initial list may be incomplete.
-        """
+        """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
     def add_indexers(self, indexers: Indexers[T]) -> None:
@@ -332,8 +338,7 @@ class SharedInformer(Generic[T]):
             timeout: seconds; ``None`` for no limit.
 
         Returns:
-            The object as it is cached now, in the previous version if the written one was rejected;
-            ``None`` if it isn't cached.
+            The cached object, in an earlier version if the written one was rejected; or ``None``.
 
         Raises:
             CacheWaitTimeout: not within that time; the error contains the informer's health.
@@ -372,8 +377,7 @@ class SharedInformer(Generic[T]):
             CacheWaitTimeout: not within that time; the error contains the informer's health.
             ModelMismatch: ``convert=`` raised at a state to pass to the predicate.
             TypeError: the predicate is async, or no function.
-            UsageError: as for ``lister.get``; or the predicate reads JSON, which
-                ``model=`` doesn't keep.
+            UsageError: as for ``lister.get``; or it reads JSON, which ``model=`` doesn't keep.
         """
         return await self._reader.wait_until(self.lister.key(key), predicate, timeout)
 
@@ -414,10 +418,7 @@ class SharedInformer(Generic[T]):
     async def verify(
         self, *, contents: bool = True, repair: bool = False, timeout: float | None = None
     ) -> Verification:
-        """Compare the cache with the server.
-
-        The server is asked for the state of exactly the version that the cache shows now. That
-        costs the server a full list, page by page.
+        """Compare the cache with a full list of exactly the version that the cache shows now.
 
         Args:
             contents: True to compare the content of objects, too, which a server can change without
@@ -480,8 +481,7 @@ class SharedInformer(Generic[T]):
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and deliver until cancelled. An informer runs once.
 
-        This returns when the calls in flight have ended, however long that takes; a factory waits
-        for no longer than its ``shutdown_timeout``.
+        This returns when the calls in flight have ended, however long that takes.
 
         Args:
             on_fatal: called with the error that ends the informer, before calls in flight end.

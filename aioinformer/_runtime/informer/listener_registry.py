@@ -17,7 +17,9 @@ from aioinformer._core.delivery.mailbox import Mailbox, Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.delivery.call import current_call
+from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import (
     CompiledHandler,
@@ -84,6 +86,8 @@ class ListenerRegistry(Generic[T]):
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
         self._dispatcher = InlineDispatcher()
+        self.recorder: Recorder | None = None
+        """Keeps the positions of durable listeners, if the informer has a cache file."""
         self._registrations: dict[Registration, None] = {}
 
     # -- handlers --------------------------------------------------------------------------------
@@ -106,7 +110,7 @@ class ListenerRegistry(Generic[T]):
         if self._report_blocking:
             errors.on_blocked = self._reporter.blocking_timer(name)
             registration.detect_blocking()
-        self._join(listener)
+        self._join(listener, options)
         self._registrations[registration] = None
         if self._task_group.entered:
             self._start(registration)
@@ -158,7 +162,7 @@ class ListenerRegistry(Generic[T]):
         listener = self._make_listener(name, options, errors)
 
         def join() -> Listener:
-            self._join(listener, replay=replay)
+            self._join(listener, options, replay=replay)
             return listener
 
         return EventStream(source, join, self._view)
@@ -192,12 +196,27 @@ class ListenerRegistry(Generic[T]):
         each = None if event_filter is None else event_filter.apply
         return Mailbox(limit=limit, overflow=overflow, holds=self._indexer.holds, event_map=each)
 
-    def _join(self, listener: Listener, *, replay: bool = True) -> None:
+    def _join(self, listener: Listener, options: ListenerOptions, *, replay: bool = True) -> None:
         if self._task_group.is_ending():
             raise NotRunning(f"the informer of {self._name} has ended")
         self.check_loop()
+        if options.durable is not None:
+            self._join_durable(listener, options, options.durable)
         self._pump.join(listener, replay=replay)
         self.resync_timer.add(listener)
+
+    def _join_durable(self, listener: Listener, options: ListenerOptions, name: str) -> None:
+        """Give a listener its position in the cache file.
+
+        Raises:
+            UsageError: there is no cache file, or the listener can't be durable.
+        """
+        if self.recorder is None:
+            raise UsageError(
+                f"durable={name!r} needs a cache file: make the factory with "
+                'cache=CacheFile("pods.db")'
+            )
+        self.recorder.add_durable(listener, DurablePosition(name, options.durable_since))
 
     def check_loop(self) -> None:
         """Raise ``UsageError`` in another event loop than the informer's."""

@@ -17,6 +17,7 @@ from aioinformer._core.codec.shape import Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces
+from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
@@ -41,6 +42,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
     on_error: OnError | None
     metrics: Metrics | None
     tracing: Tracing | None
+    cache: CacheFile | None
 
 
 class InformerScope(TypedDict, total=False):
@@ -90,12 +92,16 @@ class InformerOptions(ReflectorOptions):
     """Makes spans of requests, and of calls of handlers if it wants to; see
     ``aioinformer.adapters.opentelemetry``."""
 
+    cache: CacheFile | None = None
+    """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
+
     def __post_init__(self) -> None:
         # Not super(): a dataclass with slots is made twice, and super() knows the first class.
         ReflectorOptions.__post_init__(self)
         check_seconds("resync", self.resync, zero="never")
         check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
+        _check_cache(self.cache)
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):
                 raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
@@ -110,6 +116,11 @@ class InformerOptions(ReflectorOptions):
             tracing=self.tracing,
             on_error=self.on_error,
         )
+
+
+def _check_cache(cache: object) -> None:
+    if cache is not None and not isinstance(cache, CacheFile):
+        raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Generic
@@ -30,6 +30,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard import Shard
+from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -42,7 +43,12 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.group_reflector import GroupReflector
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
-from aioinformer._runtime.scopes.reflectors import Reflectors, SingleReflector
+from aioinformer._runtime.scopes.reflectors import (
+    Reflectors,
+    RunReflector,
+    SingleReflector,
+    run_reflector,
+)
 from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.blocking_detector import detect_blocking
@@ -94,6 +100,7 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
+        self.recorder = self._make_recorder(options, shape)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
@@ -118,6 +125,29 @@ class InformerPipeline(Generic[T]):
             )
         )
 
+    def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:
+        """Return the recorder of the cache file, if the informer has one."""
+        if options.cache is None:
+            return None
+        selection = {
+            "managed fields": str(self._managed_fields),
+            "shape": str(shape),
+            "shard": str(options.shard),
+            "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
+        }
+        refusal = options.cache.refusal(self._source.resource, shape)
+        if not (options.shard is None or isinstance(options.shard, Shard)):
+            refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
+        recorder = self.pump.recorder = Recorder(
+            self.name,
+            options.cache,
+            self.indexer,
+            selection=selection,
+            transform=shape.transform,
+            refusal=refusal,
+        )
+        return recorder
+
     def _make_status(self) -> InformerStatus:
         return InformerStatus(
             self.reporter,
@@ -126,10 +156,11 @@ class InformerPipeline(Generic[T]):
             self.pump,
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
+            self.recorder,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
-        return ListenerRegistry(
+        registry: ListenerRegistry[T] = ListenerRegistry(
             self.name,
             self.pump,
             self.indexer,
@@ -139,6 +170,8 @@ class InformerPipeline(Generic[T]):
             report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
+        registry.recorder = self.recorder
+        return registry
 
     def _make_reader(self, namespace: str | None) -> CacheReader[T]:
         return CacheReader(
@@ -156,7 +189,8 @@ class InformerPipeline(Generic[T]):
     ) -> Reflectors:
         reflector = builder.make(source, self._queue)
         if self._shard is None or isinstance(self._shard, Shard):
-            return SingleReflector(self.name, reflector, indexer)
+            run = self._run_reflector
+            return SingleReflector(self.name, reflector, self._queue, indexer, run)
         return GroupReflector(self.name, reflector, self._queue, indexer, self._shard)
 
     def _make_scopes(
@@ -174,7 +208,12 @@ class InformerPipeline(Generic[T]):
             indexer,
             make_reflector=partial(builder.make_scoped, source),
             update_synced=self.pump.update_synced,
+            run=self._run_reflector,
         )
+
+    @property
+    def _run_reflector(self) -> RunReflector:
+        return run_reflector if self.recorder is None else self.recorder.run_reflector
 
     @property
     def scopes(self) -> ScopeSet | None:
@@ -260,18 +299,22 @@ class InformerPipeline(Generic[T]):
             reporter.status.set_state("stopped")
             raise
         finally:
+            if self.recorder is not None:
+                await self.recorder.close()
             self.pump.end()
             reporter.trace.closed()
             reporter.metrics.informer_ended(reporter.label, self.status.levels)
 
     async def _run_tasks(self) -> None:
-        parts = {
+        parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "pump": self.pump.run,
             "resync": self.listeners.resync_timer.run,
             "compaction": self.pump.compaction.run,
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run
+        if self.recorder is not None:
+            parts["cache file"] = self.recorder.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own

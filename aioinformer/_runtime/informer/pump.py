@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from aioinformer._core.cache.indexer import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
@@ -45,6 +45,18 @@ CLOCK_CHECK_INTERVAL = 16
 """Changes applied between two readings of the clock: an index function may decode every body."""
 
 
+class ChangeObserver(Protocol):
+    """A part of the informer that receives each change of the cache."""
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Receive the events of one step."""
+        ...
+
+    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
+        """Receive the changes of a list, or of a state that was ``restored``."""
+        ...
+
+
 class Pump:
     """Drains one queue into one cache, and distributes the events to the listeners."""
 
@@ -64,6 +76,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
+        self.recorder: ChangeObserver | None = None
+        """Receives all changes, if the informer has a cache file."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -164,9 +178,9 @@ class Pump:
             if self._needs_merge:
                 await self._merge_pending(time_slice)
             if replaced is not None:
-                replacement, scope = self._indexer.replace(replaced), replaced.scope
+                replacement, kind = self._indexer.replace(replaced), replaced.without_objects()
                 del replaced  # only the replacement may hold the objects, to free them in steps
-                await self._apply_replacement(replacement, scope, time_slice)
+                await self._apply_replacement(replacement, kind, time_slice)
             await time_slice.maybe_yield()
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
@@ -212,6 +226,7 @@ class Pump:
         events: list[Event] = []
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
+        confirmed = False
         pop = self._queue.fifo.pop
         for count in range(self._batch_size):
             if len(events) >= limit or (
@@ -228,6 +243,10 @@ class Pump:
             elif isinstance(entry, Replaced):
                 replaced = entry
                 break
+            elif isinstance(entry, Confirmed):
+                self._indexer.confirm_restored(entry)
+                confirmed = True
+                break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
         self._queue.wake_producer()
@@ -237,6 +256,8 @@ class Pump:
             self.waiters.notify(events)
         if rejected:
             self._report_rejected(rejected)
+        if confirmed:
+            self.update_synced()
         return replaced
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
@@ -251,6 +272,8 @@ class Pump:
         if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()
         self._needs_merge = [each for each in self._listeners if each.put(events, at)]
+        if self.recorder is not None:
+            self.recorder.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -268,15 +291,25 @@ class Pump:
         self._needs_merge = []
 
     async def _apply_replacement(
-        self, replacement: Replacement, scope: str | None, time_slice: TimeSlice
+        self, replacement: Replacement, kind: Replaced, time_slice: TimeSlice
     ) -> None:
-        """Stage a new state in steps, then install and distribute it in one step."""
+        """Stage a new state in steps, then install and distribute it in one step.
+
+        Args:
+            replacement: the new state.
+            kind: its queue entry, without the objects.
+            time_slice: the time since the pump last yielded.
+        """
+        scope, restored = kind.scope, kind.restored
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
+        initial = replacement.initial
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
-        self._put_relist(batches, scope)
+        if self.recorder is not None:
+            self.recorder.record_list(batches, restored=restored)
+        self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
         count = len(self._indexer.state.objects)
@@ -288,7 +321,8 @@ class Pump:
                 len(replacement.rejected),
             )
         if scope is None:
-            log.info("%s: %s listed", self._name, quantity(count, "object"))
+            how = "restored from the cache file" if restored else "listed"
+            log.info("%s: %s %s", self._name, quantity(count, "object"), how)
         else:
             log.debug(
                 "%s: namespace %s replaced, %s in all", self._name, scope, quantity(count, "object")
@@ -298,12 +332,25 @@ class Pump:
             await time_slice.maybe_yield()
         self.compaction.list_installed(count)
 
-    def _put_relist(self, batches: Sequence[Sequence[Event]], scope: str | None) -> None:
-        """Distribute the changes of a list, and mark the end of the first state of the cache."""
+    def _put_relist(
+        self, batches: Sequence[Sequence[Event]], kind: Replaced, *, initial: bool
+    ) -> None:
+        """Distribute the changes of a list, and mark the end of the first state of the cache.
+
+        Args:
+            batches: the changes.
+            kind: the queue entry of the list, without the objects.
+            initial: True if this is the first state of its scope.
+        """
+        scope = kind.scope
         first = self._indexer.state.synced and not self.synced.is_set()
         at = asyncio.get_running_loop().time()
         for listener in self.listeners:
-            listener.put_relist(batches, at, initial=first, scope=scope)
+            position, own = listener.position, batches
+            if position is not None and initial:
+                skips = position.skips_first_state(scope or "", restored=kind.restored)
+                own = () if skips else batches
+            listener.put_relist(own, at, initial=first, scope=scope)
         if first:
             self.synced.set()
         self.waiters.notify_all()
@@ -311,7 +358,7 @@ class Pump:
     def update_synced(self) -> None:
         """Mark the end of the first state if the cache is synced now without another list."""
         if self._indexer.state.synced and not self.synced.is_set():
-            self._put_relist((), None)
+            self._put_relist((), Replaced((), ""), initial=False)
 
     async def _drain_previous_relist(self, scope: str | None, time_slice: TimeSlice) -> None:
         """Wait or merge until no listener has events of the scope's previous relist pending.

@@ -8,6 +8,7 @@ from itertools import islice
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
+from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -32,8 +33,10 @@ class InformerStatus:
         pump: Pump,
         reflectors: Callable[[], Reflectors],
         registrations: Callable[[], tuple[Registration, ...]],
+        recorder: Recorder | None,
     ) -> None:
-        """Read from these parts; the last two return the informer's reflectors and its handlers."""
+        """Read from these parts; the functions return the reflectors and the handlers."""
+        self._recorder = recorder
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
@@ -65,6 +68,8 @@ class InformerStatus:
             repaired=status.repaired,
             blocking_calls=sum(each.blocking_calls for each in blocking),
             blocking_handlers=tuple(each.name for each in blocking),
+            restored=None if self._recorder is None else self._recorder.restored,
+            cache_problem="" if self._recorder is None else self._recorder.problem,
         )
         return self._reflectors().summarize(health)
 

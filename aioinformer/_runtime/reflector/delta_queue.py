@@ -41,6 +41,14 @@ class EntryQueue(Protocol):
         """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
         ...
 
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state that was read from a cache file."""
+        ...
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        ...
+
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
         ...
@@ -81,6 +89,18 @@ class DeltaQueue:
     def retain(self, ranges: HashRanges) -> None:
         """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
         self.fifo.retain(ranges)
+        self._filled.set()
+
+    def restore(
+        self, objects: Sequence[KubeObject], resource_version: str, *, scope: str | None = None
+    ) -> None:
+        """Queue a whole state that was read from a cache file."""
+        self.fifo.replace(objects, resource_version, scope=scope, restored=True)
+        self._filled.set()
+
+    def confirm(self, *, scope: str | None = None) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        self.fifo.confirm(scope)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -163,6 +183,16 @@ class ScopeQueue:
             self._queue.replace(
                 objects, resource_version, reason=reason, scope=self._namespace, gained=gained
             )
+
+    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
+        """Queue a whole state of the namespace that was read from a cache file."""
+        if not self.closed:
+            self._queue.restore(objects, resource_version, scope=self._namespace)
+
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        if not self.closed:
+            self._queue.confirm(scope=self._namespace)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol, Self, runtime_checkable
 
+from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
 
@@ -19,6 +20,7 @@ __all__ = [
     "SharesAnswers",
     "SharesListSlots",
     "Source",
+    "SupportsCacheFile",
     "SupportsDiscovery",
     "SupportsMetadataOnly",
     "served_namespace",
@@ -130,6 +132,20 @@ class SupportsListOptions(Protocol):
 
     def with_list_options(self, options: Mapping[str, str]) -> Self:
         """Return a copy that adds these parameters to each list and watch."""
+        ...
+
+
+@runtime_checkable
+class SupportsCacheFile(Protocol):
+    """A ``ListerWatcher`` that names the origin of its objects, for a cache file."""
+
+    @property
+    def selection(self) -> Mapping[str, str]:
+        """The namespace, the selectors and the other options that select the objects."""
+        ...
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the cluster, as far as it can be found in a few seconds."""
         ...
 
 

@@ -140,23 +140,37 @@ class Reflector:
         """True if the request under way, or the next one, reads the whole state."""
         return not self._state.watches
 
-    async def run(self, *, resume_from: str = "", read_again: bool = False) -> NoReturn:
+    async def run(
+        self,
+        *,
+        resume_from: str = "",
+        not_older_than: str = "",
+        read_again: bool = False,
+        restored: bool = False,
+    ) -> NoReturn:
         """List and watch until cancelled.
 
         Args:
             resume_from: a version from which to watch without a list, because the caller knows the
                 state of that version; empty to list first.
+            not_older_than: a version; the state that is read first is not older.
             read_again: True to read the whole state, not older than the one that was read before,
                 because the shards to read have changed.
+            restored: True if the state to resume from comes from a cache file; see
+                ``ListWatchState.begin``.
 
         Raises:
             FetchError: one of ``fail_fast``.
         """
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
-        known = self._state.resource_version if read_again else ""
+        known = self._state.resource_version if read_again else not_older_than
         request = self._state.begin(
-            now=clock(), jitter=random.random(), resume_from=resume_from, not_older_than=known
+            now=clock(),
+            jitter=random.random(),
+            resume_from=resume_from,
+            not_older_than=known,
+            restored=restored,
         )
         while True:
             end = await self._attempt(request)
@@ -209,6 +223,8 @@ class Reflector:
                 self._pages.add(count, envelope.remaining, envelope.continue_token)
             end = self._state.finish_page(envelope.resource_version, envelope.continue_token)
         if request.freshness_check:
+            if self._state.confirmation.reach(self._state.resource_version):
+                self._confirm_restored()
             return end
         # Only now: a page that breaks off is requested again.
         self._listed += page
@@ -296,6 +312,7 @@ class Reflector:
             self._state,
             self.reports,
             on_initial_list=self._complete_initial_list,
+            on_confirmed=self._confirm_restored,
         )
         clock = asyncio.get_running_loop().time
         async with Watchdog() as watchdog, self.source.watch(request) as chunks:
@@ -306,7 +323,15 @@ class Reflector:
                 self.reports.watch_opened()
             await reader.read(chunks, idle_timeout)
         state = self._state
-        return (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        end = (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
+        if state.confirmation.end_watch(end):
+            self._confirm_restored()
+        return end
+
+    def _confirm_restored(self) -> None:
+        """Queue the mark that the restored state is as new as the server's was."""
+        self._queue.confirm()
+        self.reports.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
         """Publish the initial list of a WatchList. From now on, the WatchList is a watch."""

@@ -31,6 +31,7 @@ class WatchReader:
         reporter: InformerReporter,
         *,
         on_initial_list: Callable[[InitialList], None],
+        on_confirmed: Callable[[], None],
     ) -> None:
         """Create the reader of a watch whose response has begun.
 
@@ -40,12 +41,15 @@ class WatchReader:
             state: learns what has arrived.
             reporter: receives sizes and counts.
             on_initial_list: is called with the complete initial list of a WatchList.
+            on_confirmed: is called when the watch has confirmed a restored state.
         """
         self._decoder = decoder
         self._queue = queue
         self._state = state
         self._reporter = reporter
         self._on_initial_list = on_initial_list
+        self._on_confirmed = on_confirmed
+        self._confirmation = state.confirmation
         self._clock = asyncio.get_running_loop().time
 
     async def read(self, chunks: AsyncIterator[bytes], idle_timeout: IdleTimeout) -> None:
@@ -81,6 +85,8 @@ class WatchReader:
             changed=len(entries) > bookmarks or batch.excluded > 0,
             bookmark=bookmarks > 0,
         )
+        if self._confirmation.pending and self._confirmation.reach(self._state.resource_version):
+            self._on_confirmed()
         self._reporter.received(len(data), batch.event_count, now if entries else None)
         if batch.excluded:
             self._reporter.other_shards(batch.excluded)

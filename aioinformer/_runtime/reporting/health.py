@@ -145,6 +145,12 @@ class Health:
     250 ms (``InformerOptions.report_blocking``)."""
     blocking_handlers: tuple[str, ...] = ()
     """Names of the handlers that made these calls."""
+    restored: float | None = None
+    """The age in seconds of the state that was restored from a cache file, as long as the server
+    has not confirmed it; ``None`` before and afterwards. The informer is not synced meanwhile, and
+    ``lister.unsynced`` reads the state."""
+    cache_problem: str = ""
+    """The reason why the cache file isn't used or doesn't advance; empty if there is none."""
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
     fields above then tell the worst of all: the ``state`` and ``error`` of a namespace in trouble,
@@ -167,6 +173,10 @@ class Health:
             return "not started: enter the factory with `async with`, or await run()"
         doing = _STATE_TEXTS.get(self.state, self.state)
         parts = [f"{doing} for {self.since:.1f} s"]
+        if self.restored is not None:
+            parts.append(f"restored from a state that is {self.restored:.0f} s old")
+        if self.cache_problem:
+            parts.append(self.cache_problem)
         if self.scopes:
             parts.append(self._scopes_text())
         elif self.error is not None:

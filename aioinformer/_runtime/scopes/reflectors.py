@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["Reflectors", "SingleReflector", "with_shards"]
+__all__ = ["Reflectors", "RunReflector", "SingleReflector", "run_reflector", "with_shards"]
+
+RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Awaitable[None]]
+"""Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
+
+
+async def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    """Run a reflector that begins with a list."""
+    await reflector.run()
 
 
 class Reflectors(Protocol):
@@ -52,15 +61,36 @@ def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
 class SingleReflector:
     """The reflector of an informer of one scope."""
 
-    def __init__(self, name: str, reflector: Reflector, indexer: Indexer) -> None:
-        """Make the reflectors of an informer of this name, whose cache is ``indexer``."""
+    def __init__(
+        self,
+        name: str,
+        reflector: Reflector,
+        queue: EntryQueue,
+        indexer: Indexer,
+        run: RunReflector = run_reflector,
+    ) -> None:
+        """Make the reflectors of an informer.
+
+        Args:
+            name: the informer's name.
+            reflector: the only reflector.
+            queue: the queue that the reflector feeds.
+            indexer: the cache.
+            run: runs the reflector.
+        """
+        self._queue = queue
+        self._run = run
         self._name = name
         self._reflector = reflector
         self._indexer = indexer
 
     def start(self, group: StrictTaskGroup) -> None:
         """Start the reflector's task in ``group``."""
-        group.start(self._reflector.run(), name=f"reflector of {self._name}")
+        work = self._run_only()
+        group.start(work, name=f"reflector of {self._name}")
+
+    async def _run_only(self) -> None:
+        await self._run(self._reflector, self._queue, "")
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""

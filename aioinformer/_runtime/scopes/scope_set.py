@@ -28,7 +28,7 @@ from aioinformer._runtime.reporting.health import (
     ScopeHealth,
 )
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
-from aioinformer._runtime.scopes.reflectors import with_shards
+from aioinformer._runtime.scopes.reflectors import RunReflector, run_reflector, with_shards
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
@@ -79,6 +79,7 @@ class ScopeSet:
         *,
         make_reflector: Callable[[str, Scope, ScopeQueue], Reflector],
         update_synced: Callable[[], None],
+        run: RunReflector = run_reflector,
     ) -> None:
         """Make the set with the namespaces that ``source`` begins with.
 
@@ -89,7 +90,9 @@ class ScopeSet:
             indexer: the cache.
             make_reflector: makes the reflector of a namespace, which feeds the given queue.
             update_synced: is called when the cache may be synced without another list.
+            run: runs the reflector of a namespace.
         """
+        self._run = run
         self._name = name
         self._resource = source.resource
         self._queue = queue
@@ -190,7 +193,15 @@ class ScopeSet:
             reflector.reports.on_request_failed = partial(self._skip_if_refused, namespace, reader)
         reader.reflector = reflector
         name = f"reflector of {self._name} in {namespace}"
-        reader.task = group.start(_run(reflector), name=name)
+        reader.task = group.start(self._run_to_end(reflector, reader.queue, namespace), name=name)
+
+    async def _run_to_end(self, reflector: Reflector, queue: ScopeQueue, namespace: str) -> None:
+        """Run a reflector, and end its reports: it may end before its informer."""
+        try:
+            await self._run(reflector, queue, namespace)
+        finally:
+            reflector.reports.trace.closed()
+            reflector.reports.status.set_state("stopped")
 
     def _skip_if_refused(
         self, namespace: str, reader: _ScopeReader, error: FetchError, delay: float
@@ -271,15 +282,6 @@ class ScopeSet:
 
     def __repr__(self) -> str:
         return f"<ScopeSet of {self._name} namespaces={len(self._readers)}>"
-
-
-async def _run(reflector: Reflector) -> None:
-    """Run a reflector, and end its reports: it may end before its informer."""
-    try:
-        await reflector.run()
-    finally:
-        reflector.reports.trace.closed()
-        reflector.reports.status.set_state("stopped")
 
 
 def _common_strategy(scopes: Sequence[ScopeHealth]) -> Literal["watchlist", "list"]:

@@ -9,6 +9,7 @@ is refused or answered with an error was not done; a write whose answer broke wa
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from typing import Literal
 from aioinformer._client.api.request_scheduler import ReflectorLane, RequestScheduler
 from aioinformer._client.api.resource_api import ResourceApi
 from aioinformer._client.http.request import Timeouts
+from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.requests import (
     DiscoveryRequest,
     ListRequest,
@@ -214,6 +216,16 @@ class ClusterListerWatcher:
     """The form of the objects in the responses."""
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Further query parameters of each request."""
+
+    @property
+    def selection(self) -> Mapping[str, str]:
+        """The namespace, the selectors and the other options that select the objects."""
+        parts = {"namespace": self.namespace or "", "labels": self.labels, "fields": self.fields}
+        return {**parts, "form": self.form, **self.options}
+
+    async def cluster_identity(self) -> ClusterIdentity:
+        """Return the identity of the cluster. Clusters with equal seeds have equal identities."""
+        return ClusterIdentity(uid=hashlib.sha256(self.source.cluster.signing_key).hexdigest())
 
     @asynccontextmanager
     async def list(self, request: ListRequest) -> AsyncGenerator[AsyncIterator[bytes]]:

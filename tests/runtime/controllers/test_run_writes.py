@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from aioinformer import (
     Controller,
     KubeObject,
     ObjectKey,
+    Operator,
     ReconcileContext,
     Resource,
     SharedInformer,
@@ -31,7 +34,7 @@ from aioinformer.errors import (
     NotFound,
     UsageError,
 )
-from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, running_operator
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
@@ -41,6 +44,7 @@ from tests.runtime.controllers.reconcilers import (
     key,
     make_cluster,
     run_simulated,
+    update_foo,
 )
 
 Action = Callable[["Setting"], Awaitable[object]]
@@ -232,6 +236,92 @@ def test_a_status_of_models_can_not_be_compared() -> None:
                 assert await caught == cluster.get(FOOS, "a")["metadata"]["uid"]
 
     run_simulated(main)
+
+
+# -- set_condition -----------------------------------------------------------------------------
+
+
+def test_a_condition_and_further_fields_are_set_in_one_patch() -> None:
+    cluster = make_status_cluster("a")
+    before = cluster.resource_version
+
+    async def action(setting: Setting) -> object:
+        set_ready = partial(setting.ctx.set_condition, "Ready", True, reason="Fine", message="ok")
+        await set_ready(fields={"pods": 2})
+        return await set_ready(fields={"pods": 2})
+
+    reconcile_once(action, cluster)
+    assert cluster.resource_version == before + 1
+    status = cluster.get(FOOS, "a")["status"]
+    (ready,) = status["conditions"]
+    assert status["pods"] == 2
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "True", "Fine")
+    assert (ready["message"], ready["observedGeneration"]) == ("ok", 1)
+
+
+def test_a_condition_describes_the_generation_that_the_run_has_seen() -> None:
+    cluster = make_status_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        update_foo(setting.cluster, "a", size=5)
+        await setting.foos.wait_until(
+            key("a"), lambda obj: obj is not None and obj["spec"] == {"size": 5}
+        )
+        return await setting.ctx.set_condition("Ready", True, reason="Fine")
+
+    reconcile_once(action, cluster)
+    (ready,) = cluster.get(FOOS, "a")["status"]["conditions"]
+    assert cluster.get(FOOS, "a")["metadata"]["generation"] == 2
+    assert ready["observedGeneration"] == 1
+
+
+# -- log and Events ----------------------------------------------------------------------------
+
+
+def test_a_line_of_the_log_names_the_controller_and_the_key(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def action(setting: Setting) -> object:
+        setting.ctx.log.info("%d pods", 2, extra={"pods": 2})
+        return None
+
+    reconcile_once(action, make_cluster("a"), name="it 5%d")
+    (record,) = [each for each in caplog.records if each.name == "aioinformer.reconcile"]
+    assert record.getMessage() == "it 5_d: default/a: 2 pods"
+    assert {"controller": "it 5%d", "key": "default/a", "pods": 2}.items() <= vars(record).items()
+
+
+def test_an_event_is_recorded_on_the_own_object() -> None:
+    cluster = make_cluster("a")
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        ctx.event("Normal", "Seen", "saw it", action="Look")
+        if ctx.obj is not None:
+            cluster.delete(FOOS, "a")
+
+    async def main() -> None:
+        operator = Operator(ClusterSource(cluster), name="op")
+        operator.controller(FOOS, reconcile)
+        async with running_operator(operator):
+            await asyncio.sleep(1)
+            (failing,) = operator.controllers[0].health.failing
+            assert failing.error.startswith("NotCached"), "the object was absent in the second run"
+
+    run_simulated(main)
+    (event,) = cluster.objects("events.events.k8s.io")
+    assert (event["reason"], event["note"], event["action"]) == ("Seen", "saw it", "Look")
+    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Foo", "a")
+
+
+def test_an_event_needs_a_recorder() -> None:
+    async def action(setting: Setting) -> object:
+        setting.ctx.event("Normal", "Seen")
+        return None
+
+    with pytest.raises(UsageError, match="has no recorder for Events"):
+        reconcile_once(action, make_cluster("a"))
 
 
 # -- apply -------------------------------------------------------------------------------------

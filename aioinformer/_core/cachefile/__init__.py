@@ -1,0 +1,5 @@
+"""The content of a cache file: the identities that must match, and the changes to write.
+
+identity        the cluster and the scope that a stored state belongs to
+change_record   the newest state of each object that has changed since the last write
+"""

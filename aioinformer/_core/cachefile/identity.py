@@ -1,0 +1,97 @@
+"""The identities of a stored state: the cluster, and the selection of objects in the cluster.
+
+A stored state may continue only where all that has produced the state is unchanged: another
+cluster, resource, namespace, selector or stored form needs a list. Each identity is therefore
+stored beside the state, and compared when the state is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, cast
+
+import msgspec
+
+from aioinformer._core.objects.resources import Resource
+
+__all__ = ["ClusterIdentity", "describe_function", "scope_identity"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """The identity of a cluster."""
+
+    uid: str = ""
+    """The UID of the namespace ``kube-system``, which exists once in each cluster; empty if the
+    program may not read the namespace."""
+    endpoint: str = ""
+    """A hash of the server's URL and of the certificate authorities that the client trusts."""
+
+    def matches(self, other: ClusterIdentity) -> bool:
+        """Return True if both are of one cluster.
+
+        The UIDs decide if both are known. Otherwise the endpoints decide.
+        """
+        if self.uid and other.uid:
+            return self.uid == other.uid
+        return bool(self.endpoint) and self.endpoint == other.endpoint
+
+
+def scope_identity(
+    resource: Resource, selection: Mapping[str, str], transform: Callable[..., Any] | None
+) -> str:
+    """Return the identity of the objects that one reflector reads, as text.
+
+    Args:
+        resource: the resource.
+        selection: everything else that selects the objects, or changes their stored form.
+        transform: the program's function that changes objects before they are cached.
+    """
+    parts = {
+        **selection,
+        "resource": f"{resource.api_version}/{resource.plural}",
+        "transform": "" if transform is None else describe_function(transform),
+    }
+    return msgspec.json.encode(parts, order="sorted").decode()
+
+
+def describe_function(function: Callable[..., Any]) -> str:
+    """Return the name and a hash of the code of a function of the program.
+
+    A function that calls another one can change its results without a change here. For that case a
+    program gives its cache file a ``version``.
+    """
+    wrapped: Any = getattr(function, "__func__", function)
+    code = getattr(wrapped, "__code__", None)
+    name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
+    if not isinstance(code, CodeType):
+        return f"{_type_name(wrapped)}:{name}"
+    digest = hashlib.sha256()
+    _hash_code(code, digest.update)
+    return f"{name}:{digest.hexdigest()}"
+
+
+def _type_name(value: object) -> str:
+    kind = type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _hash_code(code: CodeType, update: Callable[[bytes], None]) -> None:
+    """Hash what a function does. Its place in the file doesn't count."""
+    update(code.co_code)
+    update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _hash_code(constant, update)
+        else:
+            update(_constant_text(constant).encode())
+
+
+def _constant_text(constant: object) -> str:
+    # The order of a frozenset's repr differs between two processes.
+    if isinstance(constant, frozenset):
+        return repr(sorted(map(repr, cast("frozenset[object]", constant))))
+    return repr(constant)

@@ -1,0 +1,311 @@
+"""The tables of a cache file, in SQLite.
+
+One transaction holds changed objects and the resourceVersion that they are the state of. So a file
+is a true past state of each scope after any crash of the process: SQLite discards a transaction
+that is incomplete. The write-ahead log (WAL) is synchronized at checkpoints only
+(``synchronous=NORMAL``). After a loss of power the file may therefore be an earlier state, which is
+a true past state as well.
+
+The functions here block, and belong to the thread of ``file_access``. The objects are rows with an
+index over scope, namespace and name. A table ``WITHOUT ROWID`` takes several times as long to
+update, since each row of 2 kB is moved within the index.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from aioinformer._core.cachefile.change_record import Changes
+from aioinformer._core.cachefile.identity import ClusterIdentity
+from aioinformer._core.objects.kube_object import (
+    KubeObject,
+    ObjectKey,
+    create_object,
+    pack_identity,
+)
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
+from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
+
+__all__ = ["Database"]
+
+APPLICATION_ID = 0x61696F69
+"""``aioi`` in ASCII: marks a SQLite file as a cache file of this library."""
+
+SCHEMA_VERSION = 1
+"""The version of the tables, in SQLite's ``user_version``."""
+
+LOCK_SECONDS = 2.0
+"""Seconds to wait for a process that is just closing the file, as in a restart."""
+
+ROWS_PER_STATEMENT = 256
+"""Rows that are written without releasing the interpreter in between: a few milliseconds."""
+
+SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE cluster (uid TEXT NOT NULL, endpoint TEXT NOT NULL);
+CREATE TABLE scopes (
+    id INTEGER PRIMARY KEY,
+    identity TEXT NOT NULL UNIQUE,
+    version TEXT NOT NULL,
+    written REAL NOT NULL,
+    reread INTEGER NOT NULL,
+    handlers TEXT NOT NULL
+);
+CREATE TABLE objects (
+    id INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    version TEXT NOT NULL,
+    body BLOB NOT NULL,
+    UNIQUE (scope, namespace, name)
+);
+"""
+
+PUT_OBJECT = """
+INSERT INTO objects (scope, namespace, name, uid, version, body) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (scope, namespace, name)
+DO UPDATE SET uid = excluded.uid, version = excluded.version, body = excluded.body
+"""
+
+PUT_SCOPE = """
+INSERT INTO scopes (identity, version, written, reread, handlers) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (identity) DO UPDATE SET version = excluded.version, written = excluded.written,
+reread = excluded.reread, handlers = excluded.handlers RETURNING id
+"""
+
+
+class Database:
+    """One open cache file."""
+
+    def __init__(self, path: Path, cluster: ClusterIdentity) -> None:
+        """Open the file, or create it, for this process alone.
+
+        Args:
+            path: the path of the file.
+            cluster: the cluster whose objects are cached.
+
+        Raises:
+            CacheFileProblem: the file can't be used.
+        """
+        self.path = path
+        self._codec = load_codec()
+        with self._explained():
+            self._check_owner()
+            self._connection = sqlite3.connect(
+                path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(cluster)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _check_owner(self) -> None:
+        """Create the file for this user alone, or check that it is this user's.
+
+        Raises:
+            CacheFileProblem: the file is another user's, or no regular file.
+        """
+        # An existing file is not opened here: closing a file ends all POSIX locks of the process on
+        # it, also those of SQLite.
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+            os.close(os.open(self.path, flags, 0o600))
+        except FileExistsError:
+            status = self.path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise CacheFileProblem(f"{self.path} is no regular file") from None
+            if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
+                raise CacheFileProblem(
+                    f"{self.path} belongs to another user (uid {status.st_uid}); name another file"
+                ) from None
+            if status.st_mode & 0o077:
+                self.path.chmod(0o600)
+
+    def _prepare(self, cluster: ClusterIdentity) -> None:
+        execute = self._connection.execute
+        # Exclusive before the WAL is opened: then SQLite needs no file of shared memory, and a
+        # second process can't open the file.
+        execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("BEGIN IMMEDIATE")
+        application = execute("PRAGMA application_id").fetchone()[0]
+        version = execute("PRAGMA user_version").fetchone()[0]
+        tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        execute("COMMIT")
+        if not tables and not application:
+            self._use_log()
+            self._create(cluster)
+        elif application != APPLICATION_ID:
+            raise CacheFileProblem(
+                f"{self.path} is a SQLite database of another program; name another file"
+            )
+        elif version != SCHEMA_VERSION:
+            raise CacheFileProblem(
+                f"{self.path} was written by another version of aioinformer (its tables have the "
+                f"version {version}, not {SCHEMA_VERSION}); remove the file"
+            )
+        else:
+            self._use_log()
+            self._check_cluster(cluster)
+
+    def _use_log(self) -> None:
+        """Use a write-ahead log. This changes the file, so that a foreign file is checked first."""
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _create(self, cluster: ClusterIdentity) -> None:
+        # One transaction: a crash between two statements must not leave half of a schema.
+        self._connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+        values = (cluster.uid, cluster.endpoint)
+        self._connection.execute("INSERT INTO cluster (uid, endpoint) VALUES (?, ?)", values)
+
+    def _check_cluster(self, cluster: ClusterIdentity) -> None:
+        row = self._connection.execute("SELECT uid, endpoint FROM cluster").fetchone()
+        if row is None:  # the process ended between the schema and this row
+            values = (cluster.uid, cluster.endpoint)
+            self._connection.execute("INSERT INTO cluster (uid, endpoint) VALUES (?, ?)", values)
+        elif not ClusterIdentity(*row).matches(cluster):
+            raise CacheFileProblem(
+                f"{self.path} holds the objects of another cluster; name a file for each cluster"
+            )
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def read_scope(self, identity: str) -> StoredScope | None:
+        """Return the stored state of a scope without its objects; ``None`` if there is none."""
+        query = "SELECT id, version, written, reread, handlers FROM scopes WHERE identity = ?"
+        with self._explained():
+            row = self._connection.execute(query, (identity,)).fetchone()
+        if row is None:
+            return None
+        names = msgspec.json.decode(row[4], type=list[str])
+        return StoredScope(row[0], row[1], row[2], bool(row[3]), frozenset(names))
+
+    def read_objects(
+        self, scope: StoredScope, resource: Resource, size: int
+    ) -> Iterator[list[KubeObject]]:
+        """Return an iterator over the objects of a scope, in lists of ``size`` objects.
+
+        Raises:
+            CacheFileProblem: the file is corrupt, or its objects can't be decompressed.
+        """
+        query = "SELECT namespace, name, uid, version, body FROM objects WHERE scope = ?"
+        decompress = self._codec.decompress
+        namespaces: dict[str, str] = {}
+        with self._explained():
+            rows = self._connection.execute(query, (scope.number,))
+            while batch := list(islice(rows, size)):
+                objects = [
+                    create_object(
+                        # One text for all objects of a namespace.
+                        ObjectKey(namespaces.setdefault(namespace, namespace), name),
+                        uid,
+                        version,
+                        decompress(body),
+                        resource,
+                    )
+                    for namespace, name, uid, version, body in batch
+                ]
+                for obj in objects:
+                    pack_identity(obj)
+                yield objects
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def write(self, writes: Sequence[ScopeWrite]) -> None:
+        """Write later states of scopes, in one transaction.
+
+        Raises:
+            CacheFileProblem: the disk is full, for example. The file keeps the earlier states.
+        """
+        with self._explained():
+            execute = self._connection.execute
+            execute("BEGIN IMMEDIATE")
+            try:
+                for write in writes:
+                    self._write_scope(write)
+            except BaseException:
+                if self._connection.in_transaction:  # SQLite may have rolled back by itself
+                    execute("ROLLBACK")
+                raise
+            execute("COMMIT")
+
+    def _write_scope(self, write: ScopeWrite) -> None:
+        execute = self._connection.execute
+        if not write.version:
+            chosen = "(SELECT id FROM scopes WHERE identity = ?)"
+            execute(f"DELETE FROM objects WHERE scope = {chosen}", (write.identity,))  # noqa: S608
+            execute("DELETE FROM scopes WHERE identity = ?", (write.identity,))
+            return
+        handlers = msgspec.json.encode(sorted(write.handlers)).decode()
+        values = (write.identity, write.version, time.time(), write.reread, handlers)
+        number = execute(PUT_SCOPE, values).fetchone()[0]
+        self._put_objects(number, write.changes)
+
+    def _put_objects(self, scope: int, changes: Changes) -> None:
+        compress = self._codec.compress
+        present = (
+            (scope, key.namespace, key.name, obj.uid, obj.resource_version, compress(obj.raw))
+            for key, obj in changes.items()
+            if obj is not None
+        )
+        removed = ((scope, key.namespace, key.name) for key, obj in changes.items() if obj is None)
+        delete = "DELETE FROM objects WHERE scope = ? AND namespace = ? AND name = ?"
+        for statement, rows in ((delete, removed), (PUT_OBJECT, present)):
+            while batch := list(islice(rows, ROWS_PER_STATEMENT)):
+                self._connection.executemany(statement, batch)
+                time.sleep(0)  # lets the event loop's thread have the interpreter
+
+    def close(self) -> None:
+        """Close the file. Another process can open it then."""
+        with self._explained():
+            self._connection.close()
+
+    # -- problems ------------------------------------------------------------------------------
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Raise ``CacheFileProblem`` in the place of errors of SQLite and of the system."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CacheFileProblem(self._explain(error)) from error
+        except OSError as error:
+            message = f"{self.path} can't be opened: {error.strerror or error}"
+            raise CacheFileProblem(message) from error
+        except CompressionMissing as error:
+            message = (
+                f"{self.path} is compressed by zstd, which this Python lacks: install "
+                "aioinformer[zstd], or remove the file"
+            )
+            raise CacheFileProblem(message) from error
+        except (ValueError, TypeError) as error:
+            raise CacheFileProblem(f"{self.path} is corrupt ({error}); remove it") from error
+
+    def _explain(self, error: sqlite3.Error) -> str:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return (
+                f"{self.path} is used by another process or factory; give each process its own file"
+            )
+        if name.startswith("SQLITE_FULL"):
+            return f"{self.path} can't be written: the disk is full"
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            return f"{self.path} is corrupt, or no cache file ({error}); remove it"
+        return f"{self.path} can't be used: {error}"
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path}>"

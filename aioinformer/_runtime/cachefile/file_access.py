@@ -1,0 +1,146 @@
+"""The access to one cache file: a thread that reads and writes, and the file's problem.
+
+SQLite blocks, so that each operation is a call in the file's own thread. The first problem ends the
+use of the file until the program restarts: it is logged in one line, shown in health, and all
+informers go on without the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from aioinformer._core.cachefile.identity import ClusterIdentity
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
+
+if TYPE_CHECKING:
+    from aioinformer._runtime.cachefile.database import Database
+
+__all__ = ["FileAccess"]
+
+log = logging.getLogger("aioinformer.cachefile")
+
+R = TypeVar("R")
+
+OBJECTS_PER_READ = 256
+"""Objects that are read without a turn of the event loop in between: less than a millisecond."""
+
+
+class FileAccess:
+    """The use of a cache file by the informers of one process."""
+
+    def __init__(self, path: Path) -> None:
+        """Use the file at ``path``; ``open`` opens the file.
+
+        Args:
+            path: the path of the file.
+        """
+        self.path = path
+        self.problem = ""
+        """The reason why the file is no longer used; empty while the file is used."""
+        self.identities: set[str] = set()
+        """The scopes that informers of this process read and write."""
+        self._users = 0
+        self._lock = asyncio.Lock()
+        self._database: Database | None = None
+        self._executor: ThreadPoolExecutor | None = None
+
+    async def open(self, find_cluster: Callable[[], Awaitable[ClusterIdentity]]) -> bool:
+        """Open the file for the first caller. Each caller must call ``close`` in the end.
+
+        Args:
+            find_cluster: returns the identity of the cluster.
+
+        Returns:
+            False if the file can't be used.
+        """
+        self._users += 1
+        async with self._lock:
+            if self._database is None and not self.problem:
+                cluster = await find_cluster()
+                if not (cluster.uid or cluster.endpoint):
+                    self.fail(f"{self.path} is not used: the cluster has no identity")
+                    return False
+                self._executor = ThreadPoolExecutor(1, thread_name_prefix="aioinformer-cachefile")
+                self._database = await self._try(lambda: _open(self.path, cluster))
+        return not self.problem
+
+    async def close(self) -> None:
+        """End the use of one caller. The last one closes the file."""
+        self._users -= 1
+        if self._users:
+            return
+        executor, self._executor = self._executor, None
+        database, self._database = self._database, None
+        if executor is None:
+            return
+        if database is not None:
+            # In the thread, after all writes; not awaited by a caller that is cancelled again.
+            await asyncio.shield(asyncio.wrap_future(executor.submit(_close, database)))
+        executor.shutdown(wait=False)
+
+    def fail(self, problem: str) -> None:
+        """Use the file no more, and log the reason once."""
+        if not self.problem:
+            self.problem = problem
+            log.warning("%s; the informers go on without a cache file", problem)
+
+    async def read_scope(self, identity: str) -> StoredScope | None:
+        """Return the stored state of a scope; ``None`` if there is none that can be read."""
+        database = self._database
+        if database is None:
+            return None
+        return await self._try(lambda: database.read_scope(identity))
+
+    async def read_objects(
+        self, scope: StoredScope, resource: Resource
+    ) -> AsyncIterator[list[KubeObject]]:
+        """Return the objects of a scope in lists. After a problem the iterator ends early."""
+        database = self._database
+        if database is None:
+            return
+        batches: Iterator[list[KubeObject]] = database.read_objects(
+            scope, resource, OBJECTS_PER_READ
+        )
+        while batch := await self._try(lambda: next(batches, None)):
+            yield batch
+
+    async def write(self, writes: Sequence[ScopeWrite]) -> bool:
+        """Write later states. Return False if they were not written."""
+        database = self._database
+        if database is None or self.problem:
+            return False
+        await self._try(lambda: database.write(writes))
+        return not self.problem
+
+    async def _try(self, work: Callable[[], R]) -> R | None:
+        """Run ``work`` in the thread. Return ``None`` after a problem, which ends the use."""
+        if self._executor is None or self.problem:
+            return None
+        try:
+            return await asyncio.wrap_future(self._executor.submit(work))
+        except CacheFileProblem as problem:
+            self.fail(str(problem))
+            return None
+
+    def __repr__(self) -> str:
+        return f"<FileAccess {self.path} users={self._users} {self.problem or 'usable'}>"
+
+
+def _open(path: Path, cluster: ClusterIdentity) -> Database:
+    from aioinformer._runtime.cachefile.database import Database  # SQLite, for its users alone
+
+    return Database(path, cluster)
+
+
+def _close(database: Database) -> None:
+    try:
+        database.close()
+    except CacheFileProblem as problem:
+        log.warning("%s", problem)

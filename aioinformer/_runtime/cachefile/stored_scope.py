@@ -1,0 +1,40 @@
+"""The stored state of a scope, the writes that change it, and the problem that ends both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from aioinformer._core.cachefile.change_record import Changes
+
+__all__ = ["CacheFileProblem", "ScopeWrite", "StoredScope"]
+
+
+class CacheFileProblem(Exception):
+    """A cache file can't be used. The text says why, and what to do."""
+
+
+class StoredScope(Struct, frozen=True):
+    """The state of one scope in a file."""
+
+    number: int
+    version: str
+    """The resourceVersion that the objects are the state of."""
+    written: float
+    """The time of the last write, in seconds since the epoch."""
+    reread: bool
+    """True if newer versions of some objects were rejected, so that a list is needed."""
+    handlers: frozenset[str]
+    """The durable listeners that have handled this state."""
+
+
+class ScopeWrite(Struct, frozen=True):
+    """The changes that make a stored state of one scope a later one."""
+
+    identity: str
+    version: str
+    """The version of the later state; empty to remove the scope."""
+    reread: bool
+    handlers: Sequence[str]
+    changes: Changes

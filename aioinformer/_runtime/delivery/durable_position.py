@@ -1,0 +1,59 @@
+"""The position of a durable listener: the part of the informer's states that it has handled.
+
+A cache file holds a state that every durable listener has returned from. The recorder of the file
+therefore takes a state, puts a mark behind the events that lead to the state, and writes the state
+once each durable listener has asked for the event behind its mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+__all__ = ["DurablePosition", "DurableSince"]
+
+DurableSince: TypeAlias = Literal["everything", "now"]
+"""The events that a new durable name begins with: all cached objects, or later changes only."""
+
+
+class DurablePosition:
+    """The position of one durable listener."""
+
+    def __init__(self, name: str, since: DurableSince) -> None:
+        """Make the position of a listener that has not received anything.
+
+        Args:
+            name: the name under which the file knows the listener.
+            since: the first events for a name that the file doesn't know.
+        """
+        self.name = name
+        self.known_scopes: set[str] = set()
+        """The scopes whose stored state this listener has handled in an earlier run."""
+        self.handled = False
+        """True if the closed listener had handled everything that it had received."""
+        self.on_closing: Callable[[], None] | None = None
+        """Called when the listener is about to be closed."""
+        self._since = since
+
+    def skips_first_state(self, scope: str, *, restored: bool) -> bool:
+        """Return True if the first state of a scope is not delivered.
+
+        Args:
+            scope: the name of the scope; empty for the only one.
+            restored: True if the state comes from the file.
+        """
+        return (restored and scope in self.known_scopes) or self._since == "now"
+
+    def close(self, *, idle: bool) -> None:
+        """Record that the listener is about to be closed.
+
+        Args:
+            idle: True if the listener has handled everything that it has received.
+        """
+        on_closing, self.on_closing = self.on_closing, None
+        if on_closing is not None:
+            self.handled = idle
+            on_closing()
+
+    def __repr__(self) -> str:
+        return f"<DurablePosition {self.name} {self._since}>"

@@ -1,0 +1,42 @@
+"""A logger that names a controller and a key in each line, as controller-runtime's ``FromContext``.
+
+A reconciler that logs through a module's logger has to write the key into each line by hand, and
+lines of concurrent runs can't be told apart without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from aioinformer._core.objects.kube_object import ObjectKey
+
+if TYPE_CHECKING:
+    _Adapter = logging.LoggerAdapter[logging.Logger]
+else:
+    _Adapter = logging.LoggerAdapter
+
+__all__ = ["KeyLogger"]
+
+_LOGGER = logging.getLogger("aioinformer.reconcile")
+
+
+class KeyLogger(_Adapter):
+    """The logger of one run: ``aioinformer.reconcile``, with ``controller: key:`` before each line.
+
+    Each record has the attributes ``controller`` and ``key``, for formatters that write JSON.
+    """
+
+    def __init__(self, controller: str, key: ObjectKey) -> None:
+        """Make a logger for one key of a controller."""
+        super().__init__(_LOGGER, {"controller": controller, "key": str(key)})
+        # A percent sign would be taken for a placeholder of the line's arguments.
+        self._prefix = f"{controller}: {key}: ".replace("%", "_")
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        """Add the prefix and the attributes to a line."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return f"{self._prefix}{msg}", kwargs

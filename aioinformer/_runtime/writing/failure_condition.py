@@ -1,0 +1,229 @@
+"""The condition that shows in an object's status if its last reconcile has failed.
+
+An Event ends after an hour, and a log is read by few users. A condition stays with the object, and
+``kubectl wait`` and other controllers understand it.
+
+The write of a condition is a change of the object, and so triggers a run. Two rules prevent a loop:
+nothing is sent if nothing changes, and a message alone is written again after
+``MESSAGE_INTERVAL`` only. An error whose text differs each time would change the object in each run
+otherwise.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from aioinformer._core.codec.status_decoder import one_line
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.writing.status_conditions import ConditionStatus
+from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.writing.resource_writer import ResourceWriter
+from aioinformer.errors import (
+    CleanupFailed,
+    Conflict,
+    InformerError,
+    NotCached,
+    NotFound,
+    PermanentError,
+)
+
+__all__ = ["ConditionWriter", "FailureCondition", "check_condition_type"]
+
+log = logging.getLogger("aioinformer.controller")
+
+MESSAGE_INTERVAL = 60.0
+"""Seconds after which a message alone is written again."""
+MAX_MESSAGE = 1024
+"""Characters of a message: enough for a server's error, and little in each list of the objects."""
+
+SUCCESS_REASON = "ReconcileSucceeded"
+
+_TYPE = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+"""The pattern of ``metav1.Condition.type``: a qualified name, with or without a domain."""
+
+
+def check_condition_type(name: object) -> None:
+    """Raise unless this is the type of a condition, such as ``Reconciled``.
+
+    Raises:
+        TypeError: ``name`` is no text.
+        ValueError: the name has another form.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"failure_condition must be a type such as 'Reconciled', not {name!r}")
+    if not _TYPE.fullmatch(name):
+        raise ValueError(
+            f"failure_condition must be a word such as 'Reconciled', with or without a domain and "
+            f"a slash, not {name!r}"
+        )
+
+
+class ConditionWriter(Protocol):
+    """The object of one run, and the writes of its status."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key that was reconciled."""
+        ...
+
+    @property
+    def obj(self) -> KubeObject | None:
+        """The cached object; ``None`` if there is none."""
+        ...
+
+    @property
+    def own_writer(self) -> ResourceWriter:
+        """Reads and writes objects of the reconciled resource."""
+        ...
+
+    async def set_condition(
+        self,
+        condition_type: str,
+        status: bool | ConditionStatus,
+        *,
+        reason: str,
+        message: str,
+        fields: Mapping[str, Any] | None = None,
+    ) -> KubeObject:
+        """Set a condition; send nothing if nothing changes."""
+        ...
+
+
+class FailureCondition:
+    """Writes one condition for each run of a controller."""
+
+    def __init__(self, condition_type: str, *, controller: str, finalizer: bool) -> None:
+        """Write nothing yet.
+
+        Args:
+            condition_type: the ``type`` of the condition.
+            controller: the controller's name, for the log.
+            finalizer: True if objects that are being deleted are cleaned up.
+        """
+        self._type = condition_type
+        self._controller = controller
+        self._finalizer = finalizer
+        self._written_at: dict[ObjectKey, float] = {}
+        """The times of the last writes for the keys that fail."""
+        self._supported = True
+
+    async def show_success(self, run: ConditionWriter) -> None:
+        """Set the condition to True, unless the object is absent or being deleted.
+
+        Raises:
+            InformerError: the condition could not be written.
+        """
+        self._written_at.pop(run.key, None)
+        obj = run.obj
+        if obj is not None and obj.deletion_timestamp is None:
+            await self._write(run, obj, status=True, reason=SUCCESS_REASON, message="")
+
+    async def show_failure(self, run: ConditionWriter, error: Exception, now: float) -> None:
+        """Set the condition to False, with the reason and a message.
+
+        Args:
+            run: the run that has failed.
+            error: its error.
+            now: seconds of a monotonic clock.
+
+        Raises:
+            InformerError: the condition could not be written.
+        """
+        obj = run.obj
+        if obj is None:
+            self._written_at.pop(run.key, None)
+            return
+        reason = self._reason_of(error, obj)
+        last = self._written_at.get(run.key)
+        recent = last is not None and now - last < MESSAGE_INTERVAL
+        if recent and self._shows(obj, reason):
+            return
+        if await self._write(run, obj, status=False, reason=reason, message=_message_of(error)):
+            self._written_at[run.key] = now
+
+    def _reason_of(self, error: Exception, obj: KubeObject) -> str:
+        if self._finalizer and obj.deletion_timestamp is not None:
+            return "CleanupFailed"
+        return "PermanentError" if isinstance(error, PermanentError) else "ReconcileFailed"
+
+    def _shows(self, obj: KubeObject, reason: str) -> bool:
+        """Return True if the cached condition has this reason for the present generation."""
+        found = _find_condition(obj, self._type)
+        generation = obj["metadata"].get("generation")
+        return (found.get("status"), found.get("reason"), found.get("observedGeneration")) == (
+            "False",
+            reason,
+            generation,
+        )
+
+    async def _write(
+        self, run: ConditionWriter, obj: KubeObject, *, status: bool, reason: str, message: str
+    ) -> bool:
+        """Write the condition. Return False if there is nothing to write to."""
+        if not self._supported:
+            return False
+        try:
+            await run.set_condition(self._type, status, reason=reason, message=message)
+        except NotCached:
+            return False  # the object was deleted meanwhile
+        except NotFound:
+            await self._check_supported(run, obj)
+            return False
+        except Conflict:
+            # Another program has written since the cache was read. Its write is an event, which
+            # leads to a run that decides by the newer object.
+            log.debug(
+                "controller %s: %s: its condition is written later", self._controller, run.key
+            )
+            return False
+        return True
+
+    async def _check_supported(self, run: ConditionWriter, obj: KubeObject) -> None:
+        """Write no more conditions if the object exists, and so its subresource does not.
+
+        A server answers a request to either with the same 404.
+        """
+        try:
+            found = await run.own_writer.get(run.key)
+        except NotFound:
+            return
+        if found.uid == obj.uid and self._supported:
+            self._supported = False
+            log.warning(
+                "controller %s: %s have no status subresource, so the condition %s is not written",
+                *(self._controller, run.own_writer.resource, self._type),
+            )
+
+    def __repr__(self) -> str:
+        return f"<FailureCondition {self._type} of {self._controller}>"
+
+
+def _message_of(error: Exception) -> str:
+    """Return the text of an error for all who may read the object.
+
+    The texts of this library's errors have no secrets, and the author of a ``PermanentError`` has
+    written its text for users. Another exception may quote a password, such as that of a URL.
+    """
+    if isinstance(error, CleanupFailed) and error.__cause__ is not None:
+        error = cast("Exception", error.__cause__)
+    if isinstance(error, InformerError):
+        return one_line(describe_error(error), MAX_MESSAGE)
+    return f"{type(error).__name__}: the log of the controller has the text of this error"
+
+
+def _find_condition(obj: KubeObject, condition_type: str) -> Mapping[str, Any]:
+    """Return the entry of a type; an empty mapping if there is none."""
+    status: object = obj.get("status")
+    found: object = None
+    if isinstance(status, Mapping):
+        found = cast("Mapping[str, object]", status).get("conditions")
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        for each in cast("Sequence[object]", found):
+            if isinstance(each, Mapping) and cast("Any", each).get("type") == condition_type:
+                return cast("Mapping[str, Any]", each)
+    return {}

@@ -1,0 +1,90 @@
+"""Programs that are started, stopped and started again with one cache file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
+from aioinformer.metrics import NoMetrics
+from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.runtime.informers import FAST_BACKOFF
+
+INTERVAL = 0.01
+"""Seconds between two writes."""
+
+
+class RequestLog(NoMetrics):
+    """The kinds of the requests that an informer makes."""
+
+    def __init__(self) -> None:
+        self.verbs: list[str] = []
+
+    def request_started(self, informer: str, verb: str) -> None:
+        self.verbs.append(verb)
+
+
+def text_of(event: Event) -> str:
+    """Return an event as short text."""
+    match event:
+        case Updated(old, new):
+            return f"~ {new.name} {value_of(old)}->{value_of(new)}"
+        case Deleted(obj, reason):
+            return f"- {obj.name} {reason}"
+        case _:
+            return f"{'=' if event.initial else '+'} {event.obj.name}"
+
+
+def value_of(obj: Any) -> str:
+    return str(obj.labels.get("value", ""))
+
+
+class Program:
+    """One run of a program with an informer of pods."""
+
+    def __init__(self, factory: SharedInformerFactory, informer: SharedInformer) -> None:
+        self.factory = factory
+        self.pods = informer
+        self.heard: list[str] = []
+        self.requests = RequestLog()
+
+    def handle(self, event: Event) -> None:
+        self.heard.append(text_of(event))
+
+
+@asynccontextmanager
+async def running(
+    cluster: Cluster,
+    path: Path,
+    *,
+    durable: str | None = None,
+    faults: Faults | None = None,
+    setup: Callable[[Program], object] = lambda _: None,
+    wait: bool = True,
+    **options: Any,
+) -> AsyncGenerator[Program]:
+    """Run a program whose handler writes down what it receives."""
+    source = ClusterSource(cluster, faults) if faults else ClusterSource(cluster)
+    requests = RequestLog()
+    cache = options.pop("cache", None) or CacheFile(path, interval=INTERVAL)
+    factory = SharedInformerFactory(
+        source, cache=cache, backoff=FAST_BACKOFF, metrics=requests, shutdown_timeout=2
+    )
+    program = Program(factory, factory.informer("pods", **options))
+    program.requests = requests
+    program.pods.add_handler(program.handle, durable=durable)
+    setup(program)
+    async with factory:
+        if wait:
+            await program.pods.wait_synced(timeout=10)
+        yield program
+
+
+async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until ``condition`` returns true."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - looks at the program, as a user would
+            await asyncio.sleep(0.005)

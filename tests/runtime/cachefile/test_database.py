@@ -1,0 +1,242 @@
+"""The file: its checks, and true past states after a crash at any point."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from aioinformer._core.cachefile.change_record import Changes
+from aioinformer._core.cachefile.identity import ClusterIdentity
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._runtime.cachefile import compression
+from aioinformer._runtime.cachefile.compression import Codec, CompressionMissing, load_codec
+from aioinformer._runtime.cachefile.database import Database
+from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite
+from tests.core.builders import PODS, pod
+
+CLUSTER = ClusterIdentity("uid", "endpoint")
+State = dict[ObjectKey, KubeObject]
+
+
+def open_database(path: Path) -> Database:
+    return Database(path, CLUSTER)
+
+
+def read(database: Database, scope: str = "pods") -> tuple[str, State]:
+    """Return the version and the objects of a scope."""
+    stored = database.read_scope(scope)
+    if stored is None:
+        return "", {}
+    found = [obj for batch in database.read_objects(stored, PODS, 3) for obj in batch]
+    assert len({obj.key for obj in found}) == len(found)
+    return stored.version, {obj.key: obj for obj in found}
+
+
+def write(database: Database, version: str, changes: Changes, scope: str = "pods") -> None:
+    database.write([ScopeWrite(scope, version, False, ["audit"], changes)])
+
+
+def test_a_written_state_is_read_in_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    database = open_database(path)
+    a, b = pod("a", rv="1"), pod("b", rv="2")
+    write(database, "2", {a.key: a, b.key: b})
+    write(database, "4", {a.key: pod("a", rv="4"), b.key: None})
+    write(database, "9", {b.key: b}, scope="others")
+    database.close()
+    again = open_database(path)
+    assert read(again) == ("4", {a.key: pod("a", rv="4")})
+    assert read(again, "others") == ("9", {b.key: b})
+    stored = again.read_scope("pods")
+    assert stored is not None
+    assert (stored.handlers, stored.reread) == (frozenset({"audit"}), False)
+    write(again, "", {})
+    assert read(again) == ("", {})
+    assert read(again, "others") == ("9", {b.key: b})
+    again.close()
+
+
+def no_directory(path: Path) -> None:
+    path.parent.rmdir()
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database " * 100)
+
+
+def foreign_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+
+
+def another_version(path: Path) -> None:
+    open_database(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def another_cluster(path: Path) -> None:
+    Database(path, ClusterIdentity("another", "endpoint")).close()
+
+
+def a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "text"),
+    [
+        (no_directory, "can't be opened: No such file or directory"),
+        (garbage, "is corrupt, or no cache file"),
+        (foreign_database, "is a SQLite database of another program; name another file"),
+        (another_version, "was written by another version of aioinformer"),
+        (another_cluster, "holds the objects of another cluster; name a file for each cluster"),
+        (a_directory, "is no regular file"),
+    ],
+)
+def test_a_file_that_can_t_be_used_is_named_with_the_reason_and_left_alone(
+    tmp_path: Path, prepare: Callable[[Path], None], text: str
+) -> None:
+    path = tmp_path / "files" / "cache.db"
+    path.parent.mkdir()
+    prepare(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(CacheFileProblem, match=text) as raised:
+        open_database(path)
+    assert str(path) in str(raised.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    database = open_database(path)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from tests.runtime.cachefile.test_database import *\n"
+        "try: open_database(Path(sys.argv[1]))\n"
+        "except CacheFileProblem as problem: print(problem)\n"
+        "else: print('open')"
+    )
+
+    def run() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert "is used by another process or factory; give each process its own file" in run()
+    with pytest.raises(CacheFileProblem, match="is used by another process or factory"):
+        open_database(path)
+    assert "is used by another process" in run(), "the failed attempt has not ended the lock"
+    database.close()
+    assert run() == "open"
+
+
+def test_a_corrupt_page_is_found_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    database = open_database(path)
+    write(database, "1", {(obj := pod(f"p{n}", node="x" * 500)).key: obj for n in range(200)})
+    database.close()
+    content = bytearray(path.read_bytes())
+    content[8192:] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.raises(CacheFileProblem, match="is corrupt"):
+        read(open_database(path))
+
+
+def test_a_full_disk_keeps_the_earlier_state(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    database = open_database(path)
+    a = pod("a")
+    write(database, "1", {a.key: a})
+    database._connection.execute("PRAGMA max_page_count = 8")  # pyright: ignore[reportPrivateUsage]
+    many: Changes = {(obj := pod(f"p{n}", node="x" * 900)).key: obj for n in range(100)}
+    with pytest.raises(CacheFileProblem, match="can't be written: the disk is full"):
+        write(database, "2", many)
+    assert read(database) == ("1", {a.key: a})
+    database.close()
+
+
+def random_changes(random: Random, state: State, version: int) -> tuple[int, Changes]:
+    """Return the changes to a later version, and apply them to ``state``."""
+    changes: Changes = {}
+    for _ in range(random.randint(0, 12)):
+        version += 1
+        key = ObjectKey("web", f"p{random.randrange(30)}")
+        if key in state and random.random() < 0.3:
+            del state[key]
+            changes[key] = None
+        else:
+            size = random.choice([1, 100, 5000])
+            state[key] = changes[key] = pod(key.name, rv=str(version), node="n" * size)
+    return version + 1, changes
+
+
+@pytest.mark.parametrize("crashes", [60, pytest.param(1000, marks=pytest.mark.simulation)])
+@pytest.mark.timeout(300)
+def test_after_simulated_crashes_the_file_is_a_past_state(tmp_path: Path, crashes: int) -> None:
+    """A crash leaves the database, and the beginning of what the write-ahead log had.
+
+    What was synchronized is in the log's beginning, so that a file system that loses the rest is
+    simulated as well. The process alone (``kill -9``) loses nothing that was written.
+    """
+    random, crashed = Random(22), tmp_path / "crashed.db"
+    crashed_log = tmp_path / "crashed.db-wal"
+    lost = 0
+    for history in range(10):
+        path, states = tmp_path / f"{history}.db", dict[str, State]({"": {}})
+        database, state, version = open_database(path), State(), 0
+        log = path.with_name(f"{path.name}-wal")
+        for _ in range(crashes // 10):
+            version, changes = random_changes(random, state, version)
+            write(database, str(version), changes)
+            states[str(version)] = dict(state)
+            shutil.copyfile(path, crashed)
+            kept = log.read_bytes()
+            cut = random.random() < 0.7
+            crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)
+            restored = open_database(crashed)
+            found_version, found = read(restored)
+            restored.close()
+            assert found == states[found_version], f"history {history}, version {version}"
+            assert cut or found_version == str(version), "kill -9 loses nothing"
+            lost += found_version != str(version)
+            crashed.unlink()
+        database.close()
+    assert lost > crashes / 10, "many of the crashes have lost something"
+
+
+def test_a_body_that_this_python_can_t_decompress_is_a_problem(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cache.db"
+    database = open_database(path)
+    compressed = pod("a")
+    body = KubeObject(compressed.key, "uid", "1", compression.MAGIC + b"...", compressed.resource)
+    write(database, "1", {body.key: body})
+    if load_codec().compress(b"{}") != b"{}":
+        pytest.skip("this Python has zstd")
+    with pytest.raises(CacheFileProblem, match=r"install aioinformer\[zstd\]"):
+        read(database)
+    database.close()
+
+
+def test_an_installed_zstd_compresses_bodies() -> None:
+    codec: Codec = load_codec()
+    body = pod("a", node="n" * 1000).raw
+    if codec.compress(body) == body:
+        with pytest.raises(CompressionMissing):
+            codec.decompress(compression.MAGIC)
+    else:
+        assert len(codec.compress(body)) < len(body) / 5
+        assert codec.decompress(codec.compress(body)) == body
+    assert codec.decompress(body) == body, "a body that was stored without compression"

@@ -1,0 +1,237 @@
+"""Durable handlers and streams."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from aioinformer import CacheFile, Event, SharedInformerFactory
+from aioinformer.errors import UsageError
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.cachefile.programs import INTERVAL, Program, running, text_of, until
+from tests.runtime.informers import cluster_with_pods, label_pod
+
+
+@pytest.fixture(name="path")
+def a_path(tmp_path: Path) -> Path:
+    return tmp_path / "cache.db"
+
+
+async def test_a_durable_handler_receives_what_has_changed_since_it_returned_last(
+    path: Path,
+) -> None:
+    cluster = cluster_with_pods("kept", "changed", "removed")
+    label_pod(cluster, "changed", "old")
+    async with running(cluster, path, durable="audit") as first:
+        await until(lambda: len(first.heard) == 3)
+        assert sorted(first.heard) == ["= changed", "= kept", "= removed"]
+    label_pod(cluster, "changed", "new")
+    cluster.delete("pods", "removed")
+    cluster.create("pods", {"metadata": {"name": "added"}})
+    async with running(cluster, path, durable="audit") as second:
+        await until(lambda: len(second.heard) == 3)
+        assert second.heard == ["~ changed old->new", "- removed deleted", "+ added"]
+    async with running(cluster, path, durable="audit") as third:
+        label_pod(cluster, "kept", "last")
+        await until(lambda: third.heard)
+        assert third.heard == ["~ kept ->last"], "and no repetition"
+
+
+async def test_after_410_a_durable_handler_receives_the_difference(path: Path) -> None:
+    cluster = cluster_with_pods("kept", "changed", "removed")
+    async with running(cluster, path, durable="audit") as first:
+        await until(lambda: len(first.heard) == 3)
+    label_pod(cluster, "changed", "new")
+    cluster.delete("pods", "removed")
+    cluster.create("pods", {"metadata": {"name": "added"}})
+    cluster.compact()
+    async with running(cluster, path, durable="audit") as second:
+        await until(lambda: len(second.heard) == 3)
+        assert sorted(second.heard) == ["+ added", "- removed vanished", "~ changed ->new"]
+
+
+async def test_a_new_name_begins_with_everything_or_with_now(path: Path) -> None:
+    cluster = cluster_with_pods("a")
+    now: list[str] = []
+
+    def add_now(program: Program) -> None:
+        program.pods.add_handler(
+            lambda event: now.append(text_of(event)), durable="now", durable_since="now"
+        )
+
+    async with running(cluster, path, setup=add_now):
+        pass
+    async with running(cluster, path, durable="everything", setup=add_now) as program:
+        await until(lambda: program.heard == ["= a"])
+        label_pod(cluster, "a", "1")
+        await until(lambda: now)
+    assert now == ["~ a ->1"]
+
+
+async def test_a_handler_that_hangs_holds_back_the_file(path: Path) -> None:
+    cluster = cluster_with_pods("a")
+    handled: list[str] = []
+    hang = asyncio.Event()
+
+    async def slow(event: Event) -> None:
+        if event.obj.name == "b" and not hang.is_set():
+            await asyncio.sleep(3600)
+        handled.append(text_of(event))
+
+    def add_slow(program: Program) -> None:
+        program.pods.add_handler(slow, durable="slow")
+
+    async with running(cluster, path, durable="quick", setup=add_slow) as first:
+        await until(lambda: handled == ["= a"])
+        await asyncio.sleep(INTERVAL * 10)  # the file has this state
+        cluster.create("pods", {"metadata": {"name": "b"}})
+        await until(lambda: "+ b" in first.heard)
+        for value in "123":
+            label_pod(cluster, "a", value)
+        await until(lambda: "~ a 2->3" in first.heard)
+        await asyncio.sleep(INTERVAL * 5)
+    hang.set()
+    async with running(cluster, path, durable="quick", setup=add_slow) as second:
+        await until(lambda: handled[-1] == "~ a 2->3")
+        await until(lambda: len(second.heard) == 4)
+    assert handled == ["= a", "+ b", "~ a ->1", "~ a 1->2", "~ a 2->3"]
+    assert second.heard == handled[1:], "the quick one shares the state of the file"
+
+
+async def test_a_handler_under_constant_load_lets_the_file_advance(path: Path) -> None:
+    cluster = cluster_with_pods("a")
+    async with running(cluster, path, durable="audit") as program:
+        for value in range(60):
+            label_pod(cluster, "a", str(value))
+            await asyncio.sleep(INTERVAL / 4)
+        await until(lambda: program.heard[-1].endswith("->59"))
+        size = len(program.heard)
+    async with running(cluster, path, durable="audit") as again:
+        label_pod(cluster, "a", "end")
+        await until(lambda: again.heard)
+        assert again.heard == ["~ a 59->end"]
+    assert size == 61
+
+
+async def test_a_call_with_fail_fast_that_raises_is_repeated_after_the_restart(path: Path) -> None:
+    cluster = cluster_with_pods("a")
+    failing, heard = True, list[str]()
+
+    async def fragile(event: Event) -> None:
+        if failing and event.obj.name == "b":
+            raise ValueError("no space left")
+        heard.append(text_of(event))
+
+    def add_fragile(program: Program) -> None:
+        program.pods.add_handler(fragile, durable="audit", fail_fast=True)
+
+    async def run_until_it_fails() -> None:
+        async with running(cluster, path, setup=add_fragile):
+            await until(lambda: heard == ["= a"])
+            await asyncio.sleep(INTERVAL * 5)
+            cluster.create("pods", {"metadata": {"name": "b"}})
+            await asyncio.sleep(10)
+
+    with pytest.raises(ValueError, match="no space left"):
+        await run_until_it_fails()
+    failing = False
+    async with running(cluster, path, setup=add_fragile):
+        await until(lambda: heard == ["= a", "+ b"])
+
+
+async def test_a_forgotten_name_begins_anew(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cluster = cluster_with_pods("a")
+    async with running(cluster, path, durable="audit") as first:
+        await until(lambda: first.heard == ["= a"])
+    async with running(cluster, path) as second:
+        await until(lambda: second.heard == ["= a"])
+    assert "no listener is called durable='audit' any more" in caplog.text
+    async with running(cluster, path, durable="audit") as third:
+        await until(lambda: third.heard == ["= a"])
+
+
+async def test_a_stream_acknowledges_by_its_next_iteration_or_by_done(path: Path) -> None:
+    cluster = cluster_with_pods("a", "b", "c")
+
+    async def read(count: int, *, done: bool) -> list[str]:
+        found: list[str] = []
+        cache = CacheFile(path, interval=INTERVAL)
+        async with SharedInformerFactory(ClusterSource(cluster), cache=cache) as factory:
+            pods = factory.informer("pods")
+            async with pods.events(durable="feed") as events:
+                async for event in events:
+                    found.append(text_of(event))
+                    if len(found) == count:
+                        break
+                if done:
+                    await events.done()
+        return found
+
+    assert sorted(await read(3, done=False)) == ["= a", "= b", "= c"]
+    assert sorted(await read(3, done=True)) == ["= a", "= b", "= c"], "c was not acknowledged"
+    label_pod(cluster, "a", "1")
+    assert await read(1, done=False) == ["~ a ->1"]
+    assert await read(1, done=True) == ["~ a ->1"]
+    label_pod(cluster, "a", "2")
+    assert await read(1, done=True) == ["~ a 1->2"]
+
+
+async def test_a_stream_that_is_left_holds_the_file_and_health_names_it(path: Path) -> None:
+    cluster = cluster_with_pods("a")
+    cache = CacheFile(path, interval=INTERVAL)
+    async with SharedInformerFactory(ClusterSource(cluster), cache=cache) as factory:
+        pods = factory.informer("pods")
+        async with pods.events(durable="feed") as events:
+            async for _ in events:
+                await events.done()
+                break
+        label_pod(cluster, "a", "1")
+        await until(lambda: pods.lister["default/a"].labels.get("value") == "1")
+        assert "is held back by stream of pods, which was closed" in pods.health.cache_problem
+        await asyncio.sleep(INTERVAL * 5)
+    async with (
+        SharedInformerFactory(ClusterSource(cluster), cache=cache) as factory,
+        factory.informer("pods").events(durable="feed") as events,
+    ):
+        assert text_of(await anext(events)) == "~ a ->1"
+
+
+async def test_a_durable_handler_that_comes_too_late_or_twice_is_an_error(path: Path) -> None:
+    async with running(cluster_with_pods("a"), path, durable="audit") as program:
+        with pytest.raises(UsageError, match="comes too late: the informer of pods runs"):
+            program.pods.add_handler(print, durable="late")
+    pods = SharedInformerFactory(
+        ClusterSource(Cluster()), cache=CacheFile(path, interval=INTERVAL)
+    ).informer("pods")
+    pods.add_handler(print, durable="audit")
+    with pytest.raises(UsageError, match="is the name of another listener"):
+        pods.add_handler(print, durable="audit")
+    with pytest.raises(UsageError, match="has concurrency=1"):
+        pods.add_handler(print, durable="two", concurrency=2)
+    with pytest.raises(TypeError, match="durable must be a name"):
+        pods.add_handler(print, durable="")
+    with pytest.raises(ValueError, match="durable_since must be"):
+        pods.add_handler(print, durable="x", durable_since="then")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("drain", [False, True])
+async def test_a_handler_that_drains_repeats_nothing(path: Path, drain: bool) -> None:
+    cluster = cluster_with_pods(*"abc")
+    heard: list[str] = []
+
+    async def slow(event: Event) -> None:
+        await asyncio.sleep(0.05)
+        heard.append(text_of(event))
+
+    def add_slow(program: Program) -> None:
+        program.pods.add_handler(slow, durable="audit", drain=drain)
+
+    async with running(cluster, path, setup=add_slow):
+        pass  # left while the handler is at the first object
+    assert len(heard) == (3 if drain else 0)
+    async with running(cluster, path, setup=add_slow):
+        label_pod(cluster, "a", "1")
+        await until(lambda: "~ a ->1" in heard)
+    assert heard == ["= a", "= b", "= c", "~ a ->1"]
