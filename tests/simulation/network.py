@@ -142,8 +142,8 @@ _SWITCHES: dict[FaultKind, Callable[[Faults, Fault, ListFilter], list[Switch]]] 
     "duplicate_bookmarks": lambda on, _, __: [on.repeat_bookmarks()],
     # The resource is not served, too shortly to be believed, or in another version only. That is
     # decided by ``Network``, because a cluster serves one version to all clients.
-    "absent": lambda *_: [],
-    "moved": lambda *_: [],
+    "absent": lambda _, __, ___: [],
+    "moved": lambda _, __, ___: [],
 }
 """The switches of each fault for the requests of one informer. The last argument selects the new
 requests that the fault concerns."""

@@ -138,9 +138,26 @@ def vanished(each: EventDelivered) -> bool:
     return each.note == "vanished" and not each.merged
 
 
-def later(version: Version) -> Version:
+def of_another_uid(event: EventDelivered) -> Version:
+    return Version("another", event.version.number)
+
+
+def never_stored(event: EventDelivered) -> Version:
     """Return a version of the same object that the server never had."""
-    return Version(version.uid, version.number + 1)
+    return Version(event.version.uid, event.version.number + 1)
+
+
+def own_version(event: EventDelivered) -> Version:
+    return event.version
+
+
+def old_version(event: EventDelivered) -> Version | None:
+    return event.old
+
+
+def without_first(sample: Sample) -> dict[ObjectKey, Version]:
+    """Return the state of a sample without one object."""
+    return dict(list(sample.state.items())[1:])
 
 
 # -- simple falsifications ---------------------------------------------------------------------
@@ -216,7 +233,7 @@ def what_one_who_merges_sees_vanish_has_changed(history: History) -> None:
     specs = (each.listener for each in history.of(Joined))
     merging = {each.name for each in specs if each.overflow == "coalesce" and not each.changes}
     event = delivered(history, lambda each: vanished(each) and each.listener in merging)
-    event.version = later(event.version)
+    event.version = never_stored(event)
 
 
 def a_filtered_change_is_delivered(history: History) -> None:
@@ -430,13 +447,13 @@ CASES: dict[str, tuple[set[int], Falsify]] = {
     "something is made up": ({2}, something_is_made_up),
     "it crosses uids": (
         {2},
-        change(EventDelivered, updated, version=lambda each: Version("?", each.version.number)),
+        change(EventDelivered, updated, version=of_another_uid),
     ),
     "what is there is deleted": ({2}, again(added, what="deleted", note="deleted", cached=None)),
     "what is not held is deleted": ({2}, what_is_not_held_is_deleted),
     "what vanished has changed": (
         {4},
-        change(EventDelivered, vanished, version=lambda each: later(each.version)),
+        change(EventDelivered, vanished, version=never_stored),
     ),
     "what one who merges sees vanish has changed": (
         {4},
@@ -456,17 +473,17 @@ CASES: dict[str, tuple[set[int], Falsify]] = {
     "the unchanged is delivered": ({4}, change(EventDelivered, resynced, note="")),
     "a resync has news": ({2}, change(EventDelivered, updated, note="resync")),
     "it hears after leaving": ({2}, it_hears_after_leaving),
-    "the cache is behind": ({3}, change(EventDelivered, updated, cached=lambda each: each.old)),
+    "the cache is behind": ({3}, change(EventDelivered, updated, cached=old_version)),
     "the cache is empty": ({3}, the_cache_is_empty),
     "the cache still has it": (
         {3},
-        change(EventDelivered, deleted, cached=lambda each: each.version),
+        change(EventDelivered, deleted, cached=own_version),
     ),
     "what it found was older": ({5}, what_it_found_was_older),
     "what it found was not initial": ({5}, what_it_found_was_not_initial),
     "the state is not true": (
         {3},
-        change(Sample, has_state, state=lambda each: dict(list(each.state.items())[1:])),
+        change(Sample, has_state, state=without_first),
     ),
     "the cache was emptied": ({10}, change(Sample, has_state, state={})),
     "the version goes back": ({2}, the_version_goes_back),
