@@ -225,7 +225,8 @@ class SharedInformer(Generic[T]):
         Args:
             limit: live events that may be pending for the stream.
             overflow: as for ``add_handler``; with ``"error"`` it raises ``ListenerOverflow``.
-            resync: as for ``add_handler``, and so ``filter``.
+            resync: as for ``add_handler``.
+            filter: as for ``add_handler``.
             durable: as for ``add_handler``; the next iteration or ``done()`` acknowledges an event.
             durable_since: as for ``add_handler``.
 
@@ -257,7 +258,9 @@ class SharedInformer(Generic[T]):
 
         Args:
             timeout: seconds to wait for the initial list; ``None`` for no limit.
-            limit: as for ``events``, and so ``overflow`` and ``resync``.
+            limit: as for ``events``.
+            overflow: as for ``events``.
+            resync: as for ``events``.
 
         Raises:
             SyncTimeout: the initial list was not complete within that time.
@@ -396,7 +399,9 @@ class SharedInformer(Generic[T]):
 
         Args:
             predicate: as for ``wait_until``; called for each object, and after its changes.
-            namespace: as for ``lister.list``, and so ``labels`` and ``fields``.
+            namespace: as for ``lister.list``.
+            labels: as for ``lister.list``.
+            fields: as for ``lister.list``.
             at_least: the number of objects that must exist. With 0, an empty cache is enough.
             timeout: seconds; ``None`` for no limit.
 
