@@ -132,7 +132,7 @@ def test_after_the_initial_list_free_memory_is_returned(
 def free_after_allocating(count: int) -> subprocess.CompletedProcess[str]:
     """Leave ``count`` holes of 0.1 MB in the memory of a process, and return what it prints."""
     program = (
-        "from aioinformer._runtime.compaction.free_memory import MAX_FREE\n"
+        "from aioinformer._runtime.compaction.free_memory import release_free_memory\n"
         f"kept = [bytes(100_000) for _ in range(2 * {count})]\n"
         "del kept[::2]\n"
         "print(release_free_memory())"
