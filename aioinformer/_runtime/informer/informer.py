@@ -116,9 +116,7 @@ class SharedInformer(Generic[T]):
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
-        self.lister: Lister[T] = Lister(
-            indexer, self.resource, namespace=namespace, start_scan=Scan
-        )
+        self.lister = Lister[T](indexer, self.resource, namespace=namespace, start_scan=Scan)
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
 
     @suggest_keywords
@@ -347,11 +345,7 @@ class SharedInformer(Generic[T]):
         return await self._reader.wait_for(obj, timeout)
 
     async def wait_until(
-        self,
-        key: ObjectKey | str,
-        predicate: ObjectTest[T],
-        *,
-        timeout: float | None = None,
+        self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
 
