@@ -325,7 +325,7 @@ class GroupMember:
         return self.planner.plan(self.view, now, leaving=self.leaving)
 
     def find_stale(self, now: float) -> StaleLease | None:
-        """Return the Lease of a member that died or left long ago, for its deletion."""
+        """Return the Lease of a member that died, or that left long ago, if this member assigns."""
         if not self.election.leads(now):
             return None
         return self.planner.find_stale(self.view, now, self.election.times.lease_duration)

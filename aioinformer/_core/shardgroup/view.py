@@ -23,7 +23,6 @@ from aioinformer._core.shardgroup.records import (
     GroupAssignment,
     GroupLayout,
     MemberRecord,
-    lease_identity,
 )
 
 __all__ = ["GroupView", "SeenMember"]
@@ -38,8 +37,7 @@ class SeenMember:
     record: MemberRecord
     since: float
     """The time at which this record was seen first."""
-    uid: str
-    version: str
+    lease: Mapping[str, Any]
     exists: bool = True
     """False if the Lease was deleted."""
     live: bool = True
@@ -88,11 +86,10 @@ class GroupView:
         seen = self.others.get(name)
         if record is None or lease is None:
             return seen is not None and self._forget(name, seen)
-        uid, version = lease_identity(lease)
         if seen is not None and seen.record == record and seen.exists:
-            seen.version = version  # a label, for example
+            seen.lease = lease  # a label was changed, for example
             return False
-        fresh = SeenMember(record, now, uid, version, live=bool(record.identity))
+        fresh = SeenMember(record, now, lease, live=bool(record.identity))
         self.others[name] = fresh
         return seen is None or not seen.live or _claim(seen.record) != _claim(record)
 
