@@ -111,8 +111,8 @@ class SharedInformer(Generic[T]):
             managed_fields=managed_fields,
             profile=profile,
         )
-        self.group_shards = self._pipeline.group_shards
-        """The shards of an informer with ``shard=group``; ``None`` for any other."""
+        self.group_shards = self._pipeline.group_shards  # None without ``shard=group``
+        self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
