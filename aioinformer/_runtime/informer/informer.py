@@ -56,8 +56,8 @@ class SharedInformer(Generic[T]):
     listener gets an event, the cache shows that state or a later one. The order between listeners
     is not promised, nor is it that a listener gets every state in between after a relist.
 
-    All waits raise ``NotRunning`` if the informer has ended or ends meanwhile, and ``UsageError``
-    in a handler of this informer that has ``overflow="block"``.
+    All waits raise ``NotRunning`` if the informer has ended (``wait_synced`` before the sync), and
+    ``UsageError`` in a handler of this informer that has ``overflow="block"``.
     """
 
     def __init__(
