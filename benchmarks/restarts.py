@@ -34,6 +34,9 @@ class Arguments:
     objects: int = 50_000
     rate: int = 1000
     seconds: float = 10.0
+    """Seconds for which the load is measured."""
+    settle: float = 3.0
+    """Seconds before that, in which a new file is written for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ async def run_program(server: str, path: Path | None, arguments: Arguments) -> R
             await pods.wait_synced(timeout=120)
             synced, ready_cpu = time.perf_counter() - wall, time.process_time()
             longest, size = timer.take().cpu, received.bytes
-            await asyncio.sleep(2.0)  # the first write of a new file
+            await asyncio.sleep(arguments.settle)
             began, before, events = time.perf_counter(), time.process_time(), received.events
             await asyncio.sleep(arguments.seconds)
             load = (time.process_time() - before) / (time.perf_counter() - began)
