@@ -97,9 +97,9 @@ _PAGES = {
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
-        "BUILT_IN Bookmark Delta DeltaFIFO DeltaQueue IndexFunction Indexer InformerOptions"
-        " ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync ScopeHealth"
-        " Shape Source Transform Verification WatchRequest"
+        "BUILT_IN Bookmark CacheMemory Delta DeltaFIFO DeltaQueue IndexFunction Indexer"
+        " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
+        " ScopeHealth Shape Source Transform Verification WatchRequest"
     ),
     "metrics": "Levels Metrics NoMetrics",
     "selectors": (

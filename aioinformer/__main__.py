@@ -18,6 +18,7 @@ from aioinformer._cli.options import (
     DemoCommandOptions,
     HealthCommandOptions,
     ServeCommandOptions,
+    ShardsCommandOptions,
     WaitCommandOptions,
 )
 
@@ -76,6 +77,15 @@ def _run(options: CommandOptions) -> int:
         health = options
         return process.run_command(
             lambda terminal: run_health(health, terminal),
+            verbose=options.verbose,
+            colour=options.colour,
+        )
+    if isinstance(options, ShardsCommandOptions):
+        from aioinformer._cli.shards.command import run_shards
+
+        shards = options
+        return process.run_command(
+            lambda terminal: run_shards(shards, terminal),
             verbose=options.verbose,
             colour=options.colour,
         )

@@ -15,6 +15,7 @@ queue. ``SharedInformer``, which is in ``aioinformer``, connects these parts and
 - Objects: ``Shape`` and ``Transform`` decide the stored form, an ``IndexFunction`` the values of an
   index. ``BUILT_IN`` is the table of built-in resources.
 - ``ScopeHealth``: the state of one namespace of an informer that reads several (``Health.scopes``).
+- ``CacheMemory``: the result of ``SharedInformer.memory``.
 - ``Verification``: the result of ``SharedInformer.verify``.
 
 Example::
@@ -58,7 +59,9 @@ Example::
 
 Example::
 
-    from aioinformer.lowlevel import InformerOptions, ScopeHealth, Shape, Transform, Verification
+    from aioinformer.lowlevel import (
+        CacheMemory, InformerOptions, ScopeHealth, Shape, Transform, Verification,
+    )
 
     def without_status(obj: dict) -> dict:
         return {name: value for name, value in obj.items() if name != "status"}
@@ -74,6 +77,8 @@ Example::
 
     result: Verification = await pods.verify(timeout=30)
     assert result, result.differences
+    memory: CacheMemory = pods.memory()
+    assert memory.json_bytes == sum(len(pod.raw) for pod in pods.lister)
 
     two = informers.informer("configmaps", namespaces=["web", "test"])
     await two.wait_synced(timeout=30)
@@ -83,6 +88,7 @@ Example::
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape, Transform
@@ -99,6 +105,7 @@ from aioinformer._runtime.reporting.health import ScopeHealth
 __all__ = [
     "BUILT_IN",
     "Bookmark",
+    "CacheMemory",
     "Delta",
     "DeltaFIFO",
     "DeltaQueue",

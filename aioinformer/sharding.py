@@ -4,14 +4,21 @@
 
 Example::
 
-    from aioinformer.sharding import GroupHealth, ShardSubscription
+    from aioinformer.sharding import (
+        GroupClient, GroupHealth, GroupSubscription, ShardAssignment, ShardSubscription,
+    )
+
+    def make_group(client: GroupClient) -> ShardGroup:
+        return ShardGroup(client, "shop", namespace="web", identity="shop-0")
 
     async def work(group: ShardGroup) -> None:
-        shards: ShardSubscription = group.subscribe("my work")
+        subscription: GroupSubscription = group.subscribe("my work")
+        shards: ShardSubscription = subscription
         held = await shards.wait_changed(frozenset())
         shards.acknowledge(held)
+        assignment: ShardAssignment = group  # what an informer needs of a group
         health: GroupHealth = group.health
-        print(f"{health.state}: {len(held)} of {group.count} shards")
+        print(f"{health.state}: {len(held)} of {assignment.count} shards")
         shards.close()
 """
 

@@ -56,16 +56,18 @@ settings.load_profile("quick")  # the option --hypothesis-profile=thorough comes
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of worker processes: one a CPU for the whole default run, else none.
+    """Return the number of worker processes: three for two CPUs in the whole default run, else 0.
 
-    A few selected tests end before the workers have started. The tests of a mark share servers and
-    browsers, which each worker would start again; ``-n 2`` runs them in parallel all the same.
+    A worker that waits for a process or a socket leaves its CPU to another one. A few selected
+    tests end before the workers have started. The tests of a mark share servers and browsers, which
+    each worker would start again; ``-n 2`` runs them in parallel all the same.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     selected = config.option.keyword or config.option.lf or not _is_default_mark(config)
     if not whole or selected:
         return 0
-    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", len(os.sched_getaffinity(0))))
+    cpus = len(os.sched_getaffinity(0))
+    return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", cpus + cpus // 2))
 
 
 def _is_default_mark(config: pytest.Config) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +187,54 @@ async def test_08_waits_until_a_deployment_is_rolled_out(server: ApiServer, tmp_
         assert await run.read_line() == b"rolled out: 2 replicas of shop:2\n"
         assert await run.read_line() == b"", "the program ends by itself"
     assert run.stderr == ""
+
+
+async def poll(condition: Callable[[], bool]) -> None:
+    """Wait for what other processes do."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - the condition is about other processes
+            await asyncio.sleep(0.05)
+
+
+def reconciled_by(server: ApiServer) -> dict[str, list[str]]:
+    """Return the annotation of each config map: the replica, and the version that it has seen."""
+    bodies = server.cluster.objects("configmaps", namespace="default")
+    return {
+        each["metadata"]["name"]: each["metadata"]
+        .get("annotations", {})
+        .get("example.com/reconciled", "")
+        .split()
+        for each in bodies
+    }
+
+
+async def test_09_shares_the_reconciles_of_three_processes(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    for number in range(30):
+        body = {"metadata": {"name": f"c{number}", "labels": {"version": "1"}}}
+        server.cluster.create("configmaps", body, namespace="default")
+
+    def all_by(version: str, *replicas: str) -> bool:
+        found = list(reconciled_by(server).values())
+        owners = {each[0] for each in found if each}
+        return owners == set(replicas) and all(each[1:] == [version] for each in found)
+
+    script = EXAMPLES / "09_sharded_controller.py"
+    async with (
+        running_script(script, server, tmp_path, "a") as first,
+        running_script(script, server, tmp_path, "b") as second,
+    ):
+        async with running_script(script, server, tmp_path, "c") as third:
+            await poll(lambda: all_by("1", "a", "b", "c"))
+            for name in reconciled_by(server):
+                patch = {"metadata": {"labels": {"version": "2"}}}
+                server.cluster.merge_patch("configmaps", name, patch, namespace="default")
+            await poll(lambda: all_by("2", "a", "b", "c"))
+        # The third one was interrupted: it has given its shards away, and released its Lease.
+        assert third.stderr == ""
+        await poll(lambda: all_by("2", "a", "b"))
+    assert first.stderr == second.stderr == ""
 
 
 RUN_EACH = """\

@@ -33,7 +33,7 @@ def page_names(page: str) -> list[str]:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert len(set(public_names.__all__)) == 139
+    assert len(set(public_names.__all__)) == 140
     for name in public_names.__all__:
         assert getattr(aioinformer, name) is getattr(public_names, name)
 

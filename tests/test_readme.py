@@ -210,6 +210,7 @@ def levels() -> Levels:
         queue_entries=0,
         queue_bytes=0,
         objects=1,
+        json_bytes=300,
         rejected=0,
         pending=0,
         blocking=0,

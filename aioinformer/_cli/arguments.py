@@ -34,6 +34,8 @@ from aioinformer._cli.help_texts import (
     HELP_EPILOG,
     SERVE_EXAMPLES,
     SERVE_HELP,
+    SHARDS_EXAMPLES,
+    SHARDS_HELP,
     WAIT_EXAMPLES,
     WAIT_HELP,
     WATCH_EXAMPLES,
@@ -48,6 +50,7 @@ from aioinformer._cli.options import (
     DemoCommandOptions,
     HealthCommandOptions,
     ServeCommandOptions,
+    ShardsCommandOptions,
     Shell,
     WaitCommandOptions,
     WatchCommandOptions,
@@ -147,6 +150,17 @@ def _health_options(parsed: argparse.Namespace) -> HealthCommandOptions:
     )
 
 
+def _shards_options(parsed: argparse.Namespace) -> ShardsCommandOptions:
+    if parsed.all_namespaces:
+        parsed.report_error("a group is in one namespace: use --namespace")
+    return ShardsCommandOptions(
+        group=parsed.group,
+        timeout=parsed.timeout,
+        output=parsed.output,
+        **_cluster_options(parsed),
+    )
+
+
 def _completion_options(parsed: argparse.Namespace) -> CompletionCommandOptions:
     return CompletionCommandOptions(shell=cast("Shell", parsed.shell), verbose=parsed.verbose)
 
@@ -171,6 +185,7 @@ _OPTION_BUILDERS: dict[str, Callable[[argparse.Namespace], CommandOptions]] = {
     "watch": _watch_options,
     "wait": _wait_options,
     "health": _health_options,
+    "shards": _shards_options,
     "completion": _completion_options,
 }
 
@@ -195,6 +210,7 @@ def _build_parser() -> argparse.ArgumentParser:
         ("watch", WATCH_HELP, WATCH_EXAMPLES, _add_watch),
         ("wait", WAIT_HELP, WAIT_EXAMPLES, _add_wait),
         ("health", HEALTH_HELP, HEALTH_EXAMPLES, _add_health),
+        ("shards", SHARDS_HELP, SHARDS_EXAMPLES, _add_shards),
         ("completion", COMPLETION_HELP, COMPLETION_EXAMPLES, _add_completion),
     ):
         command = commands.add_parser(
@@ -366,6 +382,21 @@ def _add_health(health: argparse.ArgumentParser) -> None:
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
     )
     _add_cluster(health)
+
+
+def _add_shards(shards: argparse.ArgumentParser) -> None:
+    shards.add_argument("group", type=nonempty_text, metavar="NAME", help="the group's name")
+    shards.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=10.0,
+        metavar="N",
+        help="seconds for the request (default: 10)",
+    )
+    shards.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
+    _add_cluster(shards)
 
 
 def _add_completion(completion: argparse.ArgumentParser) -> None:

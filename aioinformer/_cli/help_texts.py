@@ -40,6 +40,7 @@ SERVE_HELP = "run an API server on a loopback port, with pods that change; needs
 WATCH_HELP = "print the objects of a resource in a cluster, then each change"
 WAIT_HELP = "wait until an object is rolled out, ready, created, deleted or complete"
 HEALTH_HELP = "check a cluster: credentials, latency, and the resources to list and watch"
+SHARDS_HELP = "print the members of a shard group, and the shards on which each works"
 COMPLETION_HELP = "print the code with which a shell completes the arguments of this command"
 
 SERVE_EXAMPLES = """\
@@ -85,6 +86,16 @@ examples:
   aioinformer health
   aioinformer health -A pods deployments widgets.example.com
   aioinformer health -o json | jq .resources
+"""
+
+SHARDS_EXAMPLES = """\
+examples:
+  aioinformer shards shop
+  aioinformer shards shop -n web
+  aioinformer shards shop -n web -o json | jq .unclaimed
+
+The exit code is 0 if each shard has one owner, else 1. RENEWED compares the
+member's clock with that of this machine.
 """
 
 COMPLETION_EXAMPLES = """\

@@ -124,6 +124,17 @@ class HealthCommandOptions(ClusterOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShardsCommandOptions(ClusterOptions):
+    """``aioinformer shards``."""
+
+    group: str
+    """The name of the group."""
+    timeout: float = 10.0
+    """Seconds for the request."""
+    output: Literal["table", "json"] = "table"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionCommandOptions:
     """``aioinformer completion``."""
 
@@ -137,5 +148,6 @@ CommandOptions: TypeAlias = (
     | WatchCommandOptions
     | WaitCommandOptions
     | HealthCommandOptions
+    | ShardsCommandOptions
     | CompletionCommandOptions
 )

@@ -51,6 +51,8 @@ class Levels:
     """Bytes of these deltas."""
     objects: int
     """Cached objects."""
+    json_bytes: int
+    """Bytes of JSON of the cached objects. A cache takes about 400 bytes an object besides."""
     rejected: int
     """Objects whose newest version was rejected, or could not be read."""
     pending: int

@@ -99,6 +99,11 @@ INFORMER_GAUGES: Mapping[str, GaugeSpec[Levels]] = {
     "objects": GaugeSpec(
         "Cached objects.", "{object}", lambda all_: sum(each.objects for each in all_)
     ),
+    "json_bytes": GaugeSpec(
+        "Bytes of JSON of the cached objects.",
+        "By",
+        lambda all_: sum(each.json_bytes for each in all_),
+    ),
     "objects_rejected": GaugeSpec(
         "Objects whose newest version was rejected.",
         "{object}",

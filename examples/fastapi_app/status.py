@@ -115,6 +115,7 @@ class StatusReport:
             "since": round(health.since, 1),
             "synced": health.synced,
             "objects": health.objects,
+            "memory": informer.memory().total,
             "version": health.resource_version,
             "fresh": None if health.fresh is None else round(health.fresh, 1),
             "error": None if health.error is None else str(health.error),

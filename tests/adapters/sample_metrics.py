@@ -15,6 +15,7 @@ SAMPLE_GAUGES = Levels(
     queue_entries=2,
     queue_bytes=6600,
     objects=100,
+    json_bytes=230_000,
     rejected=1,
     pending=7,
     blocking=1,

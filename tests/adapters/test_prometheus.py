@@ -186,6 +186,7 @@ def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
         "queue_entries": 4,
         "queue_bytes": 13200,
         "objects": 200,
+        "json_bytes": 460_000,
         "objects_rejected": 2,
         "events_pending": 14,
         "listeners_blocking": 2,
@@ -230,7 +231,7 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
     families = list(registry.collect())
     assert (
         len(families)
-        == 6 + 3 + 1 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 7
+        == 6 + 3 + 1 + 3 + len(INFORMER_GAUGES) + len(QUEUE_GAUGES) + len(QUEUE_COUNTERS) + 7
     )
     for family in families:
         assert family.name.startswith("aioinformer_")
@@ -249,7 +250,7 @@ def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
 
 def test_the_state_shows_in_the_repr(metrics: PrometheusMetrics) -> None:
     metrics.informer_started(PODS, lambda: SAMPLE_GAUGES)
-    assert repr(metrics) == "<PrometheusMetrics of 1 informers and 0 queues, fed from 1 threads>"
+    assert repr(metrics) == "<PrometheusMetrics of 1 informer and 0 queues, fed from 1 thread>"
 
 
 # -- threads -----------------------------------------------------------------------------------

@@ -140,4 +140,4 @@ async def test_its_repr_says_how_many_queues_it_knows() -> None:
     metrics = PrometheusMetrics(CollectorRegistry())
     assert " and 0 queues, " in repr(metrics)
     metrics.queue_started("pods", WorkQueue[str]().statistics)
-    assert " and 1 queues, " in repr(metrics)
+    assert " and 1 queue, " in repr(metrics)

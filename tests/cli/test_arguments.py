@@ -12,6 +12,7 @@ from aioinformer._cli.options import (
     DemoCommandOptions,
     HealthCommandOptions,
     ServeCommandOptions,
+    ShardsCommandOptions,
     WaitCommandOptions,
     WatchCommandOptions,
 )
@@ -103,6 +104,8 @@ def test_verbose_may_stand_before_the_command() -> None:
         ("watch pods --color no", "argument --color: invalid choice: 'no'"),
         ("health --timeout 0", "argument --timeout: must be seconds, not 0"),
         ("health -o wide", "argument -o/--output: invalid choice: 'wide'"),
+        ("shards", "the following arguments are required: NAME"),
+        ("shards shop -A", "a group is in one namespace: use --namespace"),
         ("completion", "the following arguments are required: shell"),
         ("completion csh", "argument shell: invalid choice: 'csh'"),
         ("watch pods --field f", "unrecognized arguments: --field f"),
@@ -166,13 +169,19 @@ def test_health_checks_a_default_selection_of_resources() -> None:
     ) == HealthCommandOptions(resources=("po", "wd"), everywhere=True, timeout=3, output="json")
 
 
+def test_shards_takes_a_group() -> None:
+    assert parse_arguments(["shards", "shop", "-n", "web", "-o", "json"]) == ShardsCommandOptions(
+        group="shop", namespace="web", output="json"
+    )
+
+
 def test_completion_takes_a_shell() -> None:
     options = parse_arguments(["completion", "zsh"])
     assert isinstance(options, CompletionCommandOptions)
     assert options.shell == "zsh"
 
 
-@pytest.mark.parametrize("command", ["serve", "watch", "health", "completion"])
+@pytest.mark.parametrize("command", ["serve", "watch", "health", "shards", "completion"])
 def test_the_help_of_a_command_shows_how_it_is_used(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,7 +62,7 @@ async def test_a_host_that_does_not_answer_is_explained(
     async with tcp_server(silent) as address:
         file = FailureSetup(tmp_path, certificates).kubeconfig(f"https://{address}")
         with pytest.raises(RequestTimedOut) as caught:
-            await listing(ANY, FailureContext(file), Timeouts(connect=0.05))
+            await listing(ANY, FailureContext(file), Timeouts(connect=1.0))
 
     assert str(caught.value) == (
         f"{address}: no connection in the time allowed; is the host up, and does a firewall, or a "

@@ -30,7 +30,7 @@ class Operated:
 
     async def wait_for_line(self, line: str) -> None:
         """Wait until the operator has printed ``line``."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(40):
             while (text := (await self.run.read_line()).decode()) != f"{line}\n":
                 assert text, f"the operator ended without {line!r}"
 

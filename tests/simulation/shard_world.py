@@ -32,6 +32,7 @@ from aioinformer._core.leaderelection.election import (
     UpdateLease,
 )
 from aioinformer._core.shardgroup.member import GroupMember
+from aioinformer._core.shardgroup.planner import StaleLease
 from aioinformer._core.shardgroup.records import GroupLayout
 from aioinformer._core.shardgroup.rendezvous import shard_owners
 from tests.simulation.lease_store import LeaseStore, Refusal
@@ -505,7 +506,13 @@ class Replica:
             self._send(lambda: self.world.store.put(write.body, creates=write.creates), _ignore)
         stale = self.member.find_stale(self.now)
         if stale is not None:
-            self._send(lambda: self.world.store.delete(stale.name, stale.version), _ignore)
+            self._send(lambda: self._clean_up(stale), _ignore)
+
+    def _clean_up(self, stale: StaleLease) -> _Answer:
+        store = self.world.store
+        if stale.release is None:
+            return store.delete(stale.name, stale.version)
+        return store.put(stale.release, creates=False)
 
     # -- the member's own Lease ----------------------------------------------------------------
 

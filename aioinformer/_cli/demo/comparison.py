@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from aioinformer import KubeObject, ObjectKey
+from aioinformer._core.quantities import quantity
 
 __all__ = ["CacheComparison", "compare_cache"]
 
@@ -38,7 +39,7 @@ class CacheComparison:
     def __str__(self) -> str:
         if self.equal:
             return (
-                f"cache equals the server: {self.objects} objects, every body; "
+                f"cache equals the server: {quantity(self.objects, 'object')}, every body; "
                 "the handler received the same"
             )
         parts = (

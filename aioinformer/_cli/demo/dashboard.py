@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from aioinformer._cli.demo.counters import EventSummary
 from aioinformer._cli.terminal.style import EVENT_STYLES, Line, Style, StyledText, compact_bytes
+from aioinformer._core.quantities import quantity
 
 __all__ = ["ASCII", "UNICODE", "DashboardSnapshot", "Glyphs", "draw_dashboard", "format_line"]
 
@@ -223,7 +224,7 @@ def _draw_latest(snapshot: DashboardSnapshot, width: int, rows: int, glyphs: Gly
 def format_line(snapshot: DashboardSnapshot) -> str:
     """Return the numbers of a snapshot as one line, for an output that is no terminal."""
     return (
-        f"{snapshot.elapsed:6.1f} s  {snapshot.objects} objects  "
+        f"{snapshot.elapsed:6.1f} s  {quantity(snapshot.objects, 'object')}  "
         f"{compact_bytes(snapshot.size)}  {snapshot.rate:.0f} events/s  "
         f"added {snapshot.added}  updated {snapshot.updated}  deleted {snapshot.deleted}  "
         f"rv {snapshot.resource_version}  {snapshot.health}"

@@ -19,6 +19,7 @@ from typing import Any
 
 from aioinformer._cli.options import ServeCommandOptions
 from aioinformer._cli.terminal.process import Terminal
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, Features
 from aioinformer.testing.manifests import load_manifests
@@ -139,9 +140,12 @@ def _describe(
 ) -> str:
     contents = [f"Kubernetes 1.{server.cluster.features.minor}"]
     if loaded:
-        contents.append(f"{loaded} object{'s' * (loaded != 1)} from manifests")
+        contents.append(f"{quantity(loaded, 'object')} from manifests")
     if options.objects:
-        contents.append(f"about {options.objects} pods, {options.rate:g} changes a second")
+        contents.append(
+            f"about {quantity(options.objects, 'pod')}, "
+            f"{options.rate:g} change{'s' * (options.rate != 1)} a second"
+        )
     return (
         f"serving at {server.url} ({'; '.join(contents)})\n"
         "\n"

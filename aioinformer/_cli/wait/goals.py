@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from aioinformer import KubeObject, Resource
 from aioinformer._cli.terminal.style import printable
+from aioinformer._core.quantities import quantity
 from aioinformer.conditions import (
     Condition,
     any_of,
@@ -122,7 +123,8 @@ def _explain_rollout(obj: KubeObject) -> str:
     else:
         wanted = _mapping(obj.get("spec")).get("replicas", 1)
         updated, available = status.get("updatedReplicas"), status.get("availableReplicas")
-    return f"{updated or 0} of {wanted} pods updated, {available or 0} available"
+    pods = quantity(wanted, "pod")
+    return f"{updated or 0} of {pods} updated, {available or 0} available"
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import ProtocolError
 
 __all__ = ["Scale", "decode_scale", "split_lines"]
@@ -60,7 +61,9 @@ def decode_scale(body: bytes) -> Scale:
         found = _decode(body)
     except (DecodeError, UnicodeDecodeError) as error:
         # The reason could quote the body, so the error has the type of the mistake alone.
-        message = f"the answer of {len(body)} bytes is no Scale ({type(error).__name__})"
+        message = (
+            f"the answer of {quantity(len(body), 'byte')} is no Scale ({type(error).__name__})"
+        )
         raise ProtocolError(message, phase="write") from None
     return Scale(
         found.spec.replicas,

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from aiohttp.http import RawResponseMessage
 
 from aioinformer._core.objects.decode_errors import discard_input, iter_related
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import InformerError, ServerError, Status
 
 __all__ = ["REDACTED", "Redactor", "redact_diagnostics", "strip_quoted_response"]
@@ -166,7 +167,7 @@ class Redactor:
         }
 
     def __repr__(self) -> str:
-        return f"<Redactor of {len(self._spellings)} spellings>"
+        return f"<Redactor of {quantity(len(self._spellings), 'spelling')}>"
 
 
 def _header_secrets(name: str, value: str) -> Iterator[str]:

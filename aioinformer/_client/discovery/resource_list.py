@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from aioinformer._client.discovery.documents import ServedResource
+from aioinformer._core.quantities import quantity
 
 __all__ = ["ResourceList"]
 
@@ -83,5 +84,5 @@ class ResourceList(Sequence[ServedResource]):
         return iter(self._served)
 
     def __repr__(self) -> str:
-        unread = f", {len(self.unread)} documents unread" if self.unread else ""
+        unread = f", {quantity(len(self.unread), 'document')} unread" if self.unread else ""
         return f"<ResourceList: {len(self)}{unread}>"

@@ -41,6 +41,7 @@ from aioinformer._client.http.hints import (
 )
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.codec.status_decoder import decode_status, one_line
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -240,7 +241,7 @@ def _describe_body(code: int, headers: Mapping[str, str], body: bytes, *, comple
             return sentence
     media = headers.get("Content-Type", "").partition(";")[0].strip()
     kind = media if MEDIA_TYPE.fullmatch(media) else "no known content type"
-    size = f"{len(body)} bytes" if complete else f"more than {len(body)} bytes"
+    size = ("" if complete else "more than ") + quantity(len(body), "byte")
     return f"{_reason_phrase(code)}; the body is no Status: {size} of {kind}"
 
 

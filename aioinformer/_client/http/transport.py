@@ -39,6 +39,7 @@ from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
 from aioinformer._client.http.sessions import Sessions
 from aioinformer._client.http.user_agent import default_user_agent
 from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
     ConnectionFailed,
     FetchError,
@@ -371,5 +372,7 @@ class Transport:
             closing.push_async_callback(self._authenticator.aclose)
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._open_streams)} responses open"
+        state = (
+            "closed" if self._closed else f"{quantity(len(self._open_streams), 'response')} open"
+        )
         return f"<Transport to {self._credentials.description}, {state}>"

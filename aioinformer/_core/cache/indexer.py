@@ -391,10 +391,8 @@ class StagedReplacement:
             else:
                 self._deletions.append(Deleted(obj, self._replaced.reason))
             yield
-        removed = {event.obj.key for event in self._deletions}
-        self._rejected = {
-            key: error for key, error in self._indexer.rejected.items() if key not in removed
-        }
+        old, new, errors = self._old.objects, self._new.objects, self._indexer.rejected
+        self._rejected = {key: errors[key] for key in errors if key in new or key not in old}
 
     def _is_initial(self, obj: KubeObject) -> bool:
         """Return True if the cache has never held the part that this new object is in."""

@@ -78,6 +78,16 @@ class PartitionedState:
             return ""
         return min(versions, key=lambda version: (len(version), version), default="")
 
+    @property
+    def json_bytes(self) -> int:
+        """Bytes of JSON of all objects."""
+        return sum(part.state.json_bytes for part in self.parts.values())
+
+    @property
+    def overhead_bytes(self) -> int:
+        """An estimate of the bytes of everything but the JSON."""
+        return sum(part.state.overhead_bytes for part in self.parts.values())
+
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state of the key's namespace; ``None`` if the cache is not to hold it."""
         if key.namespace not in self.scopes:

@@ -58,6 +58,16 @@ class ReadableState(Protocol):
         """True once the first state was applied. It stays true."""
         ...
 
+    @property
+    def json_bytes(self) -> int:
+        """Bytes of JSON of all objects. May be read from any thread."""
+        ...
+
+    @property
+    def overhead_bytes(self) -> int:
+        """An estimate of the bytes of everything but the JSON."""
+        ...
+
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state of the scope that an object with this key is in.
 

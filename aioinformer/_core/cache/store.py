@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
+from aioinformer._core.cache.memory import estimate_index, estimate_overhead
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
@@ -134,6 +135,8 @@ class CacheState:
     resource_version: str = ""
     """The version up to which everything was applied; empty before the first list."""
     synced: bool = False
+    json_bytes: int = 0
+    """Bytes of JSON of all objects."""
     restored: bool = False
     """True if a cache file has shown this state, and the server has not confirmed it since."""
     building: tuple[Index, ...] = ()
@@ -145,6 +148,12 @@ class CacheState:
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state that an object with this key is in: this one."""
         return self
+
+    @property
+    def overhead_bytes(self) -> int:
+        """An estimate of the bytes of everything but the JSON."""
+        indexes = (*self.indexes.values(), *self.building)
+        return estimate_overhead(self.objects) + sum(estimate_index(i.buckets) for i in indexes)
 
     def objects_near(self, namespace: str | None) -> list[KubeObject]:
         """Return all objects that may be in ``namespace``: all there are."""
@@ -189,6 +198,8 @@ class CacheState:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the
             # name in memory once.
             force_setattr(obj, "key", old.key)
+            self.json_bytes -= len(old.raw)
+        self.json_bytes += len(obj.raw)
         self.objects[obj.key] = obj
         for index, values in filed:
             index.move(obj, () if old is None else index.filed_values(old), values)
@@ -198,6 +209,7 @@ class CacheState:
         for index in (*self.indexes.values(), *self.building):
             index.move(old, index.filed_values(old), ())
         del self.objects[old.key]
+        self.json_bytes -= len(old.raw)
 
     def batches_to_free(self) -> Iterator[list[Any]]:
         """Return lists that keep alive what dropping this state would free at once.

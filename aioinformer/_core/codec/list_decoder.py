@@ -38,6 +38,7 @@ from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, pack_identity
 from aioinformer._core.objects.resources import BUILT_IN, Resource
+from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import ProtocolError, UnexpectedObject
@@ -376,9 +377,9 @@ class ListDecoder:
             self._separator = self._buffer[end - 1 : begin] + opening
 
     def _protocol_error(self, why: str) -> ProtocolError:
+        items = quantity(self.count, "item")
         return ProtocolError(
-            f"the list of {self._resource} is malformed after {self.count} items: {why}",
-            phase="list",
+            f"the list of {self._resource} is malformed after {items}: {why}", phase="list"
         )
 
     def __repr__(self) -> str:

@@ -133,6 +133,11 @@ class Shape(Generic[T]):
     transform: Transform | None = None
     metadata_only: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """True if objects are stored as the server sent them."""
+        return self.model is None and self.transform is None and not self.metadata_only
+
     @overload
     @classmethod
     def of(cls, *, transform: Transform | None = None, metadata_only: bool = False) -> Shape: ...

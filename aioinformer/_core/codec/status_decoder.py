@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import Status
 
 __all__ = ["decode_status", "one_line", "quote_kind"]
@@ -74,7 +75,9 @@ def one_line(text: str, cap: int = MAX_TEXT_LENGTH) -> str:
 
 def quote_kind(kind: str) -> str:
     """Return ``kind`` as an error may show it: any text that is no kind may be part of a Secret."""
-    return kind if not kind or _KIND.fullmatch(kind) else f"kind of {len(kind)} characters"
+    return (
+        kind if not kind or _KIND.fullmatch(kind) else f"kind of {quantity(len(kind), 'character')}"
+    )
 
 
 def _read_seconds(sent: object) -> float | None:

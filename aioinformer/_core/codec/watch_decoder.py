@@ -41,6 +41,7 @@ from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import (
     FetchError,
@@ -229,9 +230,9 @@ class EventDecoder:
             raise self._protocol_error(line, error) from error
 
     def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
-        size = len(line.removesuffix(b"\n"))
+        size = quantity(len(line.removesuffix(b"\n")), "byte")
         reason = discard_input(error)
-        message = f"a line of {size} bytes in the watch of {self._resource} is no event: {reason}"
+        message = f"a line of {size} in the watch of {self._resource} is no event: {reason}"
         return ProtocolError(message, phase="watch")
 
     def _decode_object(self, raw: bytes) -> KubeObject | None:
@@ -247,7 +248,9 @@ class EventDecoder:
 
 
 def _unknown_type(found: str) -> ProtocolError:
-    named = repr(found) if _EVENT_TYPE.fullmatch(found) else f"of {len(found)} characters"
+    named = (
+        repr(found) if _EVENT_TYPE.fullmatch(found) else f"of {quantity(len(found), 'character')}"
+    )
     return ProtocolError(f"a watch event of unknown type {named}", phase="watch")
 
 

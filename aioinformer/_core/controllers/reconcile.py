@@ -308,7 +308,7 @@ class FailureTracker:
         return len(self._failures)
 
     def __repr__(self) -> str:
-        return f"<FailureTracker {len(self)} keys>"
+        return f"<FailureTracker {quantity(len(self), 'key')}>"
 
 
 def _make_failing_key(key: ObjectKey, entry: _Failure, now: float) -> FailingKey:

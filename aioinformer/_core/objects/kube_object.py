@@ -25,10 +25,10 @@ from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
     NO_PLACE,
     DecodedBody,
-    DecodedBodyCache,
     IdentityPlace,
     IdentityText,
     ObjectBody,
+    decoded_bodies,
     find_place,
 )
 from aioinformer._core.objects.readonly import (
@@ -222,7 +222,7 @@ class KubeObject(
         body = state.content
         if body is None:
             body = _decode_body(self)
-            _decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
+            decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
         return body
 
     # -- identity -----------------------------------------------------------------------------
@@ -309,8 +309,6 @@ def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
 for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides the methods of its class
     setattr(KubeObject, _name, _raise_read_only)
 
-
-_decoded_bodies = DecodedBodyCache()
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -26,6 +26,7 @@ __all__ = [
     "IdentityPlace",
     "IdentityText",
     "ObjectBody",
+    "decoded_bodies",
     "find_place",
 ]
 
@@ -183,5 +184,13 @@ class DecodedBodyCache:
                 return
             force_setattr(oldest, "_body", decoded.closed)
 
+    def objects(self) -> list[Struct]:
+        """Return the objects whose bodies are kept."""
+        return [obj for obj, _ in (*self._small.copy(), *self._large.copy())]
+
     def __repr__(self) -> str:
         return f"<DecodedBodyCache small={len(self._small)} large={len(self._large)}>"
+
+
+decoded_bodies = DecodedBodyCache()
+"""The decoded bodies of all informers of this process."""

@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
 from aioinformer._core.leaderelection.lease import LeaseRecord
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.quantities import quantity
 from aioinformer._core.shardgroup.planner import AssignmentPlanner, AssignmentWrite, StaleLease
 from aioinformer._core.shardgroup.records import GroupLayout, MemberRecord
 from aioinformer._core.shardgroup.rendezvous import shard_owners
@@ -324,13 +325,15 @@ class GroupMember:
         return self.planner.plan(self.view, now, leaving=self.leaving)
 
     def find_stale(self, now: float) -> StaleLease | None:
-        """Return the Lease of a member that died or left long ago, for its deletion."""
+        """Return the Lease of a member that died, or that left long ago, if this member assigns."""
         if not self.election.leads(now):
             return None
         return self.planner.find_stale(self.view, now, self.election.times.lease_duration)
 
     def __repr__(self) -> str:
-        return f"<GroupMember {self.key} {self.election.phase} {len(self._claims)} claims>"
+        return (
+            f"<GroupMember {self.key} {self.election.phase} {quantity(len(self._claims), 'claim')}>"
+        )
 
 
 def _check_name(name: str, option: str, pattern: re.Pattern[str], rule: str) -> None:

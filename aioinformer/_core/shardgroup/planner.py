@@ -17,7 +17,12 @@ from typing import Any
 
 from aioinformer._core.leaderelection.lease import resource_version
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout
+from aioinformer._core.shardgroup.records import (
+    GroupAssignment,
+    GroupLayout,
+    lease_identity,
+    release_lease,
+)
 from aioinformer._core.shardgroup.view import GroupView
 
 __all__ = ["AssignmentPlanner", "AssignmentWrite", "StaleLease"]
@@ -25,8 +30,8 @@ __all__ = ["AssignmentPlanner", "AssignmentWrite", "StaleLease"]
 NEVER = float("inf")
 
 STALE_DURATIONS = 4.0
-"""Lease durations after which the Lease of a member that died or left is deleted. By then every
-other member has seen that it died or left."""
+"""Lease durations after which a released Lease is deleted. By then every other member has seen that
+it was released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +44,19 @@ class AssignmentWrite:
 
 @dataclass(frozen=True, slots=True)
 class StaleLease:
-    """A member's Lease to delete, unless it has changed since."""
+    """The Lease of a member that died or left, to release or to delete unless it has changed
+    since.
+
+    An expired Lease is released at once, as a candidate of a leader election takes it over. So a
+    member that joins later, and that can't know for how long the Lease hasn't changed, need not
+    wait until it expires.
+    """
 
     name: str
     uid: str
     version: str
+    release: dict[str, Any] | None
+    """The body that releases the Lease; ``None`` if it is to be deleted."""
 
 
 class AssignmentPlanner:
@@ -68,6 +81,8 @@ class AssignmentPlanner:
         self._tried_version: str = ""
         self._retry_at = -NEVER
         self._epoch = 0
+        self._tried_stale = ("", "")
+        self._stale_retry_at = -NEVER
         self.next_at = NEVER
         """The time at which ``plan`` may return a write although nothing was observed."""
 
@@ -113,13 +128,20 @@ class AssignmentPlanner:
         return AssignmentWrite(body, creates=view.assignment_lease is None)
 
     def find_stale(self, view: GroupView, now: float, lease_duration: float) -> StaleLease | None:
-        """Return a Lease of a member that died or left long ago."""
+        """Return a Lease of a member that died, or that left long ago."""
         if not self.is_leader(view):
             return None
         limit = now - STALE_DURATIONS * lease_duration
         for name, seen in view.others.items():
-            if seen.exists and not seen.live and seen.since < limit:
-                return StaleLease(name, seen.uid, seen.version)
+            expired = bool(seen.record.identity)
+            if seen.exists and not seen.live and (expired or seen.since < limit):
+                uid, version = lease_identity(seen.lease)
+                if (name, version) == self._tried_stale and now < self._stale_retry_at:
+                    continue  # its own write isn't in the cache yet
+                self._tried_stale = (name, version)
+                self._stale_retry_at = now + self._retry_period
+                release = release_lease(seen.lease, self._key.name) if expired else None
+                return StaleLease(name, uid, version, release)
         return None
 
     def _candidates(self, view: GroupView) -> Iterator[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+from aioinformer._core.leaderelection.election import RELEASED_SECONDS
 from aioinformer._core.leaderelection.lease import API_VERSION, LeaseRecord, resource_version
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.shardgroup.shard_sets import format_shards, parse_shards
@@ -151,9 +152,14 @@ class GroupAssignment:
         return body | {"spec": _mapping(seen.get("spec")) | {"holderIdentity": self.leader}}
 
 
-def lease_name(lease: Mapping[str, Any]) -> str:
-    """Return the name of a Lease."""
-    return str(_mapping(lease.get("metadata")).get("name") or "")
+def release_lease(lease: Mapping[str, Any], group: str) -> dict[str, Any]:
+    """Return a member's Lease as it was seen, without holder and shards."""
+    body = _with_metadata(lease, group, {HELD: ""})
+    spec = _mapping(lease.get("spec")) | {
+        "holderIdentity": "",
+        "leaseDurationSeconds": RELEASED_SECONDS,
+    }
+    return body | {"spec": spec}
 
 
 def lease_identity(lease: Mapping[str, Any]) -> tuple[str, str]:

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aioinformer._core.quantities import quantity
 from aioinformer._core.shardgroup.records import (
     GroupAssignment,
     GroupLayout,
     MemberRecord,
-    lease_identity,
 )
 
 __all__ = ["GroupView", "SeenMember"]
@@ -37,8 +37,7 @@ class SeenMember:
     record: MemberRecord
     since: float
     """The time at which this record was seen first."""
-    uid: str
-    version: str
+    lease: Mapping[str, Any]
     exists: bool = True
     """False if the Lease was deleted."""
     live: bool = True
@@ -87,11 +86,10 @@ class GroupView:
         seen = self.others.get(name)
         if record is None or lease is None:
             return seen is not None and self._forget(name, seen)
-        uid, version = lease_identity(lease)
         if seen is not None and seen.record == record and seen.exists:
-            seen.version = version  # a label, for example
+            seen.lease = lease  # a label was changed, for example
             return False
-        fresh = SeenMember(record, now, uid, version, live=bool(record.identity))
+        fresh = SeenMember(record, now, lease, live=bool(record.identity))
         self.others[name] = fresh
         return seen is None or not seen.live or _claim(seen.record) != _claim(record)
 
@@ -143,7 +141,7 @@ class GroupView:
         return False
 
     def __repr__(self) -> str:
-        return f"<GroupView of {len(self.others)} others, {self.assignment!r}>"
+        return f"<GroupView of {quantity(len(self.others), 'other')}, {self.assignment!r}>"
 
 
 def _claim(record: MemberRecord) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aioinformer._core.listwatch.rate_limit import Bucket
+from aioinformer._core.quantities import quantity
 from aioinformer._core.writing.event_objects import (
     EventRecord,
     ReportingController,
@@ -216,4 +217,5 @@ class EventSeriesTracker:
 
     def __repr__(self) -> str:
         series = len(self._refreshed_at)
-        return f"<EventSeriesTracker {len(self)} events, {series} series, {self.filtered} filtered>"
+        events = quantity(len(self), "event")
+        return f"<EventSeriesTracker {events}, {series} series, {self.filtered} filtered>"

@@ -272,6 +272,8 @@ class Controller:
         # A child whose body can't be converted for the program still triggers its owner.
         trigger = InternalHandler(self._make_trigger(informer, ControllerOf(owner)))
         self._add_source(TriggerSource(informer, trigger, filter))
+        if filter is None:
+            self._own_writes.add_children(informer)
         return self
 
     def watches(

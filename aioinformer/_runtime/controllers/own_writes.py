@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from aioinformer._core.controllers.applied_children import AppliedChildren
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
@@ -99,6 +100,9 @@ class OwnWrites:
         """
         self._name = name
         self._informers: list[SharedInformer[Any]] = []
+        self._children: list[SharedInformer[Any]] = []
+        self.applied = AppliedChildren()
+        """The last apply of each child."""
         self._writes: dict[ObjectKey, dict[tuple[SharedInformer[Any], ObjectKey], _OwnWrite]] = {}
         self._waiting: set[asyncio.Timeout] = set()
         self._halted = False
@@ -108,6 +112,19 @@ class OwnWrites:
     def add_informer(self, informer: SharedInformer[Any]) -> None:
         """Wait for this informer's cache too."""
         self._informers.append(informer)
+
+    def add_children(self, informer: SharedInformer[Any]) -> None:
+        """Rely on this informer: each change of a child is an event that leads to a run of its
+        controller.
+        """
+        if informer.keeps_bodies:
+            self._children.append(informer)
+
+    def children_of(self, resource: Resource) -> SharedInformer[Any] | None:
+        """Return the informer that shows all changes of the children of a resource, in the same
+        version of its API; ``None`` if there is none.
+        """
+        return next((each for each in self._children if each.resource == resource), None)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

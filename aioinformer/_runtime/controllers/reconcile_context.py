@@ -252,6 +252,14 @@ class ReconcileContext:
         controller whose field manager changes leaves the fields of the old one behind. Fields that
         an earlier apply had set and this one lacks are removed.
 
+        Nothing is sent if nothing can change: this controller has applied the same before, and the
+        cache shows the child in the version that the last apply led to. This holds for children
+        whose informer the controller ``owns`` without a filter, so that a change that the cache
+        doesn't show yet leads to another run, and keeps them whole (no ``transform=``). A change
+        of the child by anyone, also of its status or managedFields, leads to a request. A server
+        that serves the same version otherwise (a new default of a CustomResourceDefinition, a new
+        admission webhook) does not; a new process sends each apply once.
+
         Args:
             child: the fields that the controller wants, with ``apiVersion``, ``kind`` and
                 ``metadata.name``. The namespace is the own object's by default.
@@ -263,7 +271,7 @@ class ReconcileContext:
             owned: False for an object that the own object doesn't control.
 
         Returns:
-            The object as the server has stored it.
+            The object as the server has stored it, or the cached object if nothing was sent.
 
         Raises:
             NotCached: the own object was deleted.

@@ -18,6 +18,7 @@ import msgspec
 
 from aioinformer._core.arguments import MAX_MANAGER_LENGTH
 from aioinformer._core.cache.query import LabelChoice
+from aioinformer._core.controllers.applied_children import hash_body
 from aioinformer._core.controllers.owner_references import is_controlled_by, set_owner
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -96,6 +97,8 @@ class RunWrites:
         self._target = target
         self._key = key
         self._observed = target.informer.stored(key)
+        if self._observed is None:
+            target.own_writes.applied.forget(key)
         """The cached object when the run began. The conditions that the run sets describe no newer
         generation, even if the cache shows one by then."""
         self._newest: KubeObject | None = None
@@ -109,6 +112,7 @@ class RunWrites:
     def record_write(self, resource: Resource, obj: KubeObject) -> None:
         """Note that the server stored ``obj``."""
         self._target.own_writes.record_write(self._key, resource, obj)
+        self._target.own_writes.applied.discard(self._key, resource, obj.key)
         own = self._target.informer.resource
         if (resource.group, resource.plural, obj.key) == (own.group, own.plural, self._key):
             self._newest = obj
@@ -117,6 +121,7 @@ class RunWrites:
     def record_deletion(self, resource: Resource, key: ObjectKey, uid: str) -> None:
         """Note that the server accepted a deletion."""
         self._target.own_writes.record_deletion(self._key, resource, key, uid)
+        self._target.own_writes.applied.discard(self._key, resource, key)
 
     # -- the own object ------------------------------------------------------------------------
 
@@ -252,7 +257,20 @@ class RunWrites:
     ) -> KubeObject:
         """Apply a child with this object as its controller."""
         writer, body = self._child(child, resource, owned=owned)
-        return await writer.apply(body, manager=self._target.field_manager, force=force)
+        manager, own_writes = self._target.field_manager, self._target.own_writes
+        children = own_writes.children_of(writer.resource) if owned else None
+        digest = hash_body(body, manager=manager, force=force) if children else None
+        if children is None or digest is None:
+            return await writer.apply(body, manager=manager, force=force)
+        cached = children.stored(_key_of(body))
+        applied, rewinds = own_writes.applied, children.health.rewinds
+        if cached is not None and applied.is_current(
+            self._key, writer.resource, cached, digest, rewinds
+        ):
+            return cached
+        written = await writer.apply(body, manager=manager, force=force)
+        applied.record(self._key, writer.resource, written, digest, rewinds)
+        return written
 
     async def create_or_update(
         self,
@@ -381,7 +399,7 @@ def _key_of(body: Mapping[str, Any]) -> ObjectKey:
     metadata: Mapping[str, Any] = cast("Any", found) if isinstance(found, Mapping) else {}
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
-        raise UsageError("create_or_update and prune need metadata.name: it identifies the object")
+        raise UsageError("the object to write needs metadata.name: it identifies the object")
     return ObjectKey(metadata.get("namespace") or "", name)
 
 

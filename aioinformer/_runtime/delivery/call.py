@@ -158,7 +158,7 @@ class CallTimeouts:
         return call.started_at + self._limits[call.limits_passed][0]
 
     def __repr__(self) -> str:
-        return f"<CallTimeouts {len(self.calls)} calls in flight>"
+        return f"<CallTimeouts {quantity(len(self.calls), 'call')} in flight>"
 
 
 SLOW_CALL_SECONDS = 10.0

@@ -14,6 +14,7 @@ from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
@@ -110,8 +111,8 @@ class SharedInformer(Generic[T]):
             managed_fields=managed_fields,
             profile=profile,
         )
-        self.group_shards = self._pipeline.group_shards
-        """The shards of an informer with ``shard=group``; ``None`` for any other."""
+        self.group_shards = self._pipeline.group_shards  # None without ``shard=group``
+        self.keeps_bodies = self._pipeline.keeps_bodies  # True: cached as the server sends objects
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
@@ -224,8 +225,7 @@ class SharedInformer(Generic[T]):
         Args:
             limit: live events that may be pending for the stream.
             overflow: as for ``add_handler``; with ``"error"`` it raises ``ListenerOverflow``.
-            resync: as for ``add_handler``.
-            filter: as for ``add_handler``.
+            resync: as for ``add_handler``, and so ``filter``.
             durable: as for ``add_handler``; the next iteration or ``done()`` acknowledges an event.
             durable_since: as for ``add_handler``.
 
@@ -257,9 +257,7 @@ class SharedInformer(Generic[T]):
 
         Args:
             timeout: seconds to wait for the initial list; ``None`` for no limit.
-            limit: as for ``events``.
-            overflow: as for ``events``.
-            resync: as for ``events``.
+            limit: as for ``events``, and so ``overflow`` and ``resync``.
 
         Raises:
             SyncTimeout: the initial list was not complete within that time.
@@ -398,9 +396,7 @@ class SharedInformer(Generic[T]):
 
         Args:
             predicate: as for ``wait_until``; called for each object, and after its changes.
-            namespace: as for ``lister.list``.
-            labels: as for ``lister.list``.
-            fields: as for ``lister.list``.
+            namespace: as for ``lister.list``, and so ``labels`` and ``fields``.
             at_least: the number of objects that must exist. With 0, an empty cache is enough.
             timeout: seconds; ``None`` for no limit.
 
@@ -477,6 +473,10 @@ class SharedInformer(Generic[T]):
     def health(self) -> Health:
         """The informer's state, its last error, and how far the cache is."""
         return self._pipeline.status.health()
+
+    def memory(self) -> CacheMemory:
+        """Return an estimate of the memory that the informer takes; it costs microseconds."""
+        return self._pipeline.status.memory()
 
     async def run(self, *, on_fatal: Callable[[Exception], None] | None = None) -> None:
         """List, watch, cache and deliver until cancelled. An informer runs once.

@@ -82,6 +82,8 @@ class InformerPipeline(Generic[T]):
         self.name = reporter.informer
         self._source = source
         self._converter = shape.keep()
+        self.keeps_bodies = shape.is_whole
+        """True if objects are cached as the server sent them."""
         self._managed_fields = managed_fields
         self._shard = options.shard
         """The shard to read, or the group whose shards are read; ``None`` for all objects."""

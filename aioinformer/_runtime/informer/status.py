@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
+from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.object_body import decoded_bodies
 from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
@@ -87,10 +90,29 @@ class InformerStatus:
             queue_entries=len(fifo),
             queue_bytes=fifo.size,
             objects=len(state.objects),
+            json_bytes=state.json_bytes,
             rejected=len(self._indexer.rejected),
             pending=self._pump.pending,
             blocking=len(self._pump.blocked_by),
             synced=state.synced,
+        )
+
+    def memory(self) -> CacheMemory:
+        """Return an estimate of the memory that the informer takes. Called in the event loop."""
+        state, fifo = self._indexer.state, self._queue.fifo
+        get = state.objects.get
+        return CacheMemory.estimate(
+            objects=len(state.objects),
+            json_bytes=state.json_bytes,
+            overhead_bytes=state.overhead_bytes,
+            unpacked=self._pump.compaction.changes,
+            opened=[
+                len(obj.raw)
+                for obj in decoded_bodies.objects()
+                if isinstance(obj, KubeObject) and get(obj.key) is obj
+            ],
+            pending=self._pump.pending,
+            queued_bytes=fifo.size,
         )
 
     def __repr__(self) -> str:

@@ -76,8 +76,7 @@ class GroupReflector:
         subscription = self.shards.assignment.subscribe(self._name)
         try:
             if not subscription.assigned:
-                self._queue.replace((), "")  # nothing is assigned: the empty state is complete
-                self._reflector.reports.status.set_state("watching")
+                self._publish_empty()
             while True:
                 held = self.shards.held
                 assigned = await subscription.wait_changed(held)
@@ -96,6 +95,11 @@ class GroupReflector:
                     log.info("%s: %s moved in: %s", self._name, _shards(gained), _list(gained))
         finally:
             subscription.close()
+
+    def _publish_empty(self) -> None:
+        """Count the cache as complete: without a shard there is nothing to read."""
+        self._queue.replace((), self._reflector.resource_version, reason="scope_removed")
+        self._reflector.reports.status.set_state("watching")
 
     async def _read_fewer(self, group: StrictTaskGroup) -> None:
         """Remove the objects of the shards that are no longer held."""
@@ -131,7 +135,7 @@ class GroupReflector:
             group.cancel(task)
             await asyncio.wait({task})
         if not self.shards.held:
-            self._reflector.reports.status.set_state("watching")
+            self._publish_empty()
             return
         self._task = group.start(
             self._reflector.run(read_again=self._started), name=f"reflector of {self._name}"

@@ -172,7 +172,7 @@ class GroupMembership:
             if write is not None:
                 await self._send(write)
             elif (stale := self.member.find_stale(self._clock.now)) is not None:
-                await self._delete(stale)
+                await self._clean_up(stale)
 
     async def _send(self, write: AssignmentWrite) -> None:
         try:
@@ -183,17 +183,21 @@ class GroupMembership:
         else:
             self._repeated_failure = False
 
-    async def _delete(self, stale: StaleLease) -> None:
+    async def _clean_up(self, stale: StaleLease) -> None:
         key = f"{self.member.key.namespace}/{stale.name}"
+        action = "deleted" if stale.release is None else "released"
         try:
             async with asyncio.timeout(self.member.election.times.retry_period):
-                await self._leases.delete(key, uid=stale.uid, resource_version=stale.version)
+                if stale.release is None:
+                    await self._leases.delete(key, uid=stale.uid, resource_version=stale.version)
+                else:
+                    await self._leases.update(stale.release)
         except NotFound:
             pass  # another member was faster
         except (FetchError, ObjectDecodeError, TimeoutError) as error:
-            self._log_failure(f"the old Lease {key} was not deleted", error)
+            self._log_failure(f"the old Lease {key} was not {action}", error)
         else:
-            log.info("group %s: deleted the Lease %s, which expired long ago", self._name, key)
+            log.info("group %s: %s the Lease %s, which had expired", self._name, action, key)
 
     def _log_failure(self, text: str, error: Exception) -> None:
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING

@@ -38,6 +38,7 @@ from aioinformer._core.instrumentation import (
     ReadQueue,
 )
 from aioinformer._core.listwatch.requests import Verb
+from aioinformer._core.quantities import quantity
 from aioinformer.adapters._totals import (
     BLOCKING_CALLS,
     BLOCKING_RUNS,
@@ -370,8 +371,9 @@ class OpenTelemetryMetrics(Metrics):
 
     def __repr__(self) -> str:
         return (
-            f"<OpenTelemetryMetrics of {len(self._informers)} informers and {len(self._queues)} "
-            f"queues, fed from {len(self._all_counts)} threads>"
+            f"<OpenTelemetryMetrics of {quantity(len(self._informers), 'informer')} and "
+            f"{quantity(len(self._queues), 'queue')}, "
+            f"fed from {quantity(len(self._all_counts), 'thread')}>"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 
 __all__ = ["PolicyRule", "RequestAttributes", "User"]
 
@@ -114,4 +115,4 @@ class User:
         """The uid of a service account; empty for other users."""
 
     def __repr__(self) -> str:
-        return f"<User {self.name} {len(self.rules)} rules>"
+        return f"<User {self.name} {quantity(len(self.rules), 'rule')}>"

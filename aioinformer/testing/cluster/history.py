@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 from aioinformer.testing.wire.encoding import ObjectEncoder, StoredObject, WatchEventType
 
 __all__ = ["ChangeLog", "StoredChange"]
@@ -138,4 +139,5 @@ class ChangeLog:
         return (found for change in later if (found := change.of(resource)) is not None)
 
     def __repr__(self) -> str:
-        return f"<ChangeLog {len(self._changes)} changes after rv={self.compacted_version}>"
+        changes = quantity(len(self._changes), "change")
+        return f"<ChangeLog {changes} after rv={self.compacted_version}>"

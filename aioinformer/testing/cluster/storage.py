@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from aioinformer._core.objects.resources import BUILT_IN, Resource, find_built_in
+from aioinformer._core.quantities import quantity
 from aioinformer.testing.cluster.history import ChangeLog, StoredChange
 from aioinformer.testing.cluster.watches import OpenWatches, Watch
 from aioinformer.testing.wire import statuses
@@ -167,7 +168,7 @@ class Collection:
         return len(self._keys)
 
     def __repr__(self) -> str:
-        return f"<Collection {self.encoding.resource} {len(self)} objects>"
+        return f"<Collection {self.encoding.resource} {quantity(len(self), 'object')}>"
 
 
 def _prefix_end(prefix: str) -> str:
@@ -190,7 +191,8 @@ class Snapshot:
     """The resources at that moment."""
 
     def __repr__(self) -> str:
-        return f"<Snapshot rv={self.version} {sum(map(len, self.objects.values()))} objects>"
+        count = sum(map(len, self.objects.values()))
+        return f"<Snapshot rv={self.version} {quantity(count, 'object')}>"
 
 
 class Storage:
@@ -451,8 +453,9 @@ class Storage:
         self._call_reached()
 
     def __repr__(self) -> str:
-        objects = sum(map(len, self.collections.values()))
-        return f"<Storage rv={self.version} {objects} objects {len(self._watches)} watches>"
+        objects = quantity(sum(map(len, self.collections.values())), "object")
+        watches = f"{len(self._watches)} watch{'es' * (len(self._watches) != 1)}"
+        return f"<Storage rv={self.version} {objects} {watches}>"
 
 
 def _resource_key(resource: Resource) -> tuple[str, str, str]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Self, TypeVar
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import ServerError, server_error
 from aioinformer.testing.faults.effects import (
     IMMEDIATE_EFFECTS,
@@ -313,4 +314,5 @@ class FaultedRequest:
 
     def __repr__(self) -> str:
         faults = list(self._start_offsets)
-        return f"<FaultedRequest {self.verb} {self.resource} {self.bytes_sent} bytes {faults}>"
+        sent = quantity(self.bytes_sent, "byte")
+        return f"<FaultedRequest {self.verb} {self.resource} {sent} {faults}>"

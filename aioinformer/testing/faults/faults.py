@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
 from aioinformer.errors import Status
 from aioinformer.testing.faults.effects import (
     LIST_EFFECTS,
@@ -213,7 +214,7 @@ class Fault:
         requests = f"{self._verb} {self._resource or 'everything'}"
         state = "ended" if self.ended else "on" if self.active else "used up"
         state = "retired" if self.retired and not self.ended else state
-        return f"<Fault {self.effect} for {requests} {state} {self.hits} hits>"
+        return f"<Fault {self.effect} for {requests} {state} {quantity(self.hits, 'hit')}>"
 
 
 class Faults:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any, TypeAlias, cast
 
+from aioinformer._core.quantities import quantity
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.faults.faults import Fault
@@ -101,7 +102,7 @@ class Simulation:
 
     def _end(self, scheduled: ScheduledFault, fault: Fault) -> None:
         fault.end()
-        self.note(f"fault ends after {fault.hits} requests: {scheduled.kind}")
+        self.note(f"fault ends after {quantity(fault.hits, 'request')}: {scheduled.kind}")
 
     def _note_unhandled(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -257,7 +258,7 @@ class _History:
         hidden = max(0, len(result.trace) - TRACE_LINES)
         lines = [
             f"seed {self._seed}: {type(result.error).__name__}: {result.error}",
-            f"{len(keep)} of {len(schedule)} faults {enough}:",
+            f"{len(keep)} of {quantity(len(schedule), 'fault')} {enough}:",
             *(f"    {schedule[index]}" for index in keep),
             f"the end of the trace ({hidden} lines before):",
             *(f"    {line}" for line in result.trace[hidden:]),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 
+from aioinformer._core.quantities import quantity
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.workload.pods import (
     APPS,
@@ -166,7 +167,7 @@ class PodWorkload:
         return self._clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def __repr__(self) -> str:
-        return f"<PodWorkload of about {self._objects} pods, {len(self)} now>"
+        return f"<PodWorkload of about {quantity(self._objects, 'pod')}, {len(self)} now>"
 
 
 def _key(pod: PodBody) -> tuple[str, str]:

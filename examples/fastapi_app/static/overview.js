@@ -43,6 +43,8 @@ export class Overview {
     const informers = health.informers.length === 1 ? "1 informer" : `${health.informers.length} informers`;
     put($("clients"), `${informers} · ${pages}`);
     measure($("objects"), health.informers.reduce((sum, each) => sum + each.objects, 0).toLocaleString("en"));
+    const bytes = health.informers.reduce((sum, each) => sum + each.memory, 0);
+    $("objects").title = `${(bytes / 1e6).toFixed(1)} MB in the caches`;
     this.show(now);
   }
 

@@ -289,7 +289,7 @@ async def test_a_pulse_of_the_program_comes_first(informers: SharedInformerFacto
 async def test_events_within_an_interval_are_sent_together(
     cluster: Cluster, informers: SharedInformerFactory
 ) -> None:
-    async with connected(EventFeed(lambda: informers, interval=0.03)) as client:
+    async with connected(EventFeed(lambda: informers, interval=0.3)) as client:
         before = client.sends
         for number in range(10):
             create(cluster, f"new-{number}")

@@ -331,7 +331,7 @@ def series(registry: CollectorRegistry) -> set[tuple[str, frozenset[str]]]:
 def test_without_an_sdk_nothing_happens() -> None:
     metrics = OpenTelemetryMetrics(NoOpMeterProvider())
     record_every_metric(metrics, PODS)
-    assert repr(metrics) == "<OpenTelemetryMetrics of 1 informers and 1 queues, fed from 1 threads>"
+    assert repr(metrics) == "<OpenTelemetryMetrics of 1 informer and 1 queue, fed from 1 thread>"
 
 
 # -- threads -----------------------------------------------------------------------------------

@@ -317,4 +317,4 @@ def test_an_error_is_remembered_without_where_it_was_raised() -> None:
 
 def test_a_catalogue_shows_how_much_is_in_it() -> None:
     assert repr(of(*BUILT_IN[:3])) == "<Catalogue of 3 resources>"
-    assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 documents unread>"
+    assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 document unread>"

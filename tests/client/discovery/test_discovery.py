@@ -252,4 +252,4 @@ async def test_a_discovery_shows_what_it_knows() -> None:
     assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
     await discovery.find("widgets.example.com")
 
-    assert repr(discovery) == "<Discovery <Catalogue of 1 resources, 1 documents unread>>"
+    assert repr(discovery) == "<Discovery <Catalogue of 1 resource, 1 document unread>>"

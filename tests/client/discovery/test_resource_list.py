@@ -44,7 +44,7 @@ def test_the_result_of_a_search_can_be_searched_and_names_unread_documents() -> 
     assert "deployments" in plurals(found)
     assert found.unread == ("/apis/metrics.k8s.io/v1",)
     assert repr(found[:0]) == "()"
-    assert "1 documents unread" in repr(found)
+    assert "1 document unread" in repr(found)
 
 
 def test_a_text_in_the_place_of_verbs_is_an_error() -> None:

@@ -138,7 +138,7 @@ def test_its_repr_says_how_many_and_when() -> None:
     delays = DelayQueue[str]()
     assert repr(delays) == "<DelayQueue 0 keys, the next at None>"
     delays.add("a", 2.0, NORMAL)
-    assert repr(delays) == "<DelayQueue 1 keys, the next at 2.0>"
+    assert repr(delays) == "<DelayQueue 1 key, the next at 2.0>"
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))

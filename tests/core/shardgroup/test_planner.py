@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aioinformer._core.shardgroup.planner import AssignmentPlanner
-from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout
+from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout, MemberRecord
 from aioinformer._core.shardgroup.view import GroupView
 from tests.core.shardgroup.group_leases import KEY, LAYOUT, group_lease, member_lease
 
@@ -89,12 +89,32 @@ def test_members_of_another_layout_are_not_assigned_and_assign_while_they_live()
     assert GroupAssignment.of(write.body) == GroupAssignment(2, "8/uid", ("a",), "a")
 
 
-def test_the_lease_of_a_member_that_died_long_ago_is_deleted() -> None:
+def test_the_lease_of_a_member_that_died_is_released_for_members_that_join_later() -> None:
+    planner, view = make("b")
+    view.observe_member("shop.b", member_lease("b", {1}), 0.0)
+    view.observe_assignment(group_lease("a", leader="a"))
+    view.advance(14.0)
+    assert planner.find_stale(view, 14.0, 15.0) is None
+
+    view.advance(15.0)
+    stale = planner.find_stale(view, 15.0, 15.0)
+
+    assert stale is not None
+    assert stale.release is not None
+    record = MemberRecord.of(stale.release, 8)
+    assert (record.identity, record.held) == ("", frozenset())
+    assert stale.release["metadata"]["resourceVersion"] == "1"
+    assert planner.find_stale(view, 16.9, 15.0) is None  # the cache doesn't show the write yet
+    assert planner.find_stale(view, 17.0, 15.0) == stale
+
+
+def test_a_lease_that_was_released_long_ago_is_deleted() -> None:
     planner, view = make("b")
     view.observe_assignment(group_lease("a", leader="a"))
-    view.advance(15.0)
+    view.observe_member("shop.b", member_lease("b", renewed="2", released=True), 0.0)
 
     assert planner.find_stale(view, 60.0, 15.0) is None
     stale = planner.find_stale(view, 60.1, 15.0)
     assert stale is not None
-    assert (stale.name, stale.uid, stale.version) == ("shop.b", "uid of b", "1")
+    assert (stale.name, stale.uid, stale.version) == ("shop.b", "uid of b", "2")
+    assert stale.release is None

@@ -6,7 +6,8 @@ import asyncio
 import datetime as dt
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 from msgspec import Struct
 
 from aioinformer import (
+    Added,
     Controller,
+    Event,
     KubeObject,
     ObjectKey,
     Operator,
@@ -34,7 +37,7 @@ from aioinformer.errors import (
     NotFound,
     UsageError,
 )
-from aioinformer.testing import Cluster, ClusterSource, running_operator
+from aioinformer.testing import Cluster, ClusterSource, Faults, running_operator
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
@@ -48,6 +51,14 @@ from tests.runtime.controllers.reconcilers import (
 )
 
 Action = Callable[["Setting"], Awaitable[object]]
+
+
+def added_only(event: Event) -> bool:
+    return isinstance(event, Added)
+
+
+def keep_all(obj: KubeObject) -> KubeObject:
+    return obj
 
 
 class Setting:
@@ -538,7 +549,7 @@ def test_mutate_must_be_plain_and_keep_the_name() -> None:
             await setting.ctx.create_or_update(bar("child"), asynchronous)
         with pytest.raises(UsageError, match="must not change the name or the namespace"):
             await setting.ctx.create_or_update(bar("child"), renames)
-        with pytest.raises(UsageError, match=r"need metadata\.name: it identifies"):
+        with pytest.raises(UsageError, match=r"needs metadata\.name: it identifies"):
             await setting.ctx.create_or_update(bar(""), renames)
         return None
 
@@ -626,6 +637,149 @@ def test_a_deleted_child_triggers_its_owner_which_creates_it_again() -> None:
                 await bars.wait_until(
                     key("child"), lambda obj: obj is not None and obj.uid != first.uid, timeout=5
                 )
+
+    run_simulated(main)
+
+
+# -- applies that would change nothing ---------------------------------------------------------
+
+
+class Applying:
+    """A controller that applies one bar for the foo ``a``, and a count of the requests."""
+
+    def __init__(self, *, size: int = 1, **informer_options: Any) -> None:
+        self.cluster = make_cluster("a")
+        self.source = ClusterSource(self.cluster, Faults())
+        self.size = size
+        self.runs = 0
+        self.returned: list[KubeObject] = []
+        self.options = informer_options
+        self.applies = self.source.faults.latency(0, verb="patch", resource=BARS)
+
+    @asynccontextmanager
+    async def running(
+        self, *, owns: bool = True, owned: bool = True, **keywords: Any
+    ) -> AsyncGenerator[Controller]:
+        async with SharedInformerFactory(self.source, backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS, **self.options)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                self.runs += 1
+                if ctx.obj is None:
+                    return
+                child = bar("child", spec={"size": self.size})
+                self.returned.append(await ctx.apply(child, resource=BARS, owned=owned))
+
+            controller = Controller(foos, reconcile, name="it")
+            if owns:
+                controller.owns(bars, **keywords)
+            async with controller:
+                await self.cluster.settled(controller)
+                yield controller
+
+    async def run_again(self, controller: Controller) -> None:
+        """Run five times for no reason."""
+        for _ in range(5):
+            runs = self.runs
+            controller.trigger(key("a"))
+            await self.cluster.settled(controller)
+            assert self.runs > runs
+
+
+def test_an_apply_that_would_change_nothing_is_not_sent() -> None:
+    it = Applying()
+
+    async def main() -> None:
+        async with it.running() as controller:
+            await it.run_again(controller)
+            assert it.applies.hits == 1
+            assert it.returned[-1]["spec"] == {"size": 1}
+            it.size = 2
+            await it.run_again(controller)
+            assert it.applies.hits == 2
+            assert it.cluster.get(BARS, "child")["spec"] == {"size": 2}
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"spec": {"size": 7}},
+        {"status": {"ready": True}},
+        {"metadata": {"ownerReferences": None}},
+        {"metadata": {"managedFields": list[object]([{}])}},
+    ],
+)
+def test_a_change_of_the_child_by_another_program_leads_to_an_apply(patch: Any) -> None:
+    it = Applying()
+
+    async def main() -> None:
+        async with it.running() as controller:
+            it.cluster.merge_patch(BARS, "child", patch)
+            await it.cluster.settled(controller)
+            assert it.applies.hits == 2
+            found = it.cluster.get(BARS, "child")
+            assert found["spec"] == {"size": 1}
+            assert found["metadata"]["ownerReferences"]
+            it.cluster.delete(BARS, "child")
+            await it.cluster.settled(controller)
+            assert it.cluster.get(BARS, "child")["spec"] == {"size": 1}
+
+    run_simulated(main)
+
+
+def test_a_change_that_the_cache_does_not_show_yet_is_repaired_when_it_arrives() -> None:
+    it = Applying()
+
+    async def main() -> None:
+        async with it.running() as controller:
+            with it.source.faults.stall(verb="watch", resource=BARS, after=0):
+                it.cluster.merge_patch(BARS, "child", {"spec": {"size": 7}})
+                controller.trigger(key("a"))
+                await asyncio.sleep(5)
+            await it.cluster.settled(controller, timeout=300)
+            assert it.cluster.get(BARS, "child")["spec"] == {"size": 1}
+
+    run_simulated(main)
+
+
+def test_an_apply_after_another_write_of_the_same_run_is_sent() -> None:
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> object:
+        written = await setting.ctx.apply(bar("child", spec={"size": 1}))
+        await setting.bars.wait_for(written)
+        await setting.ctx.api(BARS).patch(written.key, {"spec": {"size": 7}})
+        await setting.ctx.apply(bar("child", spec={"size": 1}))
+        await setting.ctx.api(BARS).delete(written.key)
+        await setting.ctx.apply(bar("child", spec={"size": 1}))
+        return cluster.get(BARS, "child")
+
+    found: Any = reconcile_once(action, cluster)
+    assert found["spec"] == {"size": 1}
+
+
+@pytest.mark.parametrize(
+    ("informer_options", "how"),
+    [
+        ({}, {"owns": False}),
+        ({}, {"owned": False}),
+        ({}, {"filter": added_only}),
+        ({"transform": keep_all}, {}),
+        ({"labels": "no=such"}, {}),
+    ],
+)
+def test_without_a_cache_that_shows_all_changes_each_apply_is_sent(
+    informer_options: dict[str, Any], how: dict[str, Any]
+) -> None:
+    it = Applying(**informer_options)
+
+    async def main() -> None:
+        async with it.running(**how) as controller:
+            hits = it.applies.hits
+            await it.run_again(controller)
+            assert it.applies.hits == hits + 5
 
     run_simulated(main)
 

@@ -198,6 +198,25 @@ async def test_a_shard_that_moves_away_during_a_list_leaves_nothing_behind(
         assert pods.health.ok
 
 
+@READS
+async def test_a_member_that_loses_all_shards_before_its_first_state_is_synced(
+    watch_list: bool,
+) -> None:
+    cluster = cluster_with_pods(60)
+    group = MemoryAssignment(assigned=range(8))
+    source = ClusterSource(cluster)
+    async with SharedInformerFactory(source, watch_list=watch_list) as informers:
+        with source.faults.stall(verb="watch_list" if watch_list else "list", after=9000):
+            pods = informers.informer("pods", shard=group)
+            await wait_until(lambda: pods.health.state == "listing")
+            group.assign([])
+            await wait_until(lambda: not group.working)
+        await informers.wait_synced(10)
+        assert names(pods) == set()
+        group.assign([3])
+        await wait_until(lambda: names(pods) == expected(cluster, 3))
+
+
 async def test_the_end_of_the_informer_ends_its_work_on_all_shards() -> None:
     group = MemoryAssignment(assigned=[1])
     async with SharedInformerFactory(ClusterSource(cluster_with_pods(8))) as informers:

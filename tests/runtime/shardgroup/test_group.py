@@ -116,6 +116,22 @@ def test_the_shards_of_a_member_that_is_cut_off_are_taken_over_after_it_has_stop
     run_simulated(main)
 
 
+def test_a_member_that_joins_after_a_death_does_not_wait_for_the_dead_members_lease() -> None:
+    async def main() -> None:
+        setup, faults = GroupSetup(), Faults()
+        a, b, c = setup.group("a"), setup.group("b", faults=faults), setup.group("c")
+        async with joined(a, b):
+            with cut_off(faults):
+                await until(lambda: a.held == ALL)
+                assert await until(lambda: setup.held("b") == "") < 1
+                async with c:
+                    await until(lambda: bool(c.health.assigned))
+                    assert await until(lambda: c.held == c.health.assigned) < 2
+                    await until(lambda: a.held | c.held == ALL)
+
+    run_simulated(main)
+
+
 def test_a_member_that_was_paused_for_longer_than_its_lease_acts_on_nothing() -> None:
     async def main() -> None:
         setup = GroupSetup()

@@ -245,7 +245,7 @@ def test_a_window_is_a_number_of_changes() -> None:
 def test_the_repr_counts_objects_and_watches(cluster: Cluster) -> None:
     cluster.create("pods", pod())
     cluster.watch("pods", now=0)
-    assert repr(cluster) == "<Cluster rv=2 1 objects 1 watches>"
+    assert repr(cluster) == "<Cluster rv=2 1 object 1 watch>"
 
 
 # -- all of it, against a dict -----------------------------------------------------------------

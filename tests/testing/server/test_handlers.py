@@ -193,7 +193,7 @@ async def test_a_watch_ends_when_its_client_disconnects(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get("/api/v1/pods?watch=1&resourceVersion=1"):
-        assert "1 watches" in repr(server)
+        assert "1 watch" in repr(server)
     for _ in range(1000):
         if "0 watches" in repr(server):
             return

@@ -184,7 +184,7 @@ async def test_a_restored_cluster_ends_its_watches_and_reuses_versions(
         cluster.restore(past)
         assert [line async for line in lines] == []
     assert await listed(pods) == before
-    assert repr(past) == "<Snapshot rv=2 1 objects>"
+    assert repr(past) == "<Snapshot rv=2 1 object>"
     cluster.restore()
     assert cluster.resource_version == 1
     assert b'"items":[]' in await listed(pods)

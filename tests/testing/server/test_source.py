@@ -106,7 +106,7 @@ async def test_leaving_a_watch_closes_it(cluster: Cluster) -> None:
     async with source.watch(WatchRequest("1", 60)) as lines:
         first, *_ = (await anext(lines)).splitlines()
         assert read(first) == ("ADDED", "a")
-        assert "1 watches" in repr(cluster)
+        assert "1 watch" in repr(cluster)
     assert "0 watches" in repr(cluster)
     assert [line async for line in lines] == []
 

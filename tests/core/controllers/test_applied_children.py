@@ -1,0 +1,82 @@
+"""The memory of applied children: an apply is needless if nothing has changed since the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aioinformer import KubeObject, ObjectKey, Resource
+from aioinformer._core.controllers.applied_children import AppliedChildren, hash_body
+from aioinformer._core.objects.readonly import freeze
+
+BARS = Resource("samples.example.com", "v1", "bars", "Bar")
+OWNER = ObjectKey("default", "a")
+
+
+def stored(version: int, uid: str = "u", name: str = "child") -> KubeObject:
+    return KubeObject(ObjectKey("default", name), uid, str(version), b"{}", BARS)
+
+
+def digest_of(body: Any) -> bytes:
+    found = hash_body(body, manager="op", force=True)
+    assert found is not None
+    return found
+
+
+def test_a_hash_depends_on_the_content_and_not_on_the_order_of_fields() -> None:
+    assert digest_of({"a": 1, "b": [1, 2]}) == digest_of({"b": [1, 2], "a": 1})
+    assert digest_of({"a": [1, 2]}) != digest_of({"a": [2, 1]})
+    assert digest_of({"a": 1}) != hash_body({"a": 1}, manager="other", force=True)
+    assert digest_of({"a": 1}) != hash_body({"a": 1}, manager="op", force=False)
+    assert digest_of({"a": freeze({"b": [1]})}) == digest_of({"a": {"b": [1]}})
+    assert hash_body({"a": object()}, manager="op", force=True) is None
+
+
+Step = tuple[str, int, int]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("apply", "write", "discard", "rewind")),
+        st.integers(0, 1),
+        st.integers(0, 2),
+    )
+)
+
+
+@given(STEPS)
+def test_an_apply_is_skipped_only_if_the_object_is_as_the_same_apply_has_left_it(
+    steps: list[Step],
+) -> None:
+    """The model: each child has a version and the body of the last apply since its last write."""
+    memory, rewinds = AppliedChildren(), 0
+    versions, left = [1, 1], [-1, -1]
+    for action, child, body in steps:
+        digest, cached = digest_of({"size": body}), stored(versions[child], name=f"c{child}")
+        if action == "write":
+            versions[child] += 1
+            left[child] = -1
+        elif action == "discard":
+            memory.discard(OWNER, BARS, cached.key)
+            left[child] = -1
+        elif action == "rewind":
+            rewinds, versions, left = rewinds + 1, [1, 1], [-1, -1]
+        elif memory.is_current(OWNER, BARS, cached, digest, rewinds):
+            assert left[child] == body
+        else:
+            assert left[child] != body
+            versions[child] += 1
+            written = stored(versions[child], name=f"c{child}")
+            memory.record(OWNER, BARS, written, digest, rewinds)
+            left[child] = body
+
+
+def test_the_children_of_an_absent_owner_are_forgotten() -> None:
+    memory = AppliedChildren()
+    memory.record(OWNER, BARS, stored(5), b"x", 0)
+    assert memory.is_current(OWNER, BARS, stored(5), b"x", 0)
+    assert not memory.is_current(OWNER, BARS, stored(5, uid="other"), b"x", 0)
+    assert len(memory) == 1
+    memory.forget(OWNER)
+    assert not memory.is_current(OWNER, BARS, stored(5), b"x", 0)
+    assert len(memory) == 0
