@@ -143,9 +143,10 @@ async def measure(arguments: Arguments) -> dict[str, Restart]:
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--objects", type=int, default=Arguments.objects)
-    parser.add_argument("--rate", type=int, default=Arguments.rate)
-    parser.add_argument("--seconds", type=float, default=Arguments.seconds)
+    usual = Arguments()
+    parser.add_argument("--objects", type=int, default=usual.objects)
+    parser.add_argument("--rate", type=int, default=usual.rate)
+    parser.add_argument("--seconds", type=float, default=usual.seconds)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
