@@ -1,37 +1,7 @@
 """The network of a history: the faults of a plan on ``aioinformer.testing``, and records of bytes.
 
 Each informer has a ``ClusterSource`` with ``Faults`` of its own, so that a fault can concern one
-informer. ``Network.begin`` switches the faults of a plan on and off:
-
-    refuse               new requests fail
-    outage               new requests fail, and open ones break
-    reset                open and new requests break after some bytes
-    stall                the same, but they fall silent: only the client can end them
-    hang                 new requests get no head of an answer
-    drip                 bytes arrive a few at a time
-    latency              requests and chunks take time
-    corrupt              a brace of each stream or answer becomes a NUL
-    html_page            requests are answered with 200 and a page for people
-    status               requests are answered with an error
-    version_too_large    requests are answered with 'too large resource version'
-    stale_list           lists show an older state than the one that was requested
-    error_event          open watches end with an ERROR event
-    compact              the server forgets its history, and connections break
-    end                  open watches end properly
-    unserved             watches end at once, without an event
-    brief                watches end after some seconds
-    empty_watch          watches end with a bookmark as soon as there is no event to send
-    no_watchlist         WatchLists are rejected: by a status, or (500) by an ERROR event
-    watch_refused        watches and WatchLists are rejected as if the role allowed lists only
-    endless              WatchLists have no end mark, and end after some seconds, or never
-    endless_pages        each page of a list leads to another one, with a new token each time
-    no_bookmarks         bookmarks are dropped
-    duplicate_bookmarks  bookmarks are sent twice
-    absent               the resource is not served, and discovery says so; too short to be believed
-    moved                the resource is served in another version only
-
-The last two are decided here and not by ``Faults``: a cluster serves a resource in one version to
-all clients, and these faults concern one informer.
+informer. ``Network.begin`` switches the faults of a plan on and off, by the table ``_SWITCHES``.
 
 ``RecordingListerWatcher`` passes requests on and records what its client can see: the time of the
 head, of each bookmark, of the end of a whole state, of the last byte, and the error at the end. It
@@ -43,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextlib import (
     AbstractContextManager,
     aclosing,
@@ -68,11 +38,11 @@ from aioinformer.testing import ClusterSource, Faults
 from aioinformer.testing import Fault as Switch
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.effects import Cut
-from aioinformer.testing.faults.faults import TOO_LARGE
+from aioinformer.testing.faults.faults import TOO_LARGE, ListFilter
 from aioinformer.testing.server.source import ClusterListerWatcher
 from aioinformer.testing.wire import statuses, version_statuses
 from aioinformer.testing.wire.encoding import INITIAL_EVENTS_END
-from tests.simulation.plan import Fault
+from tests.simulation.plan import Fault, FaultKind
 from tests.simulation.records import FaultStarted, History, Request
 
 _BOOKMARK = b'{"type":"BOOKMARK"'
@@ -94,90 +64,89 @@ _CHUNK = 1 << 16
 _ENDED = ("refuse", "outage", "drip", "latency", "no_bookmarks", "duplicate_bookmarks")
 """Faults that end for open requests as well. The others go on for the requests that they concern: a
 connection that fell silent stays so."""
+_OPEN: ListFilter = {"under_way": True}
+"""The requests that are open when a fault begins."""
 
 
-def _switch_on(faults: Faults, fault: Fault) -> Iterator[Switch]:
-    """Begin a fault of a plan for the requests of one informer; yield its switches."""
-    amount, kind, share = fault.amount, fault.kind, fault.share
-    match kind:
-        case "refuse" | "outage":
-            # Without a connection, the client can't tell a refusal from a reset by its share.
-            yield faults.refuse() if share == 1 else faults.reset(under_way=False, share=share)
-            if kind == "outage":
-                yield faults.reset(under_way=True)
-        case "reset" | "stall":
-            cut = faults.reset if kind == "reset" else faults.stall
-            yield cut(after=amount, under_way=True)
-            yield cut(after=amount, under_way=False, share=share)
-        case "hang":
-            yield faults.latency(float("inf"), under_way=False, share=share)
-        case "drip":
-            yield faults.drip(size=amount, every=0.0)
-        case "latency":
-            yield faults.latency(amount / 1000)
-            yield faults.drip(size=_CHUNK, every=amount / 1000)
-        case "corrupt":
-            yield faults.corrupt(after=amount, put=b"\0", find=b"{", under_way=True)
-            yield faults.corrupt(after=amount, put=b"\0", find=b"{", under_way=False, share=share)
-        case "compact":
-            yield faults.reset(under_way=True)
-        case "no_bookmarks":
-            yield faults.drop_bookmarks()
-        case "duplicate_bookmarks":
-            yield faults.repeat_bookmarks()
-        case "error_event" if amount == 504:
-            yield faults.error_event(504, reason="Timeout", message=TOO_LARGE, under_way=True)
-        case "error_event":
-            yield faults.error_event(amount, under_way=True)
-        case "end":
-            yield faults.end_watches(under_way=True)
-        case _:
-            yield from _switch_on_for_new(faults, fault)
+def _refuse(on: Faults, new: ListFilter) -> Switch:
+    # Without a connection, the client can't tell a refusal from a reset by its share.
+    return on.refuse() if new.get("share") == 1 else on.reset(**new)
 
 
-def _switch_on_for_new(faults: Faults, fault: Fault) -> Iterator[Switch]:
-    """Begin a fault that concerns the answers to new requests."""
-    amount, share = fault.amount, fault.share
-    match fault.kind:
-        case "html_page":
-            yield faults.html_page(under_way=False, share=share)
-        case "status":
-            plain = amount == 404 and fault.at * 1e6 % 2 < 1
-            retry_after = fault.retry_after or None
-            yield faults.status(
-                amount, retry_after=retry_after, plain=plain, under_way=False, share=share
-            )
-        case "version_too_large":
-            yield faults.version_too_large(_FORMS[amount], under_way=False, share=share)
-        case "stale_list":
-            yield faults.stale_lists(amount, under_way=False, share=share)
-        case "unserved":
-            yield faults.end_watches(under_way=False, share=share)
-        case "brief":
-            yield faults.end_watches(after=amount, under_way=False, share=share)
-        case "empty_watch":
-            yield faults.end_watches(idle=True, under_way=False, share=share)
-        case "no_watchlist" if amount == 500:
-            # Half of these servers have a storage without WatchLists; the others fail otherwise.
-            known = fault.at * 1e6 % 2 < 1
-            message = version_statuses.unsupported_watch_list().status.message if known else ""
-            yield faults.error_event(
-                500, message=message, verb="watch_list", under_way=False, share=share
-            )
-        case "no_watchlist":
-            yield faults.status(amount, verb="watch_list", under_way=False, share=share)
-        case "endless_pages":
-            yield faults.endless_pages(under_way=False, share=share)
-        case "watch_refused":
-            yield faults.status(amount, verb="watch", under_way=False, share=share)
-        case "endless":
-            yield faults.endless_watch_list(under_way=False, share=share)
-            if amount:
-                yield faults.end_watches(
-                    after=amount, verb="watch_list", under_way=False, share=share
-                )
-        case _:
-            return  # absent and moved, which ``Network`` decides
+def _reject_watch_lists(on: Faults, fault: Fault, new: ListFilter) -> list[Switch]:
+    if fault.amount != 500:
+        return [on.status(fault.amount, verb="watch_list", **new)]
+    # Half of these servers have a storage without WatchLists; the others fail otherwise.
+    known = fault.at * 1e6 % 2 < 1
+    message = version_statuses.unsupported_watch_list().status.message if known else ""
+    return [on.error_event(500, message=message, verb="watch_list", **new)]
+
+
+def _answer_status(on: Faults, fault: Fault, new: ListFilter) -> list[Switch]:
+    plain = fault.amount == 404 and fault.at * 1e6 % 2 < 1
+    retry_after = fault.retry_after or None
+    return [on.status(fault.amount, retry_after=retry_after, plain=plain, **new)]
+
+
+def _omit_end_marks(on: Faults, fault: Fault, new: ListFilter) -> list[Switch]:
+    endless, after = on.endless_watch_list(**new), fault.amount
+    return [endless, *([on.end_watches(after=after, verb="watch_list", **new)] if after else [])]
+
+
+_SWITCHES: dict[FaultKind, Callable[[Faults, Fault, ListFilter], list[Switch]]] = {
+    # New requests fail, and in an outage open ones break.
+    "refuse": lambda on, _, new: [_refuse(on, new)],
+    "outage": lambda on, _, new: [_refuse(on, new), on.reset(**_OPEN)],
+    # Open and new requests break after some bytes, or fall silent: only the client can end them.
+    "reset": lambda on, each, new: [on.reset(after=each.amount, **of) for of in (_OPEN, new)],
+    "stall": lambda on, each, new: [on.stall(after=each.amount, **of) for of in (_OPEN, new)],
+    # New requests get no head of an answer.
+    "hang": lambda on, _, new: [on.latency(float("inf"), **new)],
+    # Bytes arrive a few at a time, or requests and chunks take time.
+    "drip": lambda on, each, _: [on.drip(size=each.amount, every=0.0)],
+    "latency": lambda on, each, _: [
+        on.latency(each.amount / 1000),
+        on.drip(size=_CHUNK, every=each.amount / 1000),
+    ],
+    # A brace of each stream or answer becomes a NUL.
+    "corrupt": lambda on, each, new: [
+        on.corrupt(after=each.amount, put=b"\0", find=b"{", **of) for of in (_OPEN, new)
+    ],
+    # Requests are answered with 200 and a page for people, or with an error.
+    "html_page": lambda on, _, new: [on.html_page(**new)],
+    "status": _answer_status,
+    "version_too_large": lambda on, each, new: [on.version_too_large(_FORMS[each.amount], **new)],
+    # Lists show an older state than the one that was requested, or have pages without end.
+    "stale_list": lambda on, each, new: [on.stale_lists(each.amount, **new)],
+    "endless_pages": lambda on, _, new: [on.endless_pages(**new)],
+    # Open watches end with an ERROR event, or properly.
+    "error_event": lambda on, each, _: [
+        on.error_event(504, reason="Timeout", message=TOO_LARGE, **_OPEN)
+        if each.amount == 504
+        else on.error_event(each.amount, **_OPEN)
+    ],
+    "end": lambda on, _, __: [on.end_watches(**_OPEN)],
+    # The server forgets its history, and connections break.
+    "compact": lambda on, _, __: [on.reset(**_OPEN)],
+    # New watches end at once, after some seconds, or with a bookmark when there is no event.
+    "unserved": lambda on, _, new: [on.end_watches(**new)],
+    "brief": lambda on, each, new: [on.end_watches(after=each.amount, **new)],
+    "empty_watch": lambda on, _, new: [on.end_watches(idle=True, **new)],
+    # WatchLists are rejected, or watches as well, as if the role allowed lists only.
+    "no_watchlist": _reject_watch_lists,
+    "watch_refused": lambda on, each, new: [on.status(each.amount, verb="watch", **new)],
+    # WatchLists have no end mark, and end after some seconds, or never.
+    "endless": _omit_end_marks,
+    # Bookmarks are dropped, or sent twice.
+    "no_bookmarks": lambda on, _, __: [on.drop_bookmarks()],
+    "duplicate_bookmarks": lambda on, _, __: [on.repeat_bookmarks()],
+    # The resource is not served, too shortly to be believed, or in another version only. That is
+    # decided by ``Network``, because a cluster serves one version to all clients.
+    "absent": lambda _, __, ___: [],
+    "moved": lambda _, __, ___: [],
+}
+"""The switches of each fault for the requests of one informer. The last argument selects the new
+requests that the fault concerns."""
 
 
 class Network:
@@ -218,11 +187,12 @@ class Network:
             self.cluster.compact()
         if fault.kind in ("absent", "moved"):
             self._versions.append((now + fault.lasting, fault))
+        new: ListFilter = {"under_way": False, "share": fault.share}
         switches = [
             switch
             for name, faults in self._faults.items()
             if fault.target in ("", name)
-            for switch in _switch_on(faults, fault)
+            for switch in _SWITCHES[fault.kind](faults, fault, new)
         ]
         if fault.lasting:
             asyncio.get_running_loop().call_later(fault.lasting, _switch_off, fault, switches)

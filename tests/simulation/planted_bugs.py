@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from inspect import isfunction
 from itertools import chain, count, islice
 from typing import Any
@@ -41,7 +41,19 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import ListenerOverflow
 from tests.simulation.listeners import FilterFailed, HandlerRaised, SimulatedListener
 from tests.simulation.network import Network
-from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
+from tests.simulation.planted_bug import Original, PlantedBug, planted_bug, planted_bugs
+
+
+def _other_options(
+    name: str, owner: type, method: str, promises: Collection[int], **wrong: object
+) -> PlantedBug:
+    """Return the bug of a method that is called with other options than those that it was given."""
+
+    def replaced(original: Original, *args: Any, **options: Any) -> Any:
+        return original(*args, **{**options, **wrong})
+
+    return PlantedBug(name, frozenset(promises)).also(owner, method)(replaced)
+
 
 # -- the server --------------------------------------------------------------------------------
 
@@ -215,9 +227,9 @@ def _(_: Original, keys: KeyConcurrency, event: Event) -> Any:
     return None
 
 
-@planted_bug(SharedInformer, "add_handler", promises={7})
-def calls_outlast_their_time(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
-    return add(informer, handler, **{**options, "timeout": None})
+calls_outlast_their_time = _other_options(
+    "calls outlast their time", SharedInformer, "add_handler", {7}, timeout=None
+)
 
 
 @planted_bug(SharedInformer, "add_handler", promises={1, 9})
@@ -329,16 +341,14 @@ def a_filter_hides(add: Original, informer: Any, handler: Any, **options: Any) -
     return add(informer, handler, **options)
 
 
-@planted_bug(SharedInformer, "add_handler", promises={2, 9})
-def handlers_have_no_resync_period(
-    add: Original, informer: Any, handler: Any, **options: Any
-) -> Any:
-    return add(informer, handler, **{**options, "resync": None})
+handlers_have_no_resync_period = _other_options(
+    "handlers have no resync period", SharedInformer, "add_handler", {2, 9}, resync=None
+)
 
 
-@planted_bug(SharedInformer, "events", promises={2, 9})
-def streams_have_no_resync_period(events: Original, informer: Any, **options: Any) -> Any:
-    return events(informer, **{**options, "resync": None})
+streams_have_no_resync_period = _other_options(
+    "streams have no resync period", SharedInformer, "events", {2, 9}, resync=None
+)
 
 
 @planted_bug(EventStream, "__anext__", promises={1, 2, 5})
@@ -351,14 +361,14 @@ async def a_cancelled_wait_loses_an_event(next_event: Original, stream: Any) -> 
 # -- the end -----------------------------------------------------------------------------------
 
 
-@planted_bug(SharedInformer, "add_handler", promises={7})
-def a_fatal_failure_is_none(add: Original, informer: Any, handler: Any, **options: Any) -> Any:
-    return add(informer, handler, **{**options, "fail_fast": False})
+a_fatal_failure_is_none = _other_options(
+    "a fatal failure is none", SharedInformer, "add_handler", {7}, fail_fast=False
+)
 
 
-@planted_bug(SharedInformerFactory, "__init__", promises={9})
-def nothing_is_drained(init: Original, *args: Any, **options: Any) -> Any:
-    init(*args, **{**options, "shutdown_timeout": 0.001})
+nothing_is_drained = _other_options(
+    "nothing is drained", SharedInformerFactory, "__init__", {9}, shutdown_timeout=0.001
+)
 
 
 @planted_bug(SharedInformer, "run", promises={9})
@@ -426,25 +436,40 @@ def the_error_hook_is_not_called(
 # -- requests ----------------------------------------------------------------------------------
 
 
-@planted_bug(SharedInformer, "__init__", promises={11})
-def there_is_no_backoff(init: Original, *args: Any, **options: Any) -> Any:
-    init(*args, **{**options, "backoff": BackoffPolicy(initial=0.01, maximum=0.01)})
+there_is_no_backoff = _other_options(
+    "there is no backoff",
+    SharedInformer,
+    "__init__",
+    {11},
+    backoff=BackoffPolicy(initial=0.01, maximum=0.01),
+)
 
 
-@planted_bug(SharedInformer, "__init__", promises={11})
-def a_storm_is_many_first_times(init: Original, *args: Any, **options: Any) -> Any:
-    init(*args, **{**options, "backoff": BackoffPolicy(reset_after=1e-9)})
+a_storm_is_many_first_times = _other_options(
+    "a storm is many first times",
+    SharedInformer,
+    "__init__",
+    {11},
+    backoff=BackoffPolicy(reset_after=1e-9),
+)
 
 
-@planted_bug(SharedInformer, "__init__", promises={1, 9})
-def an_idle_timer_never_fires(init: Original, *args: Any, **options: Any) -> Any:
-    init(*args, **{**options, "liveness": LivenessPolicy(idle_factor=0)})
+an_idle_timer_never_fires = _other_options(
+    "an idle timer never fires",
+    SharedInformer,
+    "__init__",
+    {1, 9},
+    liveness=LivenessPolicy(idle_factor=0),
+)
 
 
-@planted_bug(SharedInformer, "__init__")
-def an_end_mark_is_waited_for(init: Original, *args: Any, **options: Any) -> Any:
-    endless = LivenessPolicy(initial_silence=1e6, initial_total=1e6)
-    init(*args, **{**options, "liveness": endless})
+an_end_mark_is_waited_for = _other_options(
+    "an end mark is waited for",
+    SharedInformer,
+    "__init__",
+    (),
+    liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
+)
 
 
 @planted_bug(ServerProfile, "record_watchlist_failure", promises={9, 11})

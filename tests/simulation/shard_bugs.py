@@ -11,18 +11,6 @@ from aioinformer._core.shardgroup.view import GroupView
 from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
 
 
-@planted_bug(GroupMember, "_begin_confirmed")
-def a_member_begins_without_looking_at_other_claims(
-    begin: Original, member: Any, now: float
-) -> Any:
-    """Begin as soon as the own claim is in the cache."""
-    seen, member._claimed_elsewhere = member._claimed_elsewhere, frozenset()
-    try:
-        return begin(member, now)
-    finally:
-        member._claimed_elsewhere = seen
-
-
 @planted_bug(GroupMember, "_claim_assigned")
 def a_member_claims_what_another_works_on(claim: Original, member: Any) -> Any:
     """Claim and begin at once, whatever others claim."""

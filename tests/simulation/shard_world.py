@@ -182,7 +182,10 @@ class ShardWorld:
             return
         replica = self.random.choice(list(self.replicas.values()))
         replica.disturb()
-        self.schedule(self.now + self.random.choice([1.0, 10.0, 30.0, 30.0]), self._disturb)
+        # While caches are late, members that disagree about the assignment race for shards.
+        often = [0.5, 2.0, 5.0, 20.0]
+        seconds = often if self.options.late_caches else [1.0, 10.0, 30.0, 30.0]
+        self.schedule(self.now + self.random.choice(seconds), self._disturb)
 
     def note_disturbance(self) -> None:
         """Record that a replica joins, leaves, dies, stops, or is cut off."""

@@ -1,27 +1,40 @@
-"""Plans: drawn from a seed alone, full of writes and faults, and whole in every part."""
+"""Plans: drawn from a seed alone, full of writes, faults and listeners, and whole in every part.
+
+The oracle and the library agree on the objects that a filter passes.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import get_args
 
+import pytest
+
+from aioinformer import Added, KubeObject, ObjectKey, Updated
+from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.selectors.event_filter import EventFilter
+from tests.core.builders import make_object
 from tests.simulation.generator import FAULTS, WRITES, draw
+from tests.simulation.listeners import filter_of, passes, shown
 from tests.simulation.plan import (
     Behaviour,
     Fault,
     FaultKind,
     Join,
     Leave,
+    ListenerSpec,
     Merge,
     Plan,
     Put,
     Remove,
     ServerStep,
     Step,
+    Visit,
 )
+from tests.simulation.records import Write
 
 PLAN_COUNT = 200
 
@@ -119,3 +132,132 @@ def test_some_resources_arent_served_for_a_while_in_which_nothing_is_written() -
                 assert is_action(following, "serve")
                 assert following.at > step.at
     assert withdrawn >= 20
+
+
+# -- listeners ---------------------------------------------------------------------------------
+
+
+@cache
+def steps() -> list[Step]:
+    return [step for plan in plans()[:100] for step in plan.steps]
+
+
+@cache
+def listeners() -> list[ListenerSpec]:
+    return [step.listener for step in steps() if isinstance(step, Join)]
+
+
+@cache
+def merged() -> list[tuple[ListenerSpec, ...]]:
+    return [step.listeners for step in steps() if isinstance(step, Merge)]
+
+
+def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> None:
+    rules = Counter((each.overflow, bool(each.passing)) for each in listeners())
+    assert rules.keys() == {
+        (rule, some) for rule in get_args(OverflowName) for some in (True, False)
+    }
+    assert {each.passing for each in listeners()} >= {"", "app=shop", "app=blog", "node=node-1"}
+    assert {each.resync for each in listeners()} >= {None, 0.0, 150.0, 400.0}
+    assert {each.concurrency for each in listeners()} >= {1, 3, 4}
+
+
+def test_a_listener_that_is_stuck_keeps_nobody_waiting() -> None:
+    assert "block" not in {each.overflow for each in listeners() if each.behaviour == "stuck"}
+
+
+def test_only_streams_of_different_informers_are_merged() -> None:
+    assert len(merged()) >= 20
+    for first, second in merged():
+        assert first.streams
+        assert second.streams
+        assert first.informer != second.informer
+
+
+def test_names_tell_listeners_apart() -> None:
+    for plan in plans():
+        names: list[str] = []
+        for step in plan.steps:
+            specs: tuple[ListenerSpec, ...] = ()
+            if isinstance(step, Join):
+                specs = (step.listener,)
+            elif isinstance(step, Merge):
+                specs = step.listeners
+            names += [each.name for each in specs]
+        assert len(names) == len(set(names))
+
+
+def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -> None:
+    visits = [step for step in steps() if isinstance(step, Visit)]
+    assert {(each.drains, each.delay) for each in visits} >= {
+        (drains, delay) for drains in (True, False) for delay in (0.0, 0.005, 1.0)
+    }
+
+
+def test_some_are_plain_functions_hear_of_some_changes_or_have_a_filter_that_raises() -> None:
+    plain = Counter(each.behaviour for each in listeners() if each.plain)
+    assert plain.keys() == {"quick", "raising", "cancelling", "leaves_early"}
+    assert min(plain.values()) >= 3
+    assert {each.changes for each in listeners()} == {"", "app", "node"}
+    assert not any(each.changes and each.passing for each in listeners())
+    assert sum(each.passing.endswith("!") for each in listeners()) >= 20
+
+
+def test_some_factories_are_ended_by_their_handler() -> None:
+    fails = Counter(step.fails for step in steps() if isinstance(step, Visit))
+    assert fails.keys() == {0, 1, 3, 10}
+    assert fails[0] > fails.total() / 2
+
+
+def test_where_a_filter_raises_an_object_passes() -> None:
+    writes = [
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", "blog", "node-1", deleted=False, value=value)
+        for value in range(7)
+    ]
+    raised = list[KubeObject]()
+    for write in writes:
+        asked = filter_of("app=shop!")
+        assert asked is not None
+        event = Added(_stored(write))
+        delivered = EventFilter(asked, lambda obj, _: raised.append(obj)).apply(event)
+        assert passes("app=shop!", write) == (delivered is event)
+    assert len(raised) == 1
+
+
+@pytest.mark.parametrize("changes", ["app", "node"])
+def test_the_oracle_and_the_predicate_of_changes_answer_the_same(changes: str) -> None:
+    asked = filter_of("", changes)
+    assert asked is not None
+    states = [
+        Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, deleted=False)
+        for app in ("shop", "blog")
+        for node in ("node-1", "node-2")
+    ]
+    for old, new in product(states, repeat=2):
+        event = Updated(_stored(old), _stored(new))
+        delivered = EventFilter(asked, _never).apply(event)
+        assert (shown(changes, old) != shown(changes, new)) == (delivered is event)
+
+
+@pytest.mark.parametrize("passing", ["", "app=shop", "app=blog", "node=node-1", "node=node-2"])
+def test_the_oracle_and_the_filter_answer_the_same(passing: str) -> None:
+    """The library's filter sees what a write stores; the oracle sees the write."""
+    for app in ("shop", "blog"):
+        for node in ("node-1", "node-2"):
+            write = Write(1, 0.0, 7, ObjectKey("web", "a"), "u", app, node, deleted=False)
+            event = Added(_stored(write))
+            asked = filter_of(passing)
+            delivered = EventFilter(asked, _never).apply(event) if asked else event
+            assert passes(passing, write) == (delivered is event)
+
+
+def _stored(write: Write) -> KubeObject:
+    body = {
+        "metadata": {"name": "a", "namespace": "web", "uid": "u", "labels": {"app": write.app}},
+        "spec": {"nodeName": write.node, "value": write.value},
+    }
+    return make_object(body)
+
+
+def _never(obj: KubeObject, error: BaseException) -> None:
+    pytest.fail(f"the filter raised at {obj!r}: {error}")

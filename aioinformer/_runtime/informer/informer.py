@@ -56,8 +56,8 @@ class SharedInformer(Generic[T]):
     listener gets an event, the cache shows that state or a later one. The order between listeners
     is not promised, nor is it that a listener gets every state in between after a relist.
 
-    All waits raise ``NotRunning`` if the informer has ended or ends meanwhile, and ``UsageError``
-    in a handler of this informer that has ``overflow="block"``.
+    All waits raise ``NotRunning`` if the informer has ended (``wait_synced`` before the sync), and
+    ``UsageError`` in a handler of this informer that has ``overflow="block"``.
     """
 
     def __init__(
@@ -116,9 +116,7 @@ class SharedInformer(Generic[T]):
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
-        self.lister: Lister[T] = Lister(
-            indexer, self.resource, namespace=namespace, start_scan=Scan
-        )
+        self.lister = Lister[T](indexer, self.resource, namespace=namespace, start_scan=Scan)
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
 
     @suggest_keywords
@@ -225,7 +223,8 @@ class SharedInformer(Generic[T]):
         Args:
             limit: live events that may be pending for the stream.
             overflow: as for ``add_handler``; with ``"error"`` it raises ``ListenerOverflow``.
-            resync: as for ``add_handler``, and so ``filter``.
+            resync: as for ``add_handler``.
+            filter: as for ``add_handler``.
             durable: as for ``add_handler``; the next iteration or ``done()`` acknowledges an event.
             durable_since: as for ``add_handler``.
 
@@ -257,7 +256,9 @@ class SharedInformer(Generic[T]):
 
         Args:
             timeout: seconds to wait for the initial list; ``None`` for no limit.
-            limit: as for ``events``, and so ``overflow`` and ``resync``.
+            limit: as for ``events``.
+            overflow: as for ``events``.
+            resync: as for ``events``.
 
         Raises:
             SyncTimeout: the initial list was not complete within that time.
@@ -347,11 +348,7 @@ class SharedInformer(Generic[T]):
         return await self._reader.wait_for(obj, timeout)
 
     async def wait_until(
-        self,
-        key: ObjectKey | str,
-        predicate: ObjectTest[T],
-        *,
-        timeout: float | None = None,
+        self, key: ObjectKey | str, predicate: ObjectTest[T], *, timeout: float | None = None
     ) -> T | None:
         """Wait until the cached object of that key passes ``predicate``.
 
@@ -396,7 +393,9 @@ class SharedInformer(Generic[T]):
 
         Args:
             predicate: as for ``wait_until``; called for each object, and after its changes.
-            namespace: as for ``lister.list``, and so ``labels`` and ``fields``.
+            namespace: as for ``lister.list``.
+            labels: as for ``lister.list``.
+            fields: as for ``lister.list``.
             at_least: the number of objects that must exist. With 0, an empty cache is enough.
             timeout: seconds; ``None`` for no limit.
 

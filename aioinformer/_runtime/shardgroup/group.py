@@ -38,7 +38,7 @@ from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscription
 from aioinformer._runtime.tasks.event_loop import running_loop
 from aioinformer._runtime.writing.resource_writer import WriterSource
-from aioinformer.errors import ShardLost, UsageError
+from aioinformer.errors import NotRunning, ShardLost, UsageError
 
 __all__ = ["GroupClient", "ShardGroup"]
 
@@ -203,9 +203,12 @@ class ShardGroup:
 
         Raises:
             TimeoutError: not within that time; ``health`` says why.
+            NotRunning: the group isn't entered, was left, or has failed.
         """
         async with asyncio.timeout(timeout):
             while not self._holds_all_assigned:
+                if (state := self.health.state) in ("idle", "left", "failed"):
+                    raise NotRunning(f"this member of {self._key} is {state}")
                 await self._membership.subscriptions.changed.wait()
             return self.held
 

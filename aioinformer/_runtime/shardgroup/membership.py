@@ -136,7 +136,10 @@ class GroupMembership:
             election.end()
         else:
             election.release(self._clock.now)
-            await self.campaign.run(lambda: None)
+            try:
+                await self.campaign.run(lambda: None)
+            except Exception:
+                log.exception("the Lease %s was not released; it expires", self.member.key)
         self._carry_out(self.member.decide(self._clock.now, self.subscriptions.working))
         return election.released
 
@@ -148,6 +151,7 @@ class GroupMembership:
         self.member.election.end()  # no work without renewals
         self.react()
         self._drained.set()
+        self.subscriptions.notify()
 
     # -- tasks ---------------------------------------------------------------------------------
 

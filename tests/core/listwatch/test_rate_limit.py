@@ -219,9 +219,9 @@ def test_the_least_limits_are_accepted() -> None:
 
 
 def test_the_errors_of_limits_name_each_bound() -> None:
-    with pytest.raises(ValueError, match=r"^lists and burst must be at least 1, and restarts above"):
+    with pytest.raises(ValueError, match=r"^lists and burst must be at least 1, and restarts"):
         Limits(burst=0)
-    with pytest.raises(ValueError, match=r"^retry_after must not be negative, and patience above 0"):
+    with pytest.raises(ValueError, match=r"^retry_after must not be negative, and patience"):
         Limits(patience=0)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from aioinformer import Metrics, Resource, ShardGroup
+from aioinformer import Client, Metrics, Resource, ShardGroup
 from aioinformer._core.sharding.assignment import ShardAssignment
-from aioinformer.errors import ShardLost, UsageError
-from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.errors import NotRunning, ShardLost, UsageError
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
 from tests.runtime.shardgroup.shard_groups import (
     GroupSetup,
@@ -143,6 +143,25 @@ def test_a_member_that_was_paused_for_longer_than_its_lease_acts_on_nothing() ->
                 group.check(3)
             assert caught.value.shard == 3
             await until(lambda: group.held == ALL)
+
+    run_simulated(main)
+
+
+def test_after_minutes_without_a_server_every_shard_has_an_owner_within_half_a_minute() -> None:
+    async def main() -> None:
+        setup, faults = GroupSetup(), Faults()
+        a, b = setup.group("a", faults=faults), setup.group("b", faults=faults)
+        async with joined(a, b):
+            before = (a.held, b.held)
+            with cut_off(faults):
+                await asyncio.sleep(12)
+                assert not a.held
+                assert not b.held
+                await asyncio.sleep(240)
+            start = loop_time()
+            await settled(a, b)
+            assert loop_time() - start < 30
+            assert (a.held, b.held) == before  # nobody moved for good
 
     run_simulated(main)
 
@@ -301,6 +320,41 @@ def test_an_internal_error_ends_the_work_and_is_raised_on_leaving() -> None:
         assert group.held == frozenset()
         with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'get'"):
             await group.__aexit__(None, None, None)
+
+    run_simulated(main)
+
+
+async def test_a_client_that_is_closed_cancels_the_block_and_its_error_is_raised() -> None:
+    async with ApiServer(Cluster()) as server:
+        client = Client(server.url)
+        await client.__aenter__()
+        group = ShardGroup(client, "shop", namespace="web", identity="a")
+
+        async def close() -> None:
+            await group.wait_member(timeout=10)
+            await client.__aexit__(None, None, None)
+
+        async def work() -> None:
+            async with group:
+                tasks.append(asyncio.create_task(close()))
+                await asyncio.sleep(30)
+
+        tasks: list[asyncio.Task[None]] = []
+        with pytest.raises(NotRunning, match="the client was closed"):
+            await work()
+        await asyncio.wait(tasks)
+        assert group.held == frozenset()
+
+
+def test_waiting_for_a_group_that_does_not_run_raises() -> None:
+    async def main() -> None:
+        group = GroupSetup().group("a")
+        with pytest.raises(NotRunning, match="this member of web/shop is idle"):
+            await group.wait_member()
+        async with group:
+            pass
+        with pytest.raises(NotRunning, match="is left"):
+            await group.wait_member()
 
     run_simulated(main)
 
