@@ -34,6 +34,34 @@ EQUIVALENT: Mapping[tuple[str, str], str] = {
         "- return [chunk] if newline > 1 or chunk not in _EMPTY_LINES else []"
         " + return [chunk] if newline > 2 or chunk not in _EMPTY_LINES else []",
     ): "the comparison only saves the second one for lines that are not empty",
+    (
+        "listwatch.backoff",
+        "- bare = policy.initial * policy.factor ** min(self.failures - 1, 64)"
+        " + bare = policy.initial * policy.factor ** min(self.failures - 1, 65)",
+    ): "the maximum is reached long before",
+    (
+        "listwatch.backoff",
+        "- before = 0 if self.is_first(now) else self.failures"
+        " + before = 1 if self.is_first(now) else self.failures",
+    ): "the greater of this number and 1 is used",
+    (
+        "listwatch.backoff",
+        "- self._skipped = self._answered = self._woken = False"
+        " + self._skipped = self._answered = self._woken = None",
+    ): "both are false",
+    (
+        "listwatch.availability",
+        "- self._last_answer_at = 0.0 + self._last_answer_at = None",
+    ): "the number is read after an answer only",
+    (
+        "listwatch.availability",
+        "- self._last_answer_at = 0.0 + self._last_answer_at = 1.0",
+    ): "the number is read after an answer only",
+    (
+        "listwatch.availability",
+        "- if found != requested and found.version != requested.version:"
+        " + if found != requested or found.version != requested.version:",
+    ): "the two differ in the version only, since discovery is read for this resource",
 }
 """Changes that no test can notice, as ``(module, changed line)``, with the reason."""
 
