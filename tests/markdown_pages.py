@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["MarkdownPage"]
+__all__ = ["MarkdownPage", "find_blocks"]
 
 
 class MarkdownPage:

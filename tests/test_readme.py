@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import signal
 import tomllib
 from contextlib import suppress
@@ -32,7 +33,7 @@ from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
 from aioinformer.testing.workload.pods import APPS, create_pod
-from tests.markdown_pages import MarkdownPage
+from tests.markdown_pages import MarkdownPage, find_blocks
 from tests.promises.conftest import wait_until
 from tests.script_processes import running_script
 
@@ -99,6 +100,18 @@ def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
     options = parse_arguments(["demo"])
     assert isinstance(options, DemoCommandOptions)
     assert f"It lasts {options.seconds:.0f} s" in README
+
+
+def test_the_commands_of_the_readme_have_the_arguments_that_exist() -> None:
+    text = (ROOT / "README.md").read_text()
+    blocks = "".join(find_blocks(text, "sh"))
+    commands = re.findall(r"^aioinformer (.*?)(?: +#.*)?$", blocks, re.MULTILINE)
+    commands += [
+        " ".join(each.split()) for each in re.findall(r"`aioinformer ([^`]* [^`]*)`", text)
+    ]
+    assert {each.split()[0] for each in commands} >= {"serve", "watch", "wait", "health"}
+    for command in commands:
+        assert parse_arguments(shlex.split(command)) is not None, command
 
 
 async def test_a_ready_made_client_fits_as_the_readme_says() -> None:

@@ -209,7 +209,6 @@ class Operator:
             UsageError: there is no controller, the operator was started before, or the server
                 serves no resource of a declared name (``UnknownResource``).
             NotRunning: an informer has ended.
-            FetchError: the server couldn't be asked for the name of a resource.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
         """
         if not self._builders:

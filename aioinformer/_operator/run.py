@@ -22,13 +22,18 @@ from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reflector.lister_watcher import Source
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
-from aioinformer.errors import LeadershipLost, ShutdownIncomplete, UsageError
+from aioinformer.errors import FetchError, LeadershipLost, ShutdownIncomplete, UsageError
 
 __all__ = ["OperatorClient", "OperatorRun"]
 
 log = logging.getLogger("aioinformer.operator")
+
+RESOLVE_DELAY = 1.0
+MAX_RESOLVE_DELAY = 30.0
+"""Seconds between two questions for resources: doubled each time, and two a minute in the end."""
 
 
 class OperatorClient(Source, WriterSource, Discovers, Protocol):
@@ -110,11 +115,29 @@ class OperatorRun:
                 await stack.enter_async_context(self._client)
             await stack.enter_async_context(self._informers)
             await stack.enter_async_context(self._events)
-            for each in builders:
-                await each.resolve(self._client)
+            await self._resolve(builders)
             _check_names(builders)
             self.started.set()
             await self._lead(builders)
+
+    async def _resolve(self, builders: Sequence[ControllerBuilder]) -> None:
+        """Find the resources that only the server knows. Without an answer, ask again for ever, as
+        an informer of a known ``Resource`` does: a server that restarts must not end its operators.
+        """
+        delay = RESOLVE_DELAY
+        for each in builders:
+            while True:
+                try:
+                    await each.resolve(self._client)
+                    break
+                except FetchError as error:
+                    log.warning(
+                        "%s can't ask the server for the resource of %s, next attempt in "
+                        "%.0f s: %s",
+                        *(self._options.name, each.name, delay, describe_error(error)),
+                    )
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, MAX_RESOLVE_DELAY)
 
     @asynccontextmanager
     async def _serving(self, port: int) -> AsyncGenerator[None]:

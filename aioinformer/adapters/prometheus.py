@@ -28,14 +28,20 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import choose_encoder
+try:
+    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.exposition import choose_encoder
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "PrometheusMetrics needs prometheus_client: pip install 'aioinformer[prometheus]'",
+        name=error.name,
+    ) from error
 
 from aioinformer._core.instrumentation import (
     Levels,

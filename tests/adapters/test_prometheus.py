@@ -238,7 +238,7 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
         assert family.documentation.endswith(".")
         for each in family.samples:
             known = {"informer", "verb", "cause", "phase", "error", "listener", "le"}
-            known |= {"queue", "priority", "controller", "result", "lease"}
+            known |= {"queue", "priority", "controller", "result", "lease", "group", "kind"}
             assert set(each.labels) <= known
 
 

@@ -65,9 +65,11 @@ async def running_example(server: ApiServer, path: Path) -> AsyncGenerator[Proce
     command = (sys.executable, "-W", "default", str(SCRIPT))
     process = await start_process(*command, env=environment, cwd=path, stdout=PIPE, stderr=PIPE)
     assert process.stdout is not None
+    assert process.stderr is not None
     try:
         async with asyncio.timeout(40):
-            assert (await process.stdout.readline()).endswith(b" pods\n")
+            first = await process.stdout.readline()
+            assert first.endswith(b" pods\n"), await process.stderr.read()
             yield process
     finally:
         send_signal(process, signal.SIGINT)

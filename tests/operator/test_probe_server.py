@@ -12,6 +12,7 @@ from aioinformer import Client, Operator
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer, Cluster, Faults
 from tests.operator.operators import running, succeed
+from tests.runtime.controllers.reconcilers import FOOS
 
 
 async def get(operator: Operator, path: str) -> tuple[int, Any]:
@@ -71,6 +72,22 @@ async def test_a_replica_is_alive_but_not_ready_while_the_server_does_not_answer
                 assert (status, answer["ok"]) == (503, False)
                 assert "configmaps" in answer["wrong"]
                 assert (await get(operator, "/livez"))[0] == 200
+
+
+async def test_an_operator_asks_for_names_until_the_server_answers() -> None:
+    cluster, faults = make_cluster(), Faults()
+    cluster.add_resource(FOOS)
+    async with ApiServer(cluster, faults=faults) as server:
+        operator = Operator(Client(server.url), name="it", port=0, host="127.0.0.1")
+        operator.controller("foos.samples.example.com", succeed)
+        down = faults.refuse()
+        async with running(operator):
+            await opened(operator)
+            status, answer = await get(operator, "/readyz")
+            assert (status, answer["wrong"]) == (503, {"operator": "starting"})
+            down.end()
+            await operator.wait_synced(30)
+            assert (await get(operator, "/readyz"))[0] == 200
 
 
 async def test_metrics_are_served_if_prometheus_can_scrape_them() -> None:

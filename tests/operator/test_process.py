@@ -123,10 +123,16 @@ async def test_a_port_that_is_in_use_is_a_usage_error(server: ApiServer) -> None
             assert await ends(process) == EXIT_USAGE
 
 
-async def test_a_server_that_cannot_be_asked_for_a_name_is_a_failure() -> None:
+async def test_a_server_that_does_not_answer_is_asked_for_a_name_until_a_signal() -> None:
     async with program("http://127.0.0.1:9", "--resource", "foos.example.com") as process:
-        await reads(process.stderr, "ConnectionFailed")
-        assert await ends(process) == EXIT_FAILED
+        for seconds in (1, 2):
+            await reads(
+                process.stderr,
+                "can't ask the server for the resource of foos.example.com, next attempt in "
+                f"{seconds} s: ConnectionFailed",
+            )
+        send_signal(process, signal.SIGTERM)
+        assert await ends(process) == EXIT_STOPPED
 
 
 def test_main_is_for_the_main_thread() -> None:

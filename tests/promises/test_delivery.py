@@ -399,8 +399,8 @@ def test_8_those_who_come_and_go_leave_nothing_behind(cycles: int) -> None:
 
 
 def test_8_a_listener_takes_no_copy_of_what_is_cached() -> None:
-    """Of 2,000 objects and 50 listeners that have not begun: less than two copies."""
-    objects, listeners = 2000, 50
+    """Of 4,000 objects and 50 listeners that have not begun: less than two copies."""
+    objects, listeners = 4000, 50
 
     async def main() -> int:
         feed = Feed.of(objects)

@@ -247,7 +247,7 @@ class ListDecoder:
         if self._shard is None or not envelope.shard_selector:
             return
         applied = HashRanges.parse(envelope.shard_selector)
-        if applied is not None and applied != self._shard.ranges:
+        if applied is not None and applied != self._shard.requested:
             raise self._protocol_error("the server has applied another shard selector")
 
     def _continue_long_item(self, chunk: bytes) -> None:

@@ -84,6 +84,13 @@ class HashRanges:
         """The number of ranges."""
         return len(self.limits) // 2
 
+    def covering(self, limit: int) -> HashRanges:
+        """Return at most ``limit`` ranges that contain these: the smallest gaps are closed."""
+        gaps = list(zip(self.limits[1:-1:2], self.limits[2::2], strict=True))
+        closed = sorted(gaps, key=lambda gap: gap[1] - gap[0])[: max(0, self.count - limit)]
+        dropped = {bound for gap in closed for bound in gap}
+        return HashRanges(self.by, tuple(each for each in self.limits if each not in dropped))
+
     @property
     def selector(self) -> str:
         """The ``shardSelector`` that asks a server for these objects; empty for no ranges."""

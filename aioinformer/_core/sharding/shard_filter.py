@@ -13,6 +13,10 @@ from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["FilteredBy", "ShardFilter"]
 
+MAX_RANGES = 32
+"""The most ranges that a server is asked for. Each takes a hundred bytes of the URL, of which some
+proxies accept 8 kB. With more ranges, a wider selector is sent, and the check drops the rest."""
+
 FilteredBy = Literal["", "server", "client"]
 """The side that selects the objects of a shard; empty without a shard."""
 
@@ -58,8 +62,15 @@ class ShardFilter:
         """
         return "client" if self.excluded > self._excluded_before else "server"
 
+    @property
+    def requested(self) -> HashRanges:
+        """The hashes of which the server is asked for the objects: all of ``ranges``, and others if
+        there are too many ranges.
+        """
+        return self.ranges if self.ranges.count <= MAX_RANGES else self.ranges.covering(MAX_RANGES)
+
     def is_selector(self, echoed: str) -> bool:
-        """Return True if the server's ``shardInfo`` names exactly these hashes.
+        """Return True if the server's ``shardInfo`` names exactly ``ranges``.
 
         The texts may be spelled differently.
         """

@@ -321,6 +321,8 @@ class Recorder:
 
     async def run(self) -> None:
         """Write the states, every ``interval`` seconds, until cancelled."""
+        if self._refusal:
+            self._log_refusal()
         while not (self._stopped and self._sealed is None):
             await asyncio.sleep(self._file.interval)
             await self._advance()

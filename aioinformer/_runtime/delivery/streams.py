@@ -122,7 +122,7 @@ class EventStream(Generic[T_co]):
             if pace is not None and pace.expired:
                 await pace.maybe_yield()  # before the pop: a cancellation here loses nothing
             listener.acknowledged = False
-            event = self._take_nowait(listener)
+            event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
             if event is None:
                 event = await listener.next()
                 if pace is not None:
@@ -154,15 +154,13 @@ class EventStream(Generic[T_co]):
         listener = self._open_listener
         listener.acknowledged = False
         self._record_consumer(listener)
-        event = self._take_nowait(listener)
+        event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
         if event is None and listener.failure is not None:
             raise listener.failure
         return event
 
-    def _take_nowait(self, listener: Listener) -> Event | None:
-        """Return the next event if there is one."""
-        if self._prefetched is None:
-            return listener.next_nowait()
+    def _take_prefetched(self) -> Event | None:
+        """Return the event that ``done`` has taken."""
         event, self._prefetched = self._prefetched, None
         return event
 

@@ -56,8 +56,8 @@ class SharedInformer(Generic[T]):
     listener gets an event, the cache shows that state or a later one. The order between listeners
     is not promised, nor is it that a listener gets every state in between after a relist.
 
-    All waits raise ``NotRunning`` if the informer has ended or ends meanwhile, and ``UsageError``
-    in a handler of this informer that has ``overflow="block"``.
+    All waits raise ``NotRunning`` if the informer has ended (``wait_synced`` before the sync), and
+    ``UsageError`` in a handler of this informer that has ``overflow="block"``.
     """
 
     def __init__(
@@ -157,8 +157,7 @@ class SharedInformer(Generic[T]):
             run_in_thread: True to call the handler in ``concurrency`` threads of its own: it may
                 block, and must not be async. A thread that hangs is abandoned in the end.
             drain: True to finish the pending events, within ``shutdown_timeout``, at the end.
-            fail_fast: True to end the informer and the factory, which raises the same exception,
-                when a call raises or times out.
+            fail_fast: True to end informer and factory with the exception of a call that fails.
             name: the handler's name in logs and health; that of the function or class by default.
             durable: the handler's name in the cache file: after a restart it receives the changes
                 since it last returned. A durable handler is added before the informer runs.
@@ -189,10 +188,8 @@ class SharedInformer(Generic[T]):
         return self._listeners.add_handler(handler, options)
 
     def on_add(self, function: OnAdd[T, R]) -> OnAdd[T, R]:
-        """Register ``function(obj, *, initial)`` for each new object; a decorator.
-
-        Each decorated function is a handler of its own: two of them don't wait for each other.
-        Raises a TypeError if ``function`` is no function of these arguments.
+        """Register ``function(obj, *, initial)`` for each new object, as a handler of its own; a
+        decorator. Raises a TypeError if ``function`` is no function of these arguments.
         """
         self._listeners.add_method("on_add", function)
         return function
@@ -451,8 +448,7 @@ class SharedInformer(Generic[T]):
         Raises:
             NotRunning: the informer has ended.
             TypeError: an argument has the wrong type.
-            UsageError: the namespace is read already; or the informer has no ``namespaces=``, or
-                follows namespaces.
+            UsageError: the namespace is read already, or ``namespaces=`` names none to change.
             ValueError: ``namespace`` can't be the name of one.
         """
         scopes = self._pipeline.changeable_scopes()
@@ -463,8 +459,7 @@ class SharedInformer(Generic[T]):
 
         Raises:
             NotRunning: the informer has ended.
-            UsageError: the namespace isn't read; or the informer has no ``namespaces=``, or follows
-                namespaces.
+            UsageError: the namespace isn't read; or as for ``add_namespace``.
         """
         self._pipeline.changeable_scopes().remove(namespace)
 

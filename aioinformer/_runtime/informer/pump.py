@@ -305,6 +305,7 @@ class Pump:
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
         initial = replacement.initial
+        initial = not self.synced.is_set()
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
         if self.recorder is not None:
@@ -330,7 +331,8 @@ class Pump:
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield()
-        self.compaction.list_installed(count)
+        if initial:  # a relist leaves too much free memory to return in one step
+            self.compaction.list_installed(count)
 
     def _put_relist(
         self, batches: Sequence[Sequence[Event]], kind: Replaced, *, initial: bool

@@ -40,4 +40,4 @@ def select_shard(source: ListerWatcher, shard: ShardFilter | None) -> ListerWatc
     """Return ``source`` asking for the objects of a shard alone, if it takes list options."""
     if shard is None or not isinstance(source, SupportsListOptions):
         return source
-    return source.with_list_options({"shardSelector": shard.ranges.selector})
+    return source.with_list_options({"shardSelector": shard.requested.selector})

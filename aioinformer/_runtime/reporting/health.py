@@ -189,7 +189,7 @@ class Health:
             parts.append(f"{quantity(self.ignored, 'event')} of other kinds or namespaces ignored")
         if self.shard_filter == "client":
             dropped = quantity(self.other_shards, "object")
-            parts.append(f"{dropped} of other shards dropped, since the server sends all")
+            parts.append(f"{dropped} of other shards dropped on arrival")
         if self.differences:
             verb = "differs" if self.differences == 1 else "differ"
             parts.append(f"{quantity(self.differences, 'object')} {verb} from the server's")

@@ -216,8 +216,8 @@ class InformerReporter:
         if not self._other_shards_logged:
             self._other_shards_logged = True
             log.info(
-                "%s: the server does not select shards (ShardedListAndWatch): it sends all objects,"
-                " and those of other shards are dropped here",
+                "%s: objects of other shards arrive and are dropped: the server does not select "
+                "shards (ShardedListAndWatch), or the shards have too many ranges for a selector",
                 self.informer,
             )
 

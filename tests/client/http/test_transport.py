@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
+from aioinformer._client.http.request import Timeouts
 from aioinformer._client.http.sessions import READ_BUFFER, open_socket
 from aioinformer._client.http.transport import ApiRequest
 from tests.client.servers import http_server, start_response
@@ -155,7 +156,11 @@ async def test_150_watches_are_open_at_once() -> None:
         await asyncio.Event().wait()
         return response
 
-    async with http_server(answer) as server, running_transport(server) as transport:
+    patient = Timeouts(connect=50)  # 150 connections at once take seconds on a busy machine
+    async with (
+        http_server(answer) as server,
+        running_transport(server, timeouts=patient) as transport,
+    ):
         all_open = asyncio.Barrier(151)
 
         async def watch() -> None:

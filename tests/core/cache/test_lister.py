@@ -327,7 +327,9 @@ def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() 
         lambda: lister["web/a"],
         lister.count,
     ):
-        with pytest.raises(NotSynced, match=r"initial list of pods.*wait_synced.*lister\.unsynced"):
+        with pytest.raises(
+            NotSynced, match=r"initial list of pods.*wait_synced.*async with.*lister\.unsynced"
+        ):
             read()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.status_decoder import decode_status
+from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH, decode_status, one_line
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import Expired, Status, server_error
 from tests.client.recordings import read_recording
@@ -104,8 +104,28 @@ def test_a_code_that_can_not_be_is_none(code: int) -> None:
     )
 
 
+@pytest.mark.parametrize("code", [1, 999])
+def test_the_least_and_the_greatest_code_are_kept(code: int) -> None:
+    assert decode_status(json.dumps({"kind": "Status", "code": code}).encode()).code == code
+
+
+def test_without_any_code_it_is_a_failure_of_the_server() -> None:
+    assert decode_status(b"{}").code == 500
+
+
+@pytest.mark.parametrize(("sent", "seconds"), [(1, 1.0), (2**31 - 1, 2**31 - 1), (2**31, None)])
+def test_a_wait_is_an_int32(sent: int, seconds: float | None) -> None:
+    status = decode_status(b'{"details":{"retryAfterSeconds":%d}}' % sent)
+    assert status.retry_after == seconds
+
+
+def test_a_text_of_the_greatest_length_is_whole_and_a_longer_one_ends_in_dots() -> None:
+    assert one_line("x" * MAX_TEXT_LENGTH) == "x" * MAX_TEXT_LENGTH
+    assert one_line("x" * (MAX_TEXT_LENGTH + 1)) == "x" * MAX_TEXT_LENGTH + "..."
+
+
 def test_a_body_nested_too_deeply_is_no_status() -> None:
-    with pytest.raises(msgspec.DecodeError, match="nested too deeply"):
+    with pytest.raises(msgspec.DecodeError, match=r"^the body is nested too deeply$"):
         decode_status(b'{"details":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}")
 
 

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import Resource
-from aioinformer._core.listwatch.availability import CONFIRMATION_INTERVAL, ResourceAvailability
+from aioinformer._core.listwatch.availability import (
+    ANSWER_VALIDITY,
+    CONFIRMATION_INTERVAL,
+    ResourceAvailability,
+)
 from aioinformer._core.listwatch.outcomes import Outcome
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
@@ -94,3 +98,23 @@ def test_its_repr_says_what_is_known() -> None:
     absence.record(None, WIDGETS, 1.0)
     absence.record(None, WIDGETS, 9.0)
     assert repr(absence) == "<ResourceAvailability absent since 1.0 confirmed>"
+
+
+def test_nothing_is_confirmed_before_the_first_answer() -> None:
+    assert ResourceAvailability().absence_confirmed is False
+
+
+def test_an_answer_counts_for_as_long_as_it_is_valid() -> None:
+    absence = ResourceAvailability()
+    absence.record(None, WIDGETS, 100.0)
+    absence.record(None, WIDGETS, 100.0 + ANSWER_VALIDITY)
+
+    assert absence.absence_confirmed
+
+
+def test_its_repr_names_a_confirmed_absence_only() -> None:
+    absence = ResourceAvailability()
+    absence.record(None, WIDGETS, 100.0)
+    assert repr(absence) == "<ResourceAvailability absent since 100.0>"
+    absence.record(None, WIDGETS, 110.0)
+    assert repr(absence) == "<ResourceAvailability absent since 100.0 confirmed>"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
+from aioinformer._core.listwatch.backoff import FIRST_PAUSE, Backoff, BackoffPolicy
 from tests.core import strategies
 
 EXACT = BackoffPolicy(jitter=0.0)
@@ -153,3 +153,59 @@ def test_a_failure_of_another_kind_in_a_long_outage_is_no_reason_to_hurry() -> N
     assert backoff.next(now, 0.0) == 1.6, "a server that could not be reached is back"
     later = now + 2 * EXACT.reset_after
     assert backoff.next(later, 0.0) == 0.8, "another outage"
+
+
+# -- waits that the server asks for ---------------------------------------------------------------
+
+
+def test_the_first_pause_is_one_failure_and_does_not_take_a_late_clock_for_a_long_outage() -> None:
+    backoff = Backoff(EXACT)
+
+    assert backoff.pause(1_000.0, 0.0, requested=1.0) == FIRST_PAUSE
+    assert backoff.failures == 1
+
+
+def test_a_pause_is_stretched_by_up_to_its_own_length() -> None:
+    assert Backoff().pause(0.0, 0.5, requested=0.0) == pytest.approx(1.5 * FIRST_PAUSE)
+
+
+def test_a_pause_keeps_the_count_of_an_outage_and_forgets_that_of_an_earlier_one() -> None:
+    backoff = Backoff(EXACT)
+    for _ in range(3):
+        backoff.next(0.0, 0.0)
+
+    backoff.pause(10.0, 0.0, requested=1.0)
+    assert backoff.failures == 3
+    backoff.pause(1_000.0, 0.0, requested=1.0)
+    assert backoff.failures == 1
+
+
+def test_a_short_pause_does_not_lengthen_the_waits_after_other_failures() -> None:
+    backoff = Backoff(BackoffPolicy(initial=0.1, jitter=0.0))
+    backoff.pause(0.0, 0.0, requested=1.0)
+
+    assert backoff.next(10.0, 0.0) == pytest.approx(0.2)
+
+
+def test_an_answer_ends_the_long_waits_of_a_server_that_asked_for_them() -> None:
+    backoff = Backoff(BackoffPolicy(initial=0.1, jitter=0.0))
+    now = 0.0
+    while now < 150.0:
+        now += backoff.pause(now, 0.0, requested=1.0)
+    backoff.record_answer()
+
+    assert backoff.next(now, 0.0) == pytest.approx(0.2)
+
+
+def test_the_quiet_time_begins_when_a_pause_ends() -> None:
+    backoff = Backoff(EXACT)
+    backoff.pause(0.0, 0.0, requested=100.0)
+
+    assert not backoff.is_first(219.0)
+    assert backoff.is_first(220.0)
+
+
+def test_the_errors_of_a_policy_name_the_bounds() -> None:
+    with pytest.raises(ValueError, match=r"^factor must be at least 1, jitter at least 0, reset_"):
+        BackoffPolicy(reset_after=0)
+    assert BackoffPolicy(reset_after=1).reset_after == 1

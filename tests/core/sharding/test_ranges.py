@@ -94,6 +94,21 @@ def test_a_selector_is_read_as_it_was_written(
     assert HashRanges.parse(ranges.selector) == (ranges or None)
 
 
+@given(chosen_shards(), st.integers(1, 12), HASHES)
+def test_fewer_ranges_contain_all_of_these(
+    chosen: tuple[frozenset[int], int], limit: int, hashed: int
+) -> None:
+    ranges = HashRanges.of(*chosen, "uid")
+    wider = ranges.covering(limit)
+    assert wider.count == min(limit, ranges.count)
+    assert wider.has_hash(hashed) or not ranges.has_hash(hashed)
+    assert (wider == ranges) == (ranges.count <= limit)
+
+
+def test_the_smallest_gaps_are_closed() -> None:
+    assert HashRanges.of([0, 2, 6], 8, "uid").covering(2) == HashRanges.of([0, 1, 2, 6], 8, "uid")
+
+
 def test_a_selector_in_another_spelling_has_the_same_ranges() -> None:
     lower, upper = (HashRanges.of([index], 2, "uid").selector for index in (0, 1))
     assert HashRanges.parse(f"{upper}||{lower}".replace("'", '"')) == HashRanges.of([0], 1, "uid")

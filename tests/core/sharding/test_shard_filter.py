@@ -120,6 +120,19 @@ def test_a_list_of_another_shard_is_an_error() -> None:
         read_list(body, ShardFilter(LOWER))
 
 
+def test_the_rest_of_a_wider_selector_is_dropped_here() -> None:
+    """A server is asked for 32 ranges at most, so that the URL stays short."""
+    shard = ShardFilter(HashRanges.of(range(0, 200, 2), 200, "uid"))
+    assert (shard.ranges.count, shard.requested.count) == (100, 32)
+    assert len(shard.requested.selector) < 3000
+    uids = [f"uid-{number}" for number in range(50)]
+    items = [object_body(uid, uid) for uid in uids]
+    own = [uid for uid in uids if shard.ranges.has(uid, "")]
+    assert names(read_list(list_body(items, echo=shard.requested.selector), shard)) == own
+    with pytest.raises(ProtocolError, match="another shard selector"):
+        read_list(list_body([], echo=shard.ranges.selector), shard)
+
+
 def test_a_selector_in_an_unknown_form_proves_nothing() -> None:
     items = [object_body("a", IN_UPPER), object_body("b", IN_LOWER)]
     shard = ShardFilter(LOWER)

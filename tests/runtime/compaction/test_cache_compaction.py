@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import platform
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -16,7 +18,7 @@ from aioinformer._runtime.compaction.cache_compaction import (
     MIN_CHANGES,
     MIN_LISTED,
 )
-from aioinformer._runtime.compaction.free_memory import release_free_memory
+from aioinformer._runtime.compaction.free_memory import MAX_FREE
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import running_in_background
@@ -100,7 +102,10 @@ def test_a_few_changes_are_not_worth_a_pass() -> None:
     run(main(), seed=0)
 
 
-def test_after_a_list_free_memory_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("count", "expected"), [(MIN_LISTED - 1, 0), (MIN_LISTED, 1)])
+def test_after_the_initial_list_free_memory_is_returned(
+    monkeypatch: pytest.MonkeyPatch, count: int, expected: int
+) -> None:
     released: list[float] = []
 
     async def main() -> None:
@@ -114,20 +119,30 @@ def test_after_a_list_free_memory_is_returned(monkeypatch: pytest.MonkeyPatch) -
             running_in_background(parts.pump.run()),
             running_in_background(parts.pump.compaction.run()),
         ):
-            for count in (MIN_LISTED - 1, MIN_LISTED):
+            for _ in range(3):
                 objects = [changed_pod(number, 1) for number in range(count)]
                 parts.queue.fifo.replace(objects, "1")
                 parts.change(range(1), 1)
                 await asyncio.sleep(10)
-                assert len(released) == (count == MIN_LISTED)
+                assert len(released) == expected
 
     run(main(), seed=0)
 
 
-def test_free_memory_can_be_returned_where_the_c_library_is_glibc() -> None:
-    kept = [bytes(100_000) for _ in range(100)]
-    del kept[::2]
-
-    assert release_free_memory() in (
-        {True, False} if platform.libc_ver()[0] == "glibc" else {False}
+def free_after_allocating(count: int) -> subprocess.CompletedProcess[str]:
+    """Leave ``count`` holes of 0.1 MB in the memory of a process, and return what it prints."""
+    program = (
+        "from aioinformer._runtime.compaction.free_memory import release_free_memory\n"
+        f"kept = [bytes(100_000) for _ in range(2 * {count})]\n"
+        "del kept[::2]\n"
+        "print(release_free_memory())"
     )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can return memory")
+@pytest.mark.parametrize(("holes", "expected"), [(50, True), (MAX_FREE // 50_000, False)])
+def test_free_memory_is_returned_unless_it_takes_long(holes: int, expected: bool) -> None:
+    assert free_after_allocating(holes).stdout.strip() == str(expected)

@@ -19,6 +19,7 @@ from aioinformer import (
     Resource,
     Shape,
     SharedInformer,
+    SharedInformerFactory,
     WatchRequest,
     label_index,
     where,
@@ -32,6 +33,7 @@ from aioinformer.errors import (
     NotRunning,
     NotSynced,
     ProtocolError,
+    SyncTimeout,
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
@@ -621,3 +623,25 @@ async def test_rejected_objects_are_no_difference() -> None:
     assert found
     assert found.rejected == 1
     assert names(informer.lister.list()) == ["a", "b"]
+
+
+async def test_the_last_state_can_be_read_after_the_end() -> None:
+    cluster = Cluster()
+    cluster.create("pods", {"metadata": {"name": "a"}})
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        pods = informers.informer("pods")
+        await informers.wait_synced(5)
+    cluster.create("pods", {"metadata": {"name": "b"}})
+    await pods.wait_synced(timeout=1)
+    assert [pod.name for pod in pods.lister.list()] == ["a"]
+    assert pods.health.state == "stopped"
+    with pytest.raises(NotRunning):
+        await pods.wait_until("default/b", exists, timeout=1)
+
+
+async def test_a_wait_before_the_start_says_what_to_enter() -> None:
+    pods = SharedInformerFactory(ClusterSource(Cluster())).informer("pods")
+    with pytest.raises(SyncTimeout, match="not started: enter the factory with `async with`"):
+        await pods.wait_synced(timeout=0.01)
+    with pytest.raises(NotSynced, match="inside of the factory's `async with`"):
+        pods.lister.list()
