@@ -97,7 +97,7 @@ class ShardWorldOptions:
         return cls(
             replicas=replicas,
             shards=1024 if replicas == 100 else shards,
-            duration=130.0 if small or replicas == 100 else 200.0,
+            duration=110.0 if replicas == 100 else 130.0 if small else 200.0,
             orderly=orderly,
             failure_rate=chance.choice([0.0, 0.05, 0.2, 0.5]) if troubled else 0.0,
             outages=troubled and chance.random() < 0.5,
