@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -317,3 +319,10 @@ def test_the_multiprocess_mode_is_rejected_with_a_way_out(
         PrometheusMetrics(registry)
     monkeypatch.undo()
     PrometheusMetrics(registry)  # nothing was registered before
+
+
+def test_without_the_package_the_error_names_the_extra() -> None:
+    program = "import sys; sys.modules['prometheus_client'] = None; import aioinformer.adapters"
+    command = [sys.executable, "-c", f"{program}.prometheus"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "pip install 'aioinformer[prometheus]'" in ended.stderr
