@@ -36,7 +36,7 @@ from aioinformer._core.codec.type_check import find_other_namespace, find_other_
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.kube_object import KubeObject, pack_identity
+from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.ranges import HashRanges
@@ -290,8 +290,8 @@ class ListDecoder:
                 *item,
                 managed_fields=self._managed_fields,
                 type_meta=self._type_meta,
+                packed=True,  # here, so that the next objects take the memory of the strings
             )
-            pack_identity(obj)  # here, so that the next objects take the memory of the strings
             objects.append(obj)
         self.count += len(objects) + excluded
         self._buffer = self._buffer[self._offset :]

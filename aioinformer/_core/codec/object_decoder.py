@@ -18,7 +18,12 @@ from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from aioinformer._core.objects.identity import VersionText
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
+from aioinformer._core.objects.kube_object import (
+    KubeObject,
+    ObjectKey,
+    create_object,
+    create_packed_object,
+)
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
@@ -87,6 +92,7 @@ def decode_object(
     *,
     managed_fields: bool,
     type_meta: bytes = b"",
+    packed: bool = False,
 ) -> KubeObject:
     """Return the object whose bytes are ``source[start:end]``.
 
@@ -100,6 +106,7 @@ def decode_object(
         managed_fields: True keeps ``metadata.managedFields``.
         type_meta: the beginning of an object in a watch (``encode_type_meta``), for an item of a
             list that begins with its metadata instead; empty to leave the object unchanged.
+        packed: True leaves uid and version in the object's bytes (``object_body``).
     """
     if managed_fields or metadata.managedFields is UNSET:
         raw = source[start:end]
@@ -112,7 +119,8 @@ def decode_object(
         raw = type_meta + raw[1:]
     # Namespaces repeat in every object, so one string is shared.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
-    return create_object(key, metadata.uid, metadata.resourceVersion, raw, resource)
+    create = create_packed_object if packed else create_object
+    return create(key, metadata.uid, metadata.resourceVersion, raw, resource)
 
 
 def encode_type_meta(resource: Resource) -> bytes:

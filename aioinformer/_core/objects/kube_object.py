@@ -262,6 +262,14 @@ def create_object(
     return _new_struct(key, raw, resource, IdentityText(uid, resource_version))
 
 
+def create_packed_object(
+    key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
+) -> KubeObject:
+    """Return the object with this JSON, with uid and version left in its bytes if possible."""
+    place = find_place(raw, uid, resource_version) or IdentityText(uid, resource_version)
+    return _new_struct(key, raw, resource, place)
+
+
 def pack_identity(obj: KubeObject) -> None:
     """Leave uid and version of ``obj`` in its bytes, if they are found there."""
     text = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class

@@ -53,9 +53,8 @@ _MAX_VERSION: Final = (1 << _VERSION_BITS) - 1
 """The longest resourceVersion that is left in the bytes. etcd's have 20 digits at most."""
 
 _UID_KEY = b'"uid":"'
+_UID_KEY_LENGTH = len(_UID_KEY)
 _BETWEEN = '","resourceVersion":"'
-_IDENTITY_FRAME = UID_LENGTH + len(_BETWEEN) + 1
-"""Bytes from the uid to the quote behind the resourceVersion, without the latter."""
 
 
 class IdentityPlace:
@@ -132,21 +131,22 @@ def find_place(raw: bytes, uid: str, version: str) -> IdentityPlace | None:
 
     The values are known, so any place will do at which exactly these values stand.
     """
-    at = raw.find(_UID_KEY) + len(_UID_KEY)
+    at = raw.find(_UID_KEY) + _UID_KEY_LENGTH
+    length = len(version)
+    if not 0 < length <= _MAX_VERSION or at > MAX_POSITION:
+        return None
+    place = _places.get(at << _VERSION_BITS | length) or _add_place(at, length)
     try:
         identity = f'{uid}{_BETWEEN}{version}"'.encode()
     except UnicodeEncodeError:  # a program may pass anything
         return None
-    if not raw.startswith(identity, at) or len(uid) != UID_LENGTH:
-        return None  # another spelling, or another kind of uid
-    length = len(version)
-    if len(identity) != length + _IDENTITY_FRAME or not 0 < length <= _MAX_VERSION:
-        return None  # not only ASCII, or no usual version
-    found = _places.get(at << _VERSION_BITS | length)
-    if found is None and at <= MAX_POSITION:
-        # ``setdefault`` is atomic: objects may be made in several threads.
-        found = _places.setdefault(at << _VERSION_BITS | length, IdentityPlace(at, length))
-    return found
+    # Another spelling, another kind of uid, or text that isn't ASCII has other bytes there.
+    return place if raw[place.identity] == identity else None
+
+
+def _add_place(at: int, length: int) -> IdentityPlace:
+    # ``setdefault`` is atomic: objects may be made in several threads.
+    return _places.setdefault(at << _VERSION_BITS | length, IdentityPlace(at, length))
 
 
 class DecodedBodyCache:

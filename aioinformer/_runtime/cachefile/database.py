@@ -29,8 +29,7 @@ from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     ObjectKey,
-    create_object,
-    pack_identity,
+    create_packed_object,
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
@@ -213,8 +212,8 @@ class Database:
         with self._explained():
             rows = self._connection.execute(query, (scope.number,))
             while batch := list(islice(rows, size)):
-                objects = [
-                    create_object(
+                yield [
+                    create_packed_object(
                         # One text for all objects of a namespace.
                         ObjectKey(namespaces.setdefault(namespace, namespace), name),
                         uid,
@@ -224,9 +223,6 @@ class Database:
                     )
                     for namespace, name, uid, version, body in batch
                 ]
-                for obj in objects:
-                    pack_identity(obj)
-                yield objects
 
     # -- writing -------------------------------------------------------------------------------
 
