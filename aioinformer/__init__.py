@@ -12,7 +12,7 @@ The packages, from the top down; an import points downward only:
     __main__, _cli     the command line
     testing            an embedded Kubernetes API server, fault injection, simulation
     adapters           other libraries' clients and models, ASGI, Prometheus, OpenTelemetry
-    api, conditions, controllers, leaderelection, lowlevel, metrics, selectors, tracing
+    api, conditions, controllers, leaderelection, lowlevel, metrics, selectors, sharding, tracing
                        public names that few programs need, one page for each topic
     _operator          controllers as a whole program: signals, probes, exit codes
     _client            HTTP: credentials, discovery, requests

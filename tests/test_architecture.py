@@ -107,6 +107,19 @@ def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
         assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
 
 
+def test_the_docstring_of_a_package_lists_what_the_package_holds() -> None:
+    for package in packages():
+        if package == PACKAGE or not str(package.relative_to(PACKAGE)).startswith("_"):
+            continue  # public packages are described by their public names
+        doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+        held = {path.stem for path in package.glob("[a-z]*") if path.name != "py.typed"}
+        unnamed = {name for name in held if not re.search(rf"\b{name}\b", doc)}
+        listed = set(re.findall(r"^ *([a-z_]+_[a-z_]+)  ?\S", doc, re.MULTILINE))
+        where = package.relative_to(ROOT)
+        assert not unnamed, f"{where}: its docstring leaves out {sorted(unnamed)}"
+        assert listed <= held, f"{where}: its docstring names {sorted(listed - held)}"
+
+
 def test_a_module_has_at_most_five_hundred_lines() -> None:
     lengths = {
         str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in modules()

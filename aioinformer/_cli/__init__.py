@@ -1,6 +1,6 @@
-"""The command line: ``aioinformer demo``, ``serve``, ``watch``, ``wait`` and ``health``.
+"""The command line: ``aioinformer`` with a command.
 
-arguments ──▶ demo | serve | watch | wait | health ──▶ terminal
+arguments ──▶ demo | serve | watch | wait | health | shards ──▶ terminal
 
 arguments         the parser
 argument_types    the values of arguments
@@ -14,4 +14,5 @@ wait              ``aioinformer wait``: until one object has reached a state
 demo              ``aioinformer demo``: an informer under load and faults
 serve             ``aioinformer serve``: an API server to try programs on
 health            ``aioinformer health``: checks of a cluster
+shards            ``aioinformer shards``: the members of a shard group, and their shards
 """

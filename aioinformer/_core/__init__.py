@@ -14,6 +14,7 @@ without an event loop, and a method without ``await`` is a critical section for 
     codec           bytes of a list or watch to objects
     listwatch       the state machine that chooses the next list or watch request
     cache           DeltaFIFO, indexed store, lister, verification
+    cachefile       the identities and the changes that a cache file holds
     delivery        the mailbox of one listener
     controllers     work queue, rate limits, reconcile results
     writing         bodies of write requests and of Kubernetes Events

@@ -7,7 +7,7 @@ source again:
     the grant is fresh          the token is used
     the grant is not fresh      the token is used, and refreshed in the background
     the grant is not valid      requests wait for the refresh
-    the server rejected it      requests wait for the refresh, whatever the grant's age
+    the server answered 401     requests wait for the refresh, whatever the grant's age
 
 ``SingleFlight`` runs the refresh. Three requests that need a token at once cause one run of an exec
 plugin, not three. The run is a task of its own, which ``aclose`` ends: a plugin that takes twelve

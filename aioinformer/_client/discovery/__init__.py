@@ -3,7 +3,7 @@
 fetcher ──documents──▶ catalogue ──▶ discovery ──▶ Resource
 
 discovery      resource names to ``Resource`` values
-served_resources   the whole catalogue, as a list to search
+resource_list  the whole catalogue, as a list to search
 served_check   the check if a resource is served now, shared by all informers
 fetcher        requests of discovery documents
 catalogue      the lookup by name, short name, kind and group

@@ -229,7 +229,7 @@ class Transport:
             await stream.aclose()
 
     async def _send_with_refresh(self, request: ApiRequest) -> ResponseStream:
-        """Send a request; if its credentials were rejected, refresh them and send it again."""
+        """Send a request; if the answer is 401, refresh the credentials and send it again."""
         credentials = await self._authenticator.current_credentials()
         try:
             return await self._send_checked(request, credentials)

@@ -8,4 +8,6 @@ key ──▶ work_queue ──▶ reconcile ──▶ Result ──▶ rate_lim
     rate_limiters      the delay before a failed key is retried
     reconcile          reasons and result of a reconcile, and the keys that fail
     owner_references   owner references of objects
+    applied_children   the children that need not be applied again
+    finalizers         the next step of a finalizer, and the patches for it
 """

@@ -2,8 +2,8 @@
 
 A row says everything that follows from one outcome in one phase: the next request, the wait before
 the request, what the state machine remembers of the outcome, and how a failure is logged. A new
-outcome is a member of ``Outcome`` and its rows here. The rules are client-go's reflector (its error
-table is the first column of this one) with deviations for problems that client-go's users met.
+outcome is a member of ``Outcome`` and its rows here. The rules are those of client-go's reflector,
+whose error table is the first column of this one, with deviations for problems that its users met.
 """
 
 from __future__ import annotations

@@ -273,10 +273,8 @@ def create_packed_object(
 def pack_identity(obj: KubeObject) -> None:
     """Leave uid and version of ``obj`` in its bytes, if they are found there."""
     text = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
-    if type(text) is IdentityText:
-        place = find_place(obj.raw, text.uid, text.version)
-        if place is not None:
-            force_setattr(obj, "_body", place)
+    if type(text) is IdentityText and (place := find_place(obj.raw, text.uid, text.version)):
+        force_setattr(obj, "_body", place)
 
 
 DIFFERENT: Final = 0
@@ -316,7 +314,6 @@ def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:
 
 for _name in ("__setattr__", "__delattr__"):  # a frozen struct overrides the methods of its class
     setattr(KubeObject, _name, _raise_read_only)
-
 
 _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -7,5 +7,6 @@ hashing      the server's hash of a field's value
 ranges       the hashes of one or several shards, and their selector text
 shard        one of several equal shards, as a program names it
 shard_filter the check of received objects
-assignment   the interface between a group of replicas and its informers and controllers
+assignment   the interface between a group of replicas and its informers and controllers. A group
+             finds an object's shard by ``ranges.shard_of``, a static shard by ``shard_filter``
 """

@@ -174,7 +174,7 @@ class Recorder:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def run_reflector(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one.
 
         Args:

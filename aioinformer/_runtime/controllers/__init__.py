@@ -5,6 +5,7 @@ informer ──▶ triggers ──▶ WorkQueue ──▶ workers ──▶ reco
     triggers           handlers that turn an event into keys
     work_queue         the work queue with waiting
     reconcile_runs     one reconcile: context, timeout, result
+    finalizer          the finalizer: added before the first reconcile, removed after cleanup
     reconcile_context  the reasons and the writes of one run, as its reconciler sees them
     run_writes         the writes of one run: status and owned objects
     own_writes         the writes for which the next run of a key waits

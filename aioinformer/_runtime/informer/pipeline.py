@@ -215,7 +215,7 @@ class InformerPipeline(Generic[T]):
 
     @property
     def _run_reflector(self) -> RunReflector:
-        return run_reflector if self.recorder is None else self.recorder.run_reflector
+        return run_reflector if self.recorder is None else self.recorder.restore_and_run
 
     @property
     def scopes(self) -> ScopeSet | None:

@@ -4,6 +4,7 @@ reflector, pump, handlers ──▶ reporter ──▶ health, log, on_error, me
 
 health         the public state of one informer
 error_hook     the program's error hook, and the limit on logged tracebacks
+key_logger     a logger that names a controller and a key
 readiness      checks of informers for probes
 reporter       turns what an informer's parts report into health, log lines, metrics and problems
 safe_call      calls of the program's instrumentation, whose exceptions are caught

@@ -1,7 +1,10 @@
-"""The reflectors of one informer: one, or one for each of several namespaces.
+"""The reflectors of one informer: one, one for each of several namespaces, or one for its shards.
 
     namespaces informer ──▶ namespace_follower ──▶ scope_set ──▶ a reflector for each namespace
                                                                     └──▶ one DeltaQueue
+
+    ShardGroup ──▶ group_shards ──▶ group_reflector (a reflector for all shards that are held)
+                        └──▶ shard_gate ──▶ controllers
 
 scoped_source       where the reflectors of several namespaces get their sources from
 reflector_builder   makes the reflectors of an informer from its options

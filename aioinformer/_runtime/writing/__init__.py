@@ -7,4 +7,5 @@ resource_writer ──▶ retry (repeats a change), event_recorder (writes Kuber
     event_recorder      Kubernetes Events, recorded in the background
     recorded_writer     a writer that reports its successful writes
     status_conditions   entries of status.conditions, with the time of the system clock
+    failure_condition   the condition that shows a failed reconcile
 """
