@@ -14,12 +14,20 @@ from typing import Any
 
 __all__ = ["DECODED_FACTOR", "CacheMemory", "estimate_index", "estimate_overhead"]
 
+
+def _allocate(size: int) -> int:
+    """Return the bytes that Python's allocator takes for ``size`` bytes."""
+    return (size + 15) // 16 * 16
+
+
+_EMPTY_STRING = getsizeof("")  # 49 bytes; 41 since Python 3.12
+
 OBJECT_BYTES = 48 + 32 + 33 + 12
 """Bytes of an object, its key, the header of its JSON, and the unused end of the JSON's block."""
-NAME_BYTES = 64
+NAME_BYTES = _EMPTY_STRING + 15
 """Bytes of a string without its characters, as the allocator rounds them up."""
-UNPACKED_BYTES = 208
-"""Bytes of the uid, the version and their holder of an object that has changed a moment ago."""
+UNPACKED_BYTES = _allocate(40) + _allocate(_EMPTY_STRING + 36) + _allocate(_EMPTY_STRING + 7)
+"""Bytes of the holder, the uid and the version of an object that has changed a moment ago."""
 EVENT_BYTES = 64
 """Bytes of a pending event, beside the objects in it."""
 DECODED_FACTOR = 6

@@ -67,8 +67,9 @@ class FileAccess:
                 if not (cluster.uid or cluster.endpoint):
                     self.fail(f"{self.path} is not used: the cluster has no identity")
                     return False
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix="aioinformer-cachefile")
-                self._database = await self._try(lambda: _open(self.path, cluster))
+                if self._executor is None:
+                    self._executor = ThreadPoolExecutor(1, "aioinformer-cachefile")
+                await self._try(lambda: self._open_database(cluster))
         return not self.problem
 
     async def close(self) -> None:
@@ -80,10 +81,10 @@ class FileAccess:
         database, self._database = self._database, None
         if executor is None:
             return
-        if database is not None:
-            # In the thread, after all writes; not awaited by a caller that is cancelled again.
-            await asyncio.shield(asyncio.wrap_future(executor.submit(_close, database)))
+        # In the thread, after all writes; not awaited by a caller that is cancelled again.
+        closing = executor.submit(self._close_database, database)
         executor.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(closing))
 
     def fail(self, problem: str) -> None:
         """Use the file no more, and log the reason once."""
@@ -118,6 +119,22 @@ class FileAccess:
             return False
         await self._try(lambda: database.write(writes))
         return not self.problem
+
+    def _open_database(self, cluster: ClusterIdentity) -> None:
+        """Open the file, in the thread. A caller that was cancelled may have opened the file."""
+        if self._database is None:
+            self._database = _open(self.path, cluster)
+
+    def _close_database(self, database: Database | None) -> None:
+        """Close the file, in the thread.
+
+        Args:
+            database: the open file; ``None`` if the caller that was opening it was cancelled.
+        """
+        if database is None:
+            database, self._database = self._database, None
+        if database is not None:
+            _close(database)
 
     async def _try(self, work: Callable[[], R]) -> R | None:
         """Run ``work`` in the thread. Return ``None`` after a problem, which ends the use."""

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -72,16 +73,14 @@ def garbage(path: Path) -> None:
 
 
 def foreign_database(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE mine (x)")
-    connection.close()
 
 
 def another_version(path: Path) -> None:
     open_database(path).close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 99")
-    connection.close()
 
 
 def another_cluster(path: Path) -> None:
@@ -149,8 +148,10 @@ def test_a_corrupt_page_is_found_when_it_is_read(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[8192:] = b"\xff" * (len(content) - 8192)
     path.write_bytes(content)
+    database = open_database(path)
     with pytest.raises(CacheFileProblem, match="is corrupt"):
-        read(open_database(path))
+        read(database)
+    database.close()
 
 
 def test_a_full_disk_keeps_the_earlier_state(tmp_path: Path) -> None:
