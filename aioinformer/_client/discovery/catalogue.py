@@ -43,6 +43,9 @@ MAX_LIST_LENGTH = 200
 SIMILARITY_CUTOFF = 0.7
 """Minimum similarity (difflib's ratio) of a suggestion: one letter of four may be wrong."""
 
+HEAD_CUTOFF = 0.6
+"""The same for the part before the group. This part is short, so that one letter counts more."""
+
 NAMES_PER_STEP = 200
 """Number of names that are compared in one step, at about 7 µs each."""
 
@@ -104,7 +107,7 @@ class Catalogue:
             alike = get_close_matches(
                 name.lower(), known, n=MAX_SIMILAR_NAMES, cutoff=SIMILARITY_CUTOFF
             )
-            near = {each: known[each] for each in alike}
+            near = {each: known[each] for each in alike if _have_similar_heads(name, each)}
             yield
         return tuple(dict.fromkeys(near.values()))[:MAX_SUGGESTIONS]
 
@@ -177,6 +180,13 @@ class Catalogue:
 def _exclusive_short_names(resource: Resource) -> set[str]:
     plain = {resource.plural, resource.singular, resource.kind.lower()}
     return {name.lower() for name in resource.short_names} - plain
+
+
+def _have_similar_heads(name: str, other: str) -> bool:
+    """Return True if the parts before the groups are similar, not only the groups."""
+    head, _, group = name.lower().partition(".")
+    other_head = other.partition(".")[0]
+    return not group or bool(get_close_matches(head, [other_head], cutoff=HEAD_CUTOFF))
 
 
 def _matches_suffix(resource: Resource, rest: str) -> bool:

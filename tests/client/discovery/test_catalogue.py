@@ -198,6 +198,13 @@ def test_what_is_suggested_can_be_asked_for(name: str, first: str) -> None:
     assert all(catalogue().find(each) for each in near)
 
 
+def test_another_resource_of_the_same_group_is_not_suggested() -> None:
+    sites = of(resource("sites", "example.com", "v1", "site"))
+
+    assert similar(sites, "widgets.example.com") == ((), 1)
+    assert similar(sites, "site5.example.com")[0] == ("sites.example.com",)
+
+
 def test_a_resource_is_suggested_once_by_its_plural_and_three_at_most() -> None:
     names = [resource(f"thing{each}s", "a.io", "v1", f"thing{each}") for each in "abcde"]
     near, _ = similar(of(*names), "things")
