@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import randbits
 from typing import Any
 
 from aioinformer._cli.options import ServeCommandOptions
@@ -43,7 +44,7 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
             kubeconfig can't be written.
     """
     cluster = Cluster(
-        seed=options.seed,
+        seed=randbits(32),  # another cluster than before: cache files tell clusters apart by uids
         clock=lambda: datetime.now(UTC),
         features=make_features(options.features),
     )

@@ -211,7 +211,8 @@ class ListWatchState:
         if self.phase is Phase.FRESHNESS_CHECK:
             # Reported once the restored state was read.
             older = self._goes_back(resource_version)
-            self.confirmation.server_version = resource_version
+            # A server that is behind the restored state doesn't confirm this state; a list follows.
+            self.confirmation.server_version = "" if older else resource_version
             return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
             raise ProtocolError("the continue token of a page leads to the same page", phase="list")

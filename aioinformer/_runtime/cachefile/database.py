@@ -182,6 +182,11 @@ class Database:
             values = (cluster.uid, cluster.endpoint)
             self._connection.execute("INSERT INTO cluster (uid, endpoint) VALUES (?, ?)", values)
         elif not ClusterIdentity(*row).matches(cluster):
+            if not cluster.uid:
+                raise CacheFileProblem(
+                    f"{self.path} was written for another server address, and this server doesn't "
+                    "say which cluster it is (the uid of kube-system can't be read)"
+                )
             raise CacheFileProblem(
                 f"{self.path} holds the objects of another cluster; name a file for each cluster"
             )

@@ -64,6 +64,7 @@ def test_a_server_that_is_older_than_the_restored_state_is_read_anew() -> None:
     state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
     end = state.finish_page("7", "")
     assert end.outcome is Outcome.REWOUND
+    assert not state.confirmation.reach("10"), "the list is still to come"
     state.advance(end.outcome, now=0.0, jitter=0.5)
     end = state.finish_page("7", "")
     assert end.outcome is Outcome.COMPLETE

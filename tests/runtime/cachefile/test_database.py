@@ -115,6 +115,14 @@ def test_a_file_that_can_t_be_used_is_named_with_the_reason_and_left_alone(
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
+def test_a_server_that_can_t_be_identified_is_told_from_another_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    open_database(path).close()
+    Database(path, ClusterIdentity("", CLUSTER.endpoint)).close()  # the same address suffices
+    with pytest.raises(CacheFileProblem, match="doesn't say which cluster it is"):
+        Database(path, ClusterIdentity("", "another"))
+
+
 def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     database = open_database(path)

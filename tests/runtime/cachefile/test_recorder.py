@@ -131,8 +131,9 @@ async def test_a_server_that_went_back_in_time_is_noticed(path: Path) -> None:
     cluster = cluster_with_pods("a", "b")
     async with running(cluster, path):
         pass
-    restored = cluster_with_pods("a")  # another history with the same identity
-    async with running(restored, path) as warm:
+    restored, faults = cluster_with_pods("a"), Faults()  # another history, the same identity
+    faults.latency(0.05, verb="watch_list")
+    async with running(restored, path, faults=faults) as warm:
         assert names(warm.pods.lister.list()) == ["a"]
         assert warm.pods.health.rewinds == 1
         await until(lambda: "- b vanished" in warm.heard)
