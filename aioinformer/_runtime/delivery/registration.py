@@ -211,8 +211,11 @@ class Registration:
 
     @property
     def drains(self) -> bool:
-        """True if the pending events are delivered when the factory is left."""
-        return self._options.drain
+        """True if the pending events are delivered when the factory is left.
+
+        A durable handler would receive again what it has handled since its last position.
+        """
+        return self._options.drain or self._options.durable is not None
 
     @property
     def task(self) -> asyncio.Task[None] | None:

@@ -156,7 +156,8 @@ class SharedInformer(Generic[T]):
             timeout: seconds after which a call is cancelled. A thread can't be cancelled.
             run_in_thread: True to call the handler in ``concurrency`` threads of its own: it may
                 block, and must not be async. A thread that hangs is abandoned in the end.
-            drain: True to finish the pending events, within ``shutdown_timeout``, at the end.
+            drain: True to finish the pending events, within ``shutdown_timeout``, at the end. A
+                durable handler always does.
             fail_fast: True to end informer and factory with the exception of a call that fails.
             name: the handler's name in logs and health; that of the function or class by default.
             durable: the handler's name in the cache file: after a restart it receives the changes
