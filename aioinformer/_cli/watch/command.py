@@ -22,6 +22,7 @@ from aioinformer import (
     Health,
     KubeObject,
     LabelSelector,
+    Resource,
     SharedInformer,
     SharedInformerFactory,
     merge,
@@ -84,6 +85,8 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
             rows = _RowWriter(output_format, terminal)
             if not await _wait_synced(informer, tables.progress, first, rows):
                 return EXIT_USAGE
+            if not len(informer.lister):
+                terminal.messages.show(_describe_nothing(resource, namespace, options))
             async with (
                 _open_related_events(client, informer, namespace, options) as related,
                 _show_outages(informer, terminal.messages),
@@ -96,6 +99,22 @@ def _field_selector(options: WatchCommandOptions) -> str:
     """Return the field selector, which includes the name of the object."""
     by_name = str(FieldSelector.parse({"metadata.name": options.name})) if options.name else ""
     return ",".join(each for each in (by_name, options.fields) if each)
+
+
+def _describe_nothing(
+    resource: Resource, namespace: str | None, options: WatchCommandOptions
+) -> str:
+    """Describe an empty initial list by what was asked for: a misspelt name may be the cause."""
+    namespace = namespace if resource.namespaced else None
+    parts = [
+        f"no {resource.plural}",
+        f"called {options.name}" if options.name else "",
+        f"in the namespace {namespace}" if namespace else "",
+        f"with the labels {options.labels}" if options.labels else "",
+        f"with the fields {options.fields}" if options.fields else "",
+    ]
+    hint = " (-A watches all namespaces)" if namespace else ""
+    return f"{' '.join(filter(None, parts))}; waiting for changes{hint}"
 
 
 def _check_selector(option: str, parse: Callable[[str], object], text: str) -> None:

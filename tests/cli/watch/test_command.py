@@ -101,6 +101,21 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
     assert (code, out, err) == (143, "", "")
 
 
+async def test_an_empty_list_says_what_was_asked_for(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    arguments = ("watch", "pods", "-n", "shpo", "-l", "app=x", "--kubeconfig", config)
+    async with started_cli(*arguments, env=env) as run:
+        await run.read_line()
+        run.send_signal(signal.SIGINT)
+        _, _, err = await run.wait()
+
+    assert err == (
+        "aioinformer: no pods in the namespace shpo with the labels app=x; waiting for changes "
+        "(-A watches all namespaces)\n"
+    )
+
+
 async def test_one_object_is_watched_by_its_name(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
