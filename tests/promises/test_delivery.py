@@ -399,8 +399,8 @@ def test_8_those_who_come_and_go_leave_nothing_behind(cycles: int) -> None:
 
 
 def test_8_a_listener_takes_no_copy_of_what_is_cached() -> None:
-    """Of 4,000 objects and 50 listeners that have not begun: less than two copies."""
-    objects, listeners = 4000, 50
+    """50 listeners that have not begun take less than a reference to each object."""
+    objects, listeners = 8000, 50
 
     async def main() -> int:
         feed = Feed.of(objects)

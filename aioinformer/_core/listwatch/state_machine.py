@@ -209,9 +209,8 @@ class ListWatchState:
         if not resource_version:
             raise ProtocolError("the list has no resourceVersion to watch from", phase="list")
         if self.phase is Phase.FRESHNESS_CHECK:
-            # Reported once the restored state was read.
+            # A server that is behind a restored state doesn't confirm it; a list reports this.
             older = self._goes_back(resource_version)
-            # A server that is behind the restored state doesn't confirm this state; a list follows.
             self.confirmation.server_version = "" if older else resource_version
             return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:

@@ -30,7 +30,7 @@ from aioinformer._runtime.controllers.health import (
 )
 from aioinformer._runtime.controllers.lifecycle import ControllerRun, TriggerSource
 from aioinformer._runtime.controllers.options import (
-    DEFAULT_CONCURRENCY,
+    CONCURRENCY,
     SHUTDOWN_TIMEOUT,
     ControllerOptions,
     resolve_alias,
@@ -199,9 +199,7 @@ class Controller:
             run_in_thread=run_in_thread,
             field_manager=field_manager,
             failure_condition=failure_condition,
-            concurrency=resolve_alias(
-                DEFAULT_CONCURRENCY, concurrency=concurrency, workers=workers
-            ),
+            concurrency=resolve_alias(CONCURRENCY, concurrency=concurrency, workers=workers),
             backoff=resolve_alias(default_limiter(), backoff=backoff, limiter=limiter),
         )
         self.name = options.name
@@ -217,9 +215,6 @@ class Controller:
         self._own_writes = OwnWrites(self.name)
         self._gate = _make_gate(self.informer, options)
         target = WriteTarget(options, informer, self._own_writes, self._gate)
-        if failure_condition is not None:
-            informer.check_bytes("failure_condition= reads status.conditions in")
-            target.writer(informer.resource, None)  # raises UsageError if there is no client
         self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
         self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()

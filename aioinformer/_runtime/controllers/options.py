@@ -19,7 +19,7 @@ from aioinformer._runtime.writing.failure_condition import check_condition_type
 from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = [
-    "DEFAULT_CONCURRENCY",
+    "CONCURRENCY",
     "SHUTDOWN_TIMEOUT",
     "ControllerKeywords",
     "ControllerOptions",
@@ -28,7 +28,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-DEFAULT_CONCURRENCY = 4
+CONCURRENCY = 4
 """Keys that are reconciled at once, if the program gives no number."""
 
 SHUTDOWN_TIMEOUT = 10.0
@@ -65,7 +65,7 @@ class ControllerOptions:
     """
 
     name: str
-    concurrency: int = DEFAULT_CONCURRENCY
+    concurrency: int = CONCURRENCY
     backoff: RateLimiter[ObjectKey] = field(default_factory=default_limiter)
     filter: Filter[Any] | None = None
     timeout: float | None = None

@@ -58,6 +58,16 @@ class WriteTarget:
     gate: ShardGate | None = None
     """Admits the keys of the shards of a group that this member holds; ``None`` without a group."""
 
+    def __post_init__(self) -> None:
+        """Check that a failure condition can be written.
+
+        Raises:
+            UsageError: there is no client that writes, or no JSON to read the conditions in.
+        """
+        if self.options.failure_condition is not None:
+            self.informer.check_bytes("failure_condition= reads status.conditions in")
+            self.writer(self.informer.resource, None)
+
     @property
     def name(self) -> str:
         """The controller's name."""

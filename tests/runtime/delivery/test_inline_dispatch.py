@@ -326,5 +326,6 @@ async def test_the_longest_call_is_known_though_calls_are_recorded_together() ->
         await yield_to_loop()
 
     numbers = it.statistics()
-    assert numbers.spent_max >= 0.003 > 2 * numbers.spent_last
+    # The clock of some loops (uvloop) counts whole milliseconds.
+    assert numbers.spent_max > 0.002 > numbers.spent_last
     assert numbers.spent_max > 2 * numbers.spent_mean
