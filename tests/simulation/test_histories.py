@@ -104,13 +104,15 @@ def test_what_goes_wrong_most_has_happened_in_few_histories() -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.xdist_group("many histories")
 @pytest.mark.parametrize("first", MANY[::BLOCK])
 def test_the_promises_hold_in_many_more_histories_from(first: int) -> None:
     hold_in(range(first, first + BLOCK))
 
 
 @pytest.mark.simulation
-@pytest.mark.timeout(900)  # alone, it has to live through all of them
+@pytest.mark.xdist_group("many histories")  # the process that has examined them
+@pytest.mark.timeout(1800)  # alone, it has to live through all of them
 def test_each_row_of_the_table_is_taken_in_them() -> None:
     taken = rows_of(MANY)
     assert taken.keys() == ROWS, show_rows(taken)
