@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aioinformer import KubeObject, Scope, SharedInformer, SharedInformerFactory, where
+from aioinformer import Deleted, Event, Scope, SharedInformer, SharedInformerFactory, where
 from aioinformer.testing import Cluster, ClusterSource
 from tests.markdown_pages import MarkdownPage
 from tests.runtime.scripted_source import wait_until
@@ -46,9 +46,12 @@ async def test_namespaces_are_added_and_removed_as_the_guide_does(capsys: Any) -
         pods = informers.informer("pods", namespaces=["shop"])
         await informers.wait_synced(30)
 
-        @pods.on_delete
-        def deleted(obj: KubeObject, *, reason: str) -> None:
-            removed.append(f"{obj.key} {reason}")
+        def deleted(event: Event) -> None:
+            if isinstance(event, Deleted):
+                removed.append(f"{event.obj.key} {event.reason}")
+
+        # An object that leaves before the handler has it is not delivered at all.
+        await pods.add_handler(deleted).wait_synced(30)
 
         exec(GUIDE.block("remove_namespace"), names)  # noqa: S102 - what it is for
         assert names["pods"] is pods

@@ -219,8 +219,12 @@ class ShardWorld:
         self.workers[shard].remove(replica)
         self._unowned_since[shard] = self.now
         if orderly and self.options.prompt:
-            began = self.now
-            self.schedule(began + HANDOVER_SECONDS, lambda: self._check_handover(shard, began))
+            began, assignment = self.now, replica.member.view.assignment
+            members = assignment.members if assignment is not None else self._members
+            receiver = shard_owners(members, self.options.shards)[shard]
+            self.schedule(
+                began + HANDOVER_SECONDS, lambda: self._check_handover(shard, began, receiver)
+            )
 
     def check_single(self, shard: int) -> None:
         """Check that one replica at most can act on a shard."""
@@ -230,9 +234,12 @@ class ShardWorld:
         if len(acting) > 1:
             raise BrokenPromise(f"at {self.now:.3f} s: {acting} act on shard {shard}")
 
-    def _check_handover(self, shard: int, began: float) -> None:
+    def _check_handover(self, shard: int, began: float, receiver: str) -> None:
         quiet = self._disturbed_at < began - self._takeover_seconds or (
-            self.options.orderly and self._disturbed_at < began - MAX_JOIN_SECONDS
+            # A shard that is given to a dead member has no owner before the death is noticed.
+            self.options.orderly
+            and self._disturbed_at < began - MAX_JOIN_SECONDS
+            and (receiver in self.replicas and self.replicas[receiver].alive)
         )
         if quiet and not self.workers[shard] and self._unowned_since[shard] <= began:
             raise BrokenPromise(f"at {self.now:.3f} s: shard {shard} was given to no member")
