@@ -420,6 +420,7 @@ class ListWatchState:
 
     def _learn(self, learn: Learn, now: float) -> None:
         """Record the facts of a row in the server profile."""
+        self._needs_newest = self._needs_newest or Learn.NOT_SERVED in learn
         if Learn.WATCH_IDLE in learn:
             self.profile.record_idle_timeout()
         if Learn.LIST_WORKS in learn:
@@ -435,9 +436,8 @@ class ListWatchState:
         if wait is Wait.POLL:
             return self._polling.delay(jitter)
         if wait is Wait.SPACED:
-            if not self._last_watch_short:
-                return 0.0
-            return max(0.0, self._requested_at + SHORT_WATCH_SPACING - now)
+            spacing = SHORT_WATCH_SPACING if self._last_watch_short else 0.0
+            return max(0.0, self._requested_at + spacing - now)
         if wait is Wait.SKIP_ONCE and not minimum and self.backoff.can_skip(now):
             return self.backoff.skip(now)
         if wait is Wait.AS_REQUESTED and minimum:

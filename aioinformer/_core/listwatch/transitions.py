@@ -123,6 +123,9 @@ class Learn(Flag):
     interval of bookmarks."""
     SERVED = auto()
     """The server serves the resource."""
+    NOT_SERVED = auto()
+    """The server doesn't serve the resource. The next read is of the newest state, also if further
+    reads of discovery fail: objects that were deleted with the resource must not reappear."""
 
 
 LogLevel: TypeAlias = Literal["info", "warning"]
@@ -294,7 +297,7 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.API_VERSION_CHANGED: Transition(
             NextRequest.FULL_STATE, Wait.ALWAYS, learn=Learn.SERVED
         ),
-        Outcome.NOT_SERVED: _ASK_DISCOVERY,
+        Outcome.NOT_SERVED: Transition(NextRequest.DISCOVERY, Wait.ALWAYS, learn=Learn.NOT_SERVED),
         # Discovery failed, so the resource itself is requested again.
         Outcome.EXPIRED: _RETRY_STATE,
         Outcome.VERSION_TOO_LARGE: _RETRY_STATE,

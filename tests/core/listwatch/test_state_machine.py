@@ -632,6 +632,16 @@ def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> 
     assert advance(state, Outcome.APPEARED).request == ListRequest("", 500)
 
 
+def test_a_resource_that_was_withdrawn_is_read_anew_although_discovery_fails_later() -> None:
+    state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
+    advance(state, state.finish_page("10", ""))
+    advance(state, Outcome.NOT_FOUND)
+    finish(state, 404, "NotFound")
+    advance(state, Outcome.NOT_SERVED)
+
+    assert advance(state, Outcome.UNREACHABLE).request == ListRequest("", 500)
+
+
 # -- watches that are refused --------------------------------------------------------------------
 
 REFUSED = [(403, "Forbidden"), (404, "NotFound"), (405, "MethodNotAllowed")]
