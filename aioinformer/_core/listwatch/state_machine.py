@@ -240,7 +240,7 @@ class ListWatchState:
         if not self._consistent_read and self._goes_back(resource_version):
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
-        self.backoff.record_state(now)
+        self.backoff.record_success(now)
         self.initial_list_complete = True
         self._idle_timeout.complete_initial_list(now)
 
@@ -262,6 +262,8 @@ class ListWatchState:
         """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
         self._watch_opened_at, self._watch_changed = now, False
         self._polling.open_watch()
+        if not request.initial:
+            self.backoff.record_success(now)
         self._watch_seconds = request.timeout
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=now, timeout=request.timeout, initial=request.initial
@@ -424,7 +426,7 @@ class ListWatchState:
         if Learn.WATCH_IDLE in learn:
             self.profile.record_idle_timeout()
         if Learn.LIST_WORKS in learn:
-            self.backoff.record_state(now)
+            self.backoff.record_success(now)
             if self._watchlist_pause:
                 # Not before: an error that a list gets too says nothing about WatchLists.
                 self.profile.record_watchlist_failure(now, self._watchlist_pause)
