@@ -76,9 +76,9 @@ async def serve(objects: int, rate: float) -> None:
     create_apps(cluster, objects)
     workload = PodWorkload(cluster, objects=objects, seed=0)
     workload.populate(objects)
-    stamp = {"metadata": {"name": STAMP, "namespace": STAMP_NAMESPACE}, "spec": {"containers": []}}
+    metadata = {"name": STAMP, "namespace": STAMP_NAMESPACE}
     cluster.create("namespaces", {"metadata": {"name": STAMP_NAMESPACE}})
-    cluster.create("pods", stamp)
+    cluster.create("pods", {"metadata": metadata, "spec": {"containers": list[object]()}})
     async with ApiServer(cluster) as server:
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
