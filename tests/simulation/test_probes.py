@@ -18,13 +18,14 @@ def test_a_deletion_behind_a_replay_that_still_has_the_object_will_be_discarded(
     probe = MailboxProbe(box)
     box.replay([cached, deleted])
     box.put([Added(make_object({"metadata": {"name": "c", "uid": "c"}}))])
-    assert not probe.dropping
+    dropping = [probe.dropping]
     box.put([Deleted(deleted, "deleted")])
-    assert probe.dropping
+    dropping.append(probe.dropping)
     assert box.pop() == Added(cached, initial=True)
-    assert probe.dropping
+    dropping.append(probe.dropping)
     event = box.pop()  # skips the deleted object and returns the live event behind it
     assert event is not None
     assert event.obj.name == "c"
     assert box.pop() is None
-    assert not probe.dropping
+    dropping.append(probe.dropping)
+    assert dropping == [False, True, True, False]
