@@ -28,7 +28,8 @@ from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import ListenerOverflow
 from tests.simulation.bugs.planted_bug import Original, other_options, planted_bug, planted_bugs
-from tests.simulation.listeners import FilterFailed, HandlerRaised, SimulatedListener
+from tests.simulation.filters import FilterFailed
+from tests.simulation.listeners import HandlerRaised, SimulatedListener
 
 # -- mailboxes ---------------------------------------------------------------------------------
 

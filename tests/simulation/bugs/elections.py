@@ -73,7 +73,7 @@ def a_leader_leads_for_the_whole_lease(match: Original, election: Any, record: A
 @planted_bug(Candidate, "finish_body")
 def a_lease_is_released_first(finish: Original, candidate: Any) -> Any:
     """Release the lease before the body has ended, as client-go does after a loss."""
-    if candidate._body_running and not candidate._body_ending and not candidate.world.timeline.calm:
+    if candidate._body_running and not candidate._body_ending and not candidate.world.time.calm:
         finish(candidate)
         candidate.release()
 

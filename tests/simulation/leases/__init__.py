@@ -1,6 +1,6 @@
 """Elections and shard groups in virtual time: processes that coordinate through Leases.
 
-timeline         virtual time, faults by chance, and processes with clocks of their own
+virtual_time     virtual time, faults by chance, and processes with clocks of their own
 lease_store      the server: Leases with compare-and-swap
 candidate_specs  the candidates of an election, drawn from a seed
 election_world   elections, in which no two candidates may ever lead at once

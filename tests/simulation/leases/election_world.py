@@ -29,7 +29,7 @@ from aioinformer._core.leaderelection.election import (
 from aioinformer._core.leaderelection.lease import Fencing
 from tests.simulation.leases.candidate_specs import CandidateSpec, draw_candidates, draw_duel
 from tests.simulation.leases.lease_store import Answer, LeaseRequest, LeaseStore, record_answer
-from tests.simulation.leases.timeline import Process, Timeline
+from tests.simulation.leases.virtual_time import Process, VirtualTime
 
 KEY = ObjectKey("web", "controller")
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -54,7 +54,7 @@ class ElectionWorld:
         self.losses = 0
         self.releases = 0
         self.duel = chance.random() < 0.5
-        self.timeline = Timeline(
+        self.time = VirtualTime(
             chance,
             duration=DURATION,
             calm_seconds=CALM_SECONDS,
@@ -65,19 +65,19 @@ class ElectionWorld:
 
     def run(self) -> None:
         """All of it."""
-        schedule, chance = self.timeline.schedule, self.random
+        schedule, chance = self.time.schedule, self.random
         for candidate in self.candidates:
             schedule(chance.uniform(0, 5), candidate.start)
             if not self.duel:
                 schedule(chance.uniform(0, 20), candidate.pause)
             schedule(chance.uniform(0, 20), candidate.change_latency)
         schedule(chance.uniform(5, 30), self._change_labels)
-        self.timeline.run()
+        self.time.run()
 
     @property
     def now(self) -> float:
         """The time of the history."""
-        return self.timeline.now
+        return self.time.now
 
     def start_body(self, candidate: Candidate, fencing: Fencing) -> None:
         """Record that a body begins to run."""
@@ -97,7 +97,7 @@ class ElectionWorld:
         if isinstance(lease, dict):  # no candidate has made one before
             labels = {"labels": {"touched": str(int(self.now))}}
             self.store.put(lease | {"metadata": lease["metadata"] | labels}, creates=False)
-        self.timeline.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
+        self.time.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,9 +114,9 @@ class Candidate:
     def __init__(self, world: ElectionWorld, spec: CandidateSpec) -> None:
         self.world = world
         self.spec = spec
-        self.process = Process(world.timeline, rate=spec.clock_rate, offset=1000.0)
+        self.process = Process(world.time, rate=spec.clock_rate, offset=1000.0)
         self.process.start()
-        self._timeline = world.timeline
+        self._time = world.time
         self._chance = world.random
         self._request: _Request | None = None
         self._next_pause_at = 0.0
@@ -145,7 +145,7 @@ class Candidate:
     def pause(self) -> None:
         """Stop for a while, now and then."""
         self._start_pause()
-        self._timeline.schedule(self._timeline.now + self._chance.uniform(1, 40), self.pause)
+        self._time.schedule(self._time.now + self._chance.uniform(1, 40), self.pause)
 
     def change_latency(self) -> None:
         """Its network changes: requests and answers take longer, or less long."""
@@ -154,22 +154,20 @@ class Candidate:
         if self.world.duel:
             there, back = 0.01, back if self.spec.gets_cut_off else 0.01
         self._delays = there, back
-        self._timeline.schedule(self._timeline.now + chance.uniform(5, 15), self.cut_off)
+        self._time.schedule(self._time.now + chance.uniform(5, 15), self.cut_off)
 
     def cut_off(self) -> None:
         """None of its requests reach the server for a while, and it stops as its time is up."""
         chance = self._chance
-        if not self._timeline.calm and self.spec.gets_cut_off:
-            self._unreachable_until = self._timeline.now + chance.uniform(5, 40)
+        if not self._time.calm and self.spec.gets_cut_off:
+            self._unreachable_until = self._time.now + chance.uniform(5, 40)
             self._pauses_on_loss = self.world.duel or chance.random() < 0.7
-        self._timeline.schedule(
-            self._unreachable_until + chance.uniform(1, 30), self.change_latency
-        )
+        self._time.schedule(self._unreachable_until + chance.uniform(1, 30), self.change_latency)
 
     def _start_pause(self) -> bool:
         """Stop, but not so soon after the last time that one body would end in both."""
-        now = self._timeline.now
-        if self._timeline.calm or now < self._next_pause_at:
+        now = self._time.now
+        if self._time.calm or now < self._next_pause_at:
             return False
         self.process.paused_until = now + self.spec.max_pause * self._draw_share()
         self._next_pause_at = self.process.paused_until + self.spec.max_shutdown + 0.1
@@ -248,7 +246,7 @@ class Candidate:
 
     def finish_body(self) -> None:
         """Let the body end by itself. The lease is renewed until then."""
-        if self._body_running and not self._body_ending and not self._timeline.calm:
+        if self._body_running and not self._body_ending and not self._time.calm:
             self._body_ending = True
             self.process.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
 
@@ -267,7 +265,7 @@ class Candidate:
 
     def kill(self) -> None:
         """Be killed, and come back with nothing."""
-        if self._timeline.calm:
+        if self._time.calm:
             return
         if self._body_running:
             self.world.end_body(self)
@@ -288,25 +286,25 @@ class Candidate:
         self.process.schedule(
             self.now + self.request_timeout, lambda: self._on_response(request, None)
         )
-        if not self._timeline.draw_failure() and self._timeline.now >= self._unreachable_until:
-            self._timeline.schedule(
-                self._timeline.now + self._draw_latency(0), lambda: self._on_request(request)
+        if not self._time.draw_failure() and self._time.now >= self._unreachable_until:
+            self._time.schedule(
+                self._time.now + self._draw_latency(0), lambda: self._on_request(request)
             )
 
     def _draw_latency(self, back: int) -> float:
         """Seconds that something is on its way; some arrive when nobody waits for it any more."""
-        delay = (0.1 if self._timeline.calm else self._delays[back]) * self._chance.random()
-        return delay + (self._chance.uniform(0, 20) if self._timeline.draw_failure() else 0.0)
+        delay = (0.1 if self._time.calm else self._delays[back]) * self._chance.random()
+        return delay + (self._chance.uniform(0, 20) if self._time.draw_failure() else 0.0)
 
     def _on_request(self, request: _Request) -> None:
         """At the server, whatever has become of who sent it."""
-        if self._timeline.draw_failure():
+        if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, and nothing was done
             return
         answer = self._execute(request.action)
-        if self._timeline.draw_failure():
+        if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, but it was done
-        elif not self._timeline.draw_failure():
+        elif not self._time.draw_failure():
             self._respond(request, answer)
 
     def _respond(self, request: _Request, answer: Answer) -> None:

@@ -31,7 +31,7 @@ from tests.simulation.leases.lease_store import (
     record_answer,
 )
 from tests.simulation.leases.shard_options import ShardWorldOptions
-from tests.simulation.leases.timeline import Process, Timeline
+from tests.simulation.leases.virtual_time import Process, VirtualTime
 
 KEY = ObjectKey("web", "group")
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -40,7 +40,7 @@ START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 class Group(Protocol):
     """The surroundings of a replica: the world."""
 
-    timeline: Timeline
+    time: VirtualTime
     options: ShardWorldOptions
     store: LeaseStore
     outage_until: float
@@ -75,8 +75,8 @@ class Replica:
     """One process, and its successors of the same name."""
 
     def __init__(self, group: Group, name: str) -> None:
-        timeline, options = group.timeline, group.options
-        chance = timeline.random
+        time, options = group.time, group.options
+        chance = time.random
         self.group = group
         self.name = name
         rate = 1 + chance.choice([-1, 1, 0]) * options.drift
@@ -89,8 +89,8 @@ class Replica:
         self._max_pause, self._max_shutdown = spare * share, spare * (1 - share)
         if options.orderly:
             self._max_shutdown = min(self._max_shutdown, 1.0)
-        self.process = Process(timeline, rate=rate, offset=chance.uniform(0, 10_000))
-        self._timeline = timeline
+        self.process = Process(time, rate=rate, offset=chance.uniform(0, 10_000))
+        self._time = time
         self._chance = chance
         self._cut_until = -1.0
         self._seen = 0
@@ -125,7 +125,7 @@ class Replica:
     @property
     def healthy(self) -> bool:
         """True if the process runs, and can reach the server."""
-        now, process = self._timeline.now, self.process
+        now, process = self._time.now, self.process
         return process.alive and now >= process.paused_until and now >= self._cut_until
 
     def disturb(self) -> None:
@@ -176,12 +176,12 @@ class Replica:
         self._stop(seconds)
 
     def _stop(self, seconds: float) -> None:
-        timeline, process = self._timeline, self.process
-        if timeline.now < process.paused_until:
+        time, process = self._time, self.process
+        if time.now < process.paused_until:
             return
-        process.paused_until = min(timeline.now + seconds, timeline.calm_at)
+        process.paused_until = min(time.now + seconds, time.calm_at)
         self.group.note_disturbance()
-        timeline.schedule(process.paused_until, self._wake)
+        time.schedule(process.paused_until, self._wake)
 
     def _wake(self) -> None:
         if self.process.alive:
@@ -191,15 +191,15 @@ class Replica:
                 self.group.check_single(shard)
 
     def _cut_off(self) -> None:
-        timeline, chance = self._timeline, self._chance
+        time, chance = self._time, self._chance
         seconds = chance.choice([3.0, 9.0, 14.0, 30.0, 60.0])
-        self._cut_until = min(timeline.now + seconds, timeline.calm_at)
+        self._cut_until = min(time.now + seconds, time.calm_at)
         self.group.note_disturbance()
-        timeline.schedule(self._cut_until, self._return)
+        time.schedule(self._cut_until, self._return)
         if self._max_pause and chance.random() < 0.5:
             # Stop just when its lease runs out.
             until = self.process.history_time(self.member.election.leads_until)
-            timeline.schedule(until - 0.001, self._stop_short)
+            time.schedule(until - 0.001, self._stop_short)
 
     def _return(self) -> None:
         if self.process.alive:
@@ -213,7 +213,7 @@ class Replica:
         if self.process.alive and not self._sync_scheduled:
             self._sync_scheduled = True
             chance = self._chance
-            options, calm = self.group.options, self._timeline.calm
+            options, calm = self.group.options, self._time.calm
             lag = chance.uniform(0.01, options.max_latency if calm else options.max_cache_lag)
             if not calm and options.late_caches and chance.random() < 0.05:
                 lag += chance.choice([10.0, 17.0, 30.0])
@@ -221,15 +221,15 @@ class Replica:
 
     def _sync(self) -> None:
         self._sync_scheduled = False
-        if self._timeline.now < self._cut_until or not self.group.reachable:
+        if self._time.now < self._cut_until or not self.group.reachable:
             # The watch has ended; the cache is as it was until it is opened again.
             until = max(self._cut_until, self.group.outage_until)
             self._sync_scheduled = True
-            self.process.schedule_in(until - self._timeline.now + 0.1, self._sync)
+            self.process.schedule_in(until - self._time.now + 0.1, self._sync)
             return
         log = self.group.store.log
         last = len(log)
-        if last > self._seen and self._timeline.draw_failure():
+        if last > self._seen and self._time.draw_failure():
             last = self._chance.randint(self._seen, last)  # a part of it is still on its way
         for name, lease in dict(log[self._seen : last]).items():
             self.member.observe(name, lease, self.now)
@@ -354,28 +354,28 @@ class Replica:
 
     def _send(self, apply: Callable[[], Answer], receive: Callable[[Answer], None]) -> None:
         """Send a request: it arrives, and its answer arrives, or not."""
-        group, timeline, chance = self.group, self._timeline, self._chance
+        group, time, chance = self.group, self._time, self._chance
         delay = chance.uniform(0.005, group.options.max_latency)
-        late = timeline.draw_failure() and chance.random() < 0.5
+        late = time.draw_failure() and chance.random() < 0.5
         if late:  # a write that arrives late, when its sender has long given up on it
             delay += chance.choice([0.5, 5.0, 12.0, 16.0, 30.0])
-            delay = min(delay, max(0.2, timeline.calm_at - timeline.now))
+            delay = min(delay, max(0.2, time.calm_at - time.now))
 
         def arrive() -> None:
             # What is on its way when the replica is cut off still arrives now and then.
-            if (timeline.now < self._cut_until and chance.random() < 0.8) or not group.reachable:
+            if (time.now < self._cut_until and chance.random() < 0.8) or not group.reachable:
                 return
-            if timeline.draw_failure():
+            if time.draw_failure():
                 self._answer(receive, Refusal.UNAVAILABLE)
                 return
             before = len(group.store.log)
             answer = apply()
             if len(group.store.log) > before:
                 group.commit()
-            if not timeline.draw_failure() and timeline.now >= self._cut_until:
+            if not time.draw_failure() and time.now >= self._cut_until:
                 self._answer(receive, answer)
 
-        timeline.schedule(timeline.now + delay, arrive)
+        time.schedule(time.now + delay, arrive)
 
     def _answer(self, receive: Callable[[Answer], None], answer: Answer) -> None:
         delay = self._chance.uniform(0.005, self.group.options.max_latency)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from aioinformer._core.leaderelection.election import ElectionTimes
-from tests.simulation.leases.timeline import MAX_CLOCK_DRIFT
+from tests.simulation.leases.virtual_time import MAX_CLOCK_DRIFT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

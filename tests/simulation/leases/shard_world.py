@@ -17,7 +17,7 @@ from aioinformer._core.shardgroup.rendezvous import shard_owners
 from tests.simulation.leases.lease_store import LeaseStore
 from tests.simulation.leases.replica import Replica
 from tests.simulation.leases.shard_options import ShardWorldOptions
-from tests.simulation.leases.timeline import Timeline
+from tests.simulation.leases.virtual_time import VirtualTime
 
 CALM_SECONDS = 70.0
 """Seconds at the end of a history in which nothing goes wrong any more."""
@@ -41,7 +41,7 @@ class ShardWorld:
         self.random = Random(seed)
         self.options = ShardWorldOptions.draw(self.random, small=small)
         options = self.options
-        self.timeline = Timeline(
+        self.time = VirtualTime(
             self.random,
             duration=options.duration,
             calm_seconds=CALM_SECONDS,
@@ -65,17 +65,17 @@ class ShardWorld:
         """All of it."""
         for number in range(self.options.replicas):
             replica = self.replicas[f"replica-{number}"] = Replica(self, f"replica-{number}")
-            self.timeline.schedule(self.random.uniform(0, 10), replica.start)
-        self.timeline.schedule(self.random.uniform(20, 50), self._disturb)
+            self.time.schedule(self.random.uniform(0, 10), replica.start)
+        self.time.schedule(self.random.uniform(20, 50), self._disturb)
         if self.options.outages:
-            self.timeline.schedule(self.random.uniform(20, 60), self._begin_outage)
-        self.timeline.run()
+            self.time.schedule(self.random.uniform(20, 60), self._begin_outage)
+        self.time.run()
         self._check_end()
 
     @property
     def now(self) -> float:
         """The time of the history."""
-        return self.timeline.now
+        return self.time.now
 
     @property
     def reachable(self) -> bool:
@@ -83,12 +83,10 @@ class ShardWorld:
         return self.now >= self.outage_until
 
     def _begin_outage(self) -> None:
-        if not self.timeline.calm:
+        if not self.time.calm:
             seconds = self.random.choice([5.0, 30.0, 120.0])
-            self.outage_until = min(self.timeline.calm_at, self.now + seconds)
-            self.timeline.schedule(
-                self.outage_until + self.random.uniform(10, 60), self._begin_outage
-            )
+            self.outage_until = min(self.time.calm_at, self.now + seconds)
+            self.time.schedule(self.outage_until + self.random.uniform(10, 60), self._begin_outage)
 
     def commit(self) -> None:
         """Let every cache see what the server has accepted, some time later."""
@@ -98,14 +96,14 @@ class ShardWorld:
     # -- disturbances --------------------------------------------------------------------------
 
     def _disturb(self) -> None:
-        if self.timeline.calm:
+        if self.time.calm:
             return
         replica = self.random.choice(list(self.replicas.values()))
         replica.disturb()
         # While caches are late, members that disagree about the assignment race for shards.
         often = [0.5, 2.0, 5.0, 20.0]
         seconds = often if self.options.late_caches else [1.0, 10.0, 30.0, 30.0]
-        self.timeline.schedule(self.now + self.random.choice(seconds), self._disturb)
+        self.time.schedule(self.now + self.random.choice(seconds), self._disturb)
 
     def note_disturbance(self) -> None:
         """Record that a replica joins, leaves, dies, stops, or is cut off."""
@@ -115,7 +113,7 @@ class ShardWorld:
         before = shard_owners(self._members, self.options.shards)
         self.least_moves += sum(one != other for one, other in zip(before, owners, strict=True))
         self._members = members
-        self.timeline.schedule(self.now + self._takeover_seconds, self._check_owned)
+        self.time.schedule(self.now + self._takeover_seconds, self._check_owned)
 
     @property
     def _takeover_seconds(self) -> float:
@@ -142,7 +140,7 @@ class ShardWorld:
             began, assignment = self.now, replica.member.view.assignment
             members = assignment.members if assignment is not None else self._members
             receiver = shard_owners(members, self.options.shards)[shard]
-            self.timeline.schedule(
+            self.time.schedule(
                 began + HANDOVER_SECONDS, lambda: self._check_handover(shard, began, receiver)
             )
 

@@ -1,6 +1,6 @@
 """Virtual time for state machines without I/O: scheduled calls, faults, and processes with clocks.
 
-``Timeline`` calls what is scheduled in the order of time, and decides from a seed if a request
+``VirtualTime`` calls what is scheduled in the order of time, and decides from a seed if a request
 fails. ``Process`` is a clock that runs at a rate of its own. A process dies, starts again and stops
 for a while; what was scheduled by its clock is dropped at its death and delayed by its pauses.
 """
@@ -16,7 +16,7 @@ MAX_CLOCK_DRIFT = 0.05
 """The most by which a clock runs too fast or too slow."""
 
 
-class Timeline:
+class VirtualTime:
     """The time of one history."""
 
     def __init__(
@@ -60,21 +60,21 @@ class Timeline:
         return not self.calm and self.random.random() < self._failure_rate
 
     def __repr__(self) -> str:
-        return f"<Timeline at {self.now:.3f} s, {len(self._scheduled)} scheduled>"
+        return f"<VirtualTime at {self.now:.3f} s, {len(self._scheduled)} scheduled>"
 
 
 class Process:
     """A process with a clock of its own, which dies, starts again, and stops for a while."""
 
-    def __init__(self, timeline: Timeline, *, rate: float, offset: float) -> None:
+    def __init__(self, time: VirtualTime, *, rate: float, offset: float) -> None:
         """Create a process that was not started.
 
         Args:
-            timeline: the time of the history.
+            time: the time of the history.
             rate: the seconds of the process's clock in one second.
             offset: the time of that clock at the begin of the history.
         """
-        self.timeline = timeline
+        self.time = time
         self.rate = rate
         self.alive = False
         self.life = 0
@@ -86,7 +86,7 @@ class Process:
     @property
     def now(self) -> float:
         """The time of the process's clock."""
-        return self._offset + self.timeline.now * self.rate
+        return self._offset + self.time.now * self.rate
 
     def start(self) -> None:
         """Begin a new life."""
@@ -109,13 +109,13 @@ class Process:
         def run() -> None:
             if self.life != life or not self.alive:
                 return
-            if self.timeline.now < self.paused_until:
-                self.timeline.schedule(self.paused_until, run)
+            if self.time.now < self.paused_until:
+                self.time.schedule(self.paused_until, run)
             else:
                 do()
 
         # Rounded up, so that the clock is never just before the time.
-        self.timeline.schedule(self.history_time(clock) + 1e-9, run)
+        self.time.schedule(self.history_time(clock) + 1e-9, run)
 
     def schedule_in(self, seconds: float, do: Callable[[], None]) -> None:
         """Call ``do`` after so many seconds of the history."""
