@@ -26,6 +26,7 @@ from aioinformer import (
     KubeObject,
     ObjectKey,
     Problem,
+    Registration,
     Resource,
     SharedInformer,
     SharedInformerFactory,
@@ -71,11 +72,12 @@ class Load:
 
     informers: list[SharedInformer] = field(default_factory=list[SharedInformer])
     followers: list[Follower] = field(default_factory=list[Follower])
+    registrations: list[Registration] = field(default_factory=list[Registration])
     causes: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, informer: SharedInformer) -> None:
         follower = Follower()
-        informer.add_handler(follower)
+        self.registrations.append(informer.add_handler(follower))
         self.informers.append(informer)
         self.followers.append(follower)
 
@@ -123,6 +125,8 @@ async def main(kubeconfig: Path, scopes: int) -> None:
         for number in range(scopes):
             load.add(informers.informer(WIDGETS, namespace=f"load-{number}"))
         await informers.wait_synced(timeout=240)
+        for registration in load.registrations:
+            await registration.wait_synced(240)
         forget_highest()
         answer(load.describe())
         while await asyncio.to_thread(sys.stdin.readline):
