@@ -92,11 +92,12 @@ class _Life:
     def condition(self, name: str) -> dict[str, Any]:
         """Return the condition Ready of a Site."""
         conditions = self.find(SITES, name).get("status", {}).get("conditions", [])
-        return next((each for each in conditions if each["type"] == "Ready"), {})
+        return next((each for each in conditions if each["type"] == "Ready"), dict[str, Any]())
 
     def page(self, name: str) -> str | None:
         """Return the page in the ConfigMap of a Site."""
-        return self.find(CONFIGMAPS, name).get("data", {}).get("index.html")
+        page: str | None = self.find(CONFIGMAPS, name).get("data", {}).get("index.html")
+        return page
 
     def events(self) -> list[str]:
         """Return the reasons of the Events of all objects, of both APIs."""
