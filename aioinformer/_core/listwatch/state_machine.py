@@ -248,9 +248,8 @@ class ListWatchState:
         """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
         self.resource_version = resource_version
-        self._needs_newest = False
+        self._needs_newest = self.confirmation.pending = False
         self._consecutive_failures = 0
-        self.confirmation.pending = False
 
     def _goes_back(self, resource_version: str) -> bool:
         # The first list proves nothing: its "any version" may be any old one.
@@ -260,7 +259,8 @@ class ListWatchState:
 
     def open_watch(self, request: WatchRequest, now: float) -> IdleTimeout:
         """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
-        self._watch_opened_at, self._watch_changed, self._watch_seconds = now, False, request.timeout
+        self._watch_opened_at, self._watch_seconds = now, request.timeout
+        self._watch_changed = False
         self._polling.open_watch()
         if not request.initial:
             self.backoff.record_success(now)
