@@ -301,10 +301,8 @@ def _check_order(
     left = {each.listener: each for each in history.of(Left)}
     checks: dict[str, OrderingCheck] = {}
     first = _first_namespaces(history, spec)
-    for joined in history.of(Joined):
+    for joined in history.joined(spec):
         name = joined.listener.name
-        if joined.listener.informer != spec.name:
-            continue
         events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} receives an event after it has left"
