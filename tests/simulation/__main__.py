@@ -19,14 +19,7 @@ from collections.abc import Sequence
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
 from tests.simulation.plan import Plan
-from tests.simulation.runner import (
-    Row,
-    explain,
-    judged,
-    parse_ranges,
-    rows_taken,
-    show_rows,
-)
+from tests.simulation.runner import Row, explain, judged, parse_ranges, rows_taken, show_rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

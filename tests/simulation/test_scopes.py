@@ -37,14 +37,7 @@ from tests.simulation.records import (
     ScopeClosed,
     ScopeOpened,
 )
-from tests.simulation.runner import (
-    Row,
-    examine,
-    first_violation,
-    rows_taken,
-    show_rows,
-    simulate,
-)
+from tests.simulation.runner import Row, examine, first_violation, rows_taken, show_rows, simulate
 from tests.simulation.scoped_generator import NAME, connection, draw_followed, draw_scoped
 
 FEW = range(10)

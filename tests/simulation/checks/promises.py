@@ -96,10 +96,7 @@ def _know(history: History, spec: InformerSpec) -> tuple[Oracle, Rewinds]:
     """Return the states that the server had in all scopes of an informer, and its rewinds."""
     rewinds = Rewinds(history, *history.readers_of(spec))
     begin = f"{spec.name} ("
-    changes: list[ScopeOpened | ScopeClosed] = [
-        *history.of(ScopeOpened),
-        *history.of(ScopeClosed),
-    ]
+    changes: list[ScopeOpened | ScopeClosed] = [*history.of(ScopeOpened), *history.of(ScopeClosed)]
     scopes = [each for each in changes if each.informer.startswith(begin)]
     return Oracle(history.of(Write), spec, history.of(Restored), scopes), rewinds
 

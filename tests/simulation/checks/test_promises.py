@@ -312,16 +312,10 @@ CASES: dict[str, tuple[set[int], Falsify]] = {
     "it is added twice": ({2}, again(added_live)),
     "it is found twice": ({5}, again(initial)),
     "something is made up": ({2}, something_is_made_up),
-    "it crosses uids": (
-        {2},
-        change(EventDelivered, updated, version=of_another_uid),
-    ),
+    "it crosses uids": ({2}, change(EventDelivered, updated, version=of_another_uid)),
     "what is there is deleted": ({2}, again(added, what="deleted", note="deleted", cached=None)),
     "what is not held is deleted": ({2}, what_is_not_held_is_deleted),
-    "what vanished has changed": (
-        {4},
-        change(EventDelivered, vanished, version=never_stored),
-    ),
+    "what vanished has changed": ({4}, change(EventDelivered, vanished, version=never_stored)),
     "what one who merges sees vanish has changed": (
         {4},
         what_one_who_merges_sees_vanish_has_changed,
@@ -342,23 +336,14 @@ CASES: dict[str, tuple[set[int], Falsify]] = {
     "it hears after leaving": ({2}, it_hears_after_leaving),
     "the cache is behind": ({3}, change(EventDelivered, updated, cached=old_version)),
     "the cache is empty": ({3}, the_cache_is_empty),
-    "the cache still has it": (
-        {3},
-        change(EventDelivered, deleted, cached=own_version),
-    ),
+    "the cache still has it": ({3}, change(EventDelivered, deleted, cached=own_version)),
     "what it found was older": ({5}, what_it_found_was_older),
     "what it found was not initial": ({5}, what_it_found_was_not_initial),
-    "the state is not true": (
-        {3},
-        change(Sample, has_state, state=without_first),
-    ),
+    "the state is not true": ({3}, change(Sample, has_state, state=without_first)),
     "the cache was emptied": ({10}, change(Sample, has_state, state={})),
     "the version goes back": ({2}, the_version_goes_back),
     "the end is not reached": ({1}, the_end_is_not_reached),
-    "synced did not last": (
-        {6},
-        lambda history: setattr(last_sample(history), "synced", False),
-    ),
+    "synced did not last": ({6}, lambda history: setattr(last_sample(history), "synced", False)),
     "objects came before synced": ({6}, change(Sample, lambda each: each.synced, synced=False)),
     "a latch did not last": (
         {6},
@@ -377,8 +362,7 @@ CASES: dict[str, tuple[set[int], Falsify]] = {
     "an error was not logged": (
         {7},
         remove(
-            Logged,
-            lambda log: log.message.startswith("handler ") and " raised at " in log.message,
+            Logged, lambda log: log.message.startswith("handler ") and " raised at " in log.message
         ),
     ),
     "a key is busy twice": ({2}, a_key_is_busy_twice),
