@@ -77,15 +77,15 @@ def pickled_history(seed: int) -> bytes:
     return pickle.dumps(history)
 
 
-CASES: dict[str, tuple[set[int], Falsify]] = {}
-"""The numbers of the promises that may be seen to be broken, and the falsification."""
+FUNCTIONS: dict[str, tuple[set[int], Falsify]] = {}
+"""The cases that are functions: the numbers of the promises that may be seen to be broken, and the falsification."""
 
 
 def falsifies(*promises: int) -> Callable[[Falsify], Falsify]:
     """Return a decorator that makes a case of a function, with the name of the function."""
 
     def add(falsify: Falsify) -> Falsify:
-        CASES[getattr(falsify, "__name__", "").replace("_", " ")] = set(promises), falsify
+        FUNCTIONS[getattr(falsify, "__name__", "").replace("_", " ")] = set(promises), falsify
         return falsify
 
     return add
@@ -354,105 +354,91 @@ def a_list_has_pages_without_end(history: History) -> None:
     history.of(Request).extend([page] * 1200)
 
 
-CASES.update(
-    {
-        "an object is added twice": ({2}, again(added_live)),
-        "an initial object is delivered twice": ({5}, again(initial)),
-        "an update crosses uids": ({2}, change(EventDelivered, updated, version=of_another_uid)),
-        "what is there is deleted": (
-            {2},
-            again(added, what="deleted", note="deleted", cached=None),
+CASES = FUNCTIONS | {
+    "an object is added twice": ({2}, again(added_live)),
+    "an initial object is delivered twice": ({5}, again(initial)),
+    "an update crosses uids": ({2}, change(EventDelivered, updated, version=of_another_uid)),
+    "what is there is deleted": ({2}, again(added, what="deleted", note="deleted", cached=None)),
+    "what vanished has changed": ({4}, change(EventDelivered, vanished, version=never_stored)),
+    "a handler was to end its factory": (
+        {7},
+        change(Visited, lambda each: bool(each.broke), raised=""),
+    ),
+    "an end comes late": ({9}, change(Visited, lambda each: bool(each.broke), lasted=5.0)),
+    "a rejection is not reported": (
+        {10},
+        remove(ProblemReported, lambda each: each.phase == "object"),
+    ),
+    "the unchanged is delivered": ({4}, change(EventDelivered, resynced, note="")),
+    "a resync has a new state": ({2}, change(EventDelivered, updated, note="resync")),
+    "the cache is behind": ({3}, change(EventDelivered, updated, cached=old_version)),
+    "the cache still has it": ({3}, change(EventDelivered, deleted, cached=own_version)),
+    "the state is not true": ({3}, change(Sample, has_state, state=without_first)),
+    "the cache was emptied": ({10}, change(Sample, has_state, state={})),
+    "synced did not last": ({6}, lambda history: setattr(last_sample(history), "synced", False)),
+    "objects came before synced": ({6}, change(Sample, lambda each: each.synced, synced=False)),
+    "a latch did not last": (
+        {6},
+        lambda history: shown_by_listeners(history, [last_sample(history)], synced=False),
+    ),
+    "a listener was never synced": (
+        {9},
+        lambda history: shown_by_listeners(history, history.of(Sample), synced=False),
+    ),
+    "a listener waits": (
+        {7},
+        lambda history: shown_by_listeners(
+            history, [last_sample(history)], pending=1, dropping=False
         ),
-        "what vanished has changed": ({4}, change(EventDelivered, vanished, version=never_stored)),
-        "a handler was to end its factory": (
-            {7},
-            change(Visited, lambda each: bool(each.broke), raised=""),
+    ),
+    "an error was not logged": (
+        {7},
+        remove(
+            Logged, lambda log: log.message.startswith("handler ") and " raised at " in log.message
         ),
-        "an end comes late": ({9}, change(Visited, lambda each: bool(each.broke), lasted=5.0)),
-        "a rejection is not reported": (
-            {10},
-            remove(ProblemReported, lambda each: each.phase == "object"),
+    ),
+    "a call does not end": (
+        {2, 6, 9},
+        change(EventDelivered, lambda each: "slow" in each.listener and not each.note, returned=0),
+    ),
+    "an error was not hooked": (
+        {7},
+        remove(ProblemReported, lambda each: "HandlerCancelled" in each.error),
+    ),
+    "an overflow was not logged": ({8}, remove(Logged, lambda log: " was ended: " in log.message)),
+    "a visit goes on": ({9}, change(Visited, late=1)),
+    "a visit takes long": ({9}, change(Visited, lasted=30.0)),
+    "the queue was overfull": (
+        {8},
+        change(Sample, lambda each: each.informer == "shop", queued=64 + 16 + 5),
+    ),
+    "a failure was not logged": (
+        {10},
+        remove(Logged, lambda log: "connection broke" in log.message),
+    ),
+    "health shows another failure": (
+        {10},
+        change(Sample, lambda each: each.condition == "waiting", error="Another: one"),
+    ),
+    "a failure was not reported": ({10}, remove(ProblemReported)),
+    "a failure was taken for an end": (
+        {10},
+        change(
+            Transition,
+            lambda each: bool(each.request.failure),
+            phase=Phase.WATCH,
+            outcome=Outcome.ENDED,
         ),
-        "the unchanged is delivered": ({4}, change(EventDelivered, resynced, note="")),
-        "a resync has a new state": ({2}, change(EventDelivered, updated, note="resync")),
-        "the cache is behind": ({3}, change(EventDelivered, updated, cached=old_version)),
-        "the cache still has it": ({3}, change(EventDelivered, deleted, cached=own_version)),
-        "the state is not true": ({3}, change(Sample, has_state, state=without_first)),
-        "the cache was emptied": ({10}, change(Sample, has_state, state={})),
-        "synced did not last": (
-            {6},
-            lambda history: setattr(last_sample(history), "synced", False),
-        ),
-        "objects came before synced": ({6}, change(Sample, lambda each: each.synced, synced=False)),
-        "a latch did not last": (
-            {6},
-            lambda history: shown_by_listeners(history, [last_sample(history)], synced=False),
-        ),
-        "a listener was never synced": (
-            {9},
-            lambda history: shown_by_listeners(history, history.of(Sample), synced=False),
-        ),
-        "a listener waits": (
-            {7},
-            lambda history: shown_by_listeners(
-                history, [last_sample(history)], pending=1, dropping=False
-            ),
-        ),
-        "an error was not logged": (
-            {7},
-            remove(
-                Logged,
-                lambda log: log.message.startswith("handler ") and " raised at " in log.message,
-            ),
-        ),
-        "a call does not end": (
-            {2, 6, 9},
-            change(
-                EventDelivered, lambda each: "slow" in each.listener and not each.note, returned=0
-            ),
-        ),
-        "an error was not hooked": (
-            {7},
-            remove(ProblemReported, lambda each: "HandlerCancelled" in each.error),
-        ),
-        "an overflow was not logged": (
-            {8},
-            remove(Logged, lambda log: " was ended: " in log.message),
-        ),
-        "a visit goes on": ({9}, change(Visited, late=1)),
-        "a visit takes long": ({9}, change(Visited, lasted=30.0)),
-        "the queue was overfull": (
-            {8},
-            change(Sample, lambda each: each.informer == "shop", queued=64 + 16 + 5),
-        ),
-        "a failure was not logged": (
-            {10},
-            remove(Logged, lambda log: "connection broke" in log.message),
-        ),
-        "health shows another failure": (
-            {10},
-            change(Sample, lambda each: each.condition == "waiting", error="Another: one"),
-        ),
-        "a failure was not reported": ({10}, remove(ProblemReported)),
-        "a failure was taken for an end": (
-            {10},
-            change(
-                Transition,
-                lambda each: bool(each.request.failure),
-                phase=Phase.WATCH,
-                outcome=Outcome.ENDED,
-            ),
-        ),
-        "a rewind was not announced": (
-            {1, 2, 3, 10},
-            remove(ProblemReported, lambda each: each.phase == "rewind"),
-        ),
-        "a rewind is not shown": ({10}, change(Sample, lambda each: each.rewinds > 0, rewinds=0)),
-        "it asked too soon": ({11}, change(Transition, waited_after, time=1e9)),
-        "something is left": ({9}, end_with(tasks=("stray",))),
-        "something was only logged": ({9}, end_with(complaints=("never",))),
-    }
-)
+    ),
+    "a rewind was not announced": (
+        {1, 2, 3, 10},
+        remove(ProblemReported, lambda each: each.phase == "rewind"),
+    ),
+    "a rewind is not shown": ({10}, change(Sample, lambda each: each.rewinds > 0, rewinds=0)),
+    "it asked too soon": ({11}, change(Transition, waited_after, time=1e9)),
+    "something is left": ({9}, end_with(tasks=("stray",))),
+    "something was only logged": ({9}, end_with(complaints=("never",))),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
