@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from tests.simulation.plan import (
     NAMESPACES,
     Behaviour,
