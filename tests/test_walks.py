@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -41,8 +42,8 @@ async def test_a_watch_event_passes_no_more_calls_than_the_guide_states(
 
 
 async def test_a_list_its_diff_and_an_error_pass_no_more_calls_than_the_guide_states(
-    server: ApiServerThread,
+    server: ApiServerThread, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with server:
+    with server, caplog.at_level(logging.CRITICAL + 1, "aioinformer"):  # log lines call, too
         for name, walk in (await failure_walks(server)).items():
             check(name, walk)

@@ -144,7 +144,10 @@ async def failure_walks(server: ApiServerThread) -> dict[str, Walk]:
             program.recorder.start()
         await program.updated.wait()
     names = [call.function for call in program.walk]
-    listed, queued = names.index("Reflector._list"), names.index("DeltaQueue.replace")
+    queued = names.index("DeltaQueue.replace")
+    # Requests before the last one were refused.
+    sent = queued - names[queued::-1].index("InformerReporter.request_started")
+    listed = names.index("Reflector._list", sent)
     put = len(names) - names[::-1].index("Mailbox.put_relist")
     walks["a list of one object, to the queue"] = program.walk[listed:queued]
     walks["its diff, to the mailboxes"] = program.walk[queued:put]

@@ -15,9 +15,12 @@ from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 
 __all__ = ["WatchReader"]
+
+READ_SECONDS = 0.001
+"""Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes
+would have left the processor's cache before the pump applies them."""
 
 
 class WatchReader:
@@ -70,7 +73,7 @@ class WatchReader:
                     await self._queue.room()
                     idle_timeout.resume(clock())
                     worked = 0.0
-                elif worked >= SLICE_SECONDS:
+                elif worked >= READ_SECONDS:
                     await asyncio.sleep(0)
                     worked = 0.0
 
