@@ -18,7 +18,7 @@ from types import FrameType
 from typing import NamedTuple, TypeAlias
 
 import aioinformer
-from aioinformer import Client, KubeObject, SharedInformerFactory
+from aioinformer import Client, KubeObject, Problem, SharedInformerFactory
 from aioinformer.testing import ApiServerThread, Cluster, Features
 
 __all__ = ["Walk", "event_walk", "failure_walks", "modules"]
@@ -93,7 +93,7 @@ class Program:
             self.recorder.start()
             raise ValueError("planned")
 
-    def on_error(self, problem: Exception) -> None:
+    def on_error(self, problem: Problem) -> None:
         """Receive a problem."""
         if self.fails:
             self.walk = self.recorder.stop()
