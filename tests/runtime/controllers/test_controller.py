@@ -304,7 +304,7 @@ async def test_wrong_arguments_are_rejected_when_they_are_given() -> None:
         with pytest.raises(TypeError, match=r"sync\(key: .* called as \(key, ctx\): too many"):
             Controller(foos, sync)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'foos'"):
-            Controller("foos", diary)  # type: ignore[arg-type] # on purpose
+            Controller("foos", diary)
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
             Controller(foos, diary).owns("bars")  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
