@@ -169,13 +169,12 @@ async def test_a_new_leader_without_a_scope_leaves_it_to_its_followers(
     cluster = cluster_with_pods("a")
     first = worker(cluster, path)
     await first.__aenter__()
-    async with worker(cluster, path, labels="app=none") as other:
-        async with worker(cluster, path) as second:
-            await first.__aexit__(None, None, None)
-            await until(lambda: other.requests.verbs == ["watchlist"])
-            label_pod(cluster, "a", "1")
-            await until(lambda: second.heard[-1] == "~ a ->1")
-            assert second.requests.verbs == ["watch"], "as the leader, or on its own"
+    async with worker(cluster, path, labels="app=none") as other, worker(cluster, path) as second:
+        await first.__aexit__(None, None, None)
+        await until(lambda: other.requests.verbs == ["watchlist"])
+        label_pod(cluster, "a", "1")
+        await until(lambda: second.heard[-1] == "~ a ->1")
+        assert second.requests.verbs == ["watch"], "as the leader, or on its own"
 
 
 async def test_several_namespaces_are_followed_each_with_its_version(path: Path) -> None:
