@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -31,6 +31,9 @@ __all__ = ["FileAccess", "FollowedState"]
 log = logging.getLogger("aioinformer.cachefile")
 
 R = TypeVar("R")
+
+FollowedPart: TypeAlias = "LedState | list[KubeObject] | list[LogEntry]"
+"""A part of what ``Database.follow`` yields: first a ``LedState``, then lists."""
 
 OBJECTS_PER_READ = 256
 """Objects that are read without a turn of the event loop in between: less than a millisecond."""
@@ -156,26 +159,18 @@ class FileAccess:
         # second one would not see what was written after the first one began.
         async with self._reading:
             parts = database.follow(identity, position, resource, OBJECTS_PER_READ)
+            found, finished = list[FollowedPart](), False
             try:
-                return await self._collect(parts)
+                while not finished:
+                    taken = await self._try(lambda: _take(parts))
+                    if taken is None:
+                        return None
+                    found += taken[0]
+                    finished = taken[1]
             finally:
-                if self._executor is not None:
+                if not finished and self._executor is not None:
                     self._executor.submit(parts.close)
-
-    async def _collect(
-        self, parts: Generator[LedState | list[KubeObject] | list[LogEntry]]
-    ) -> FollowedState | None:
-        state: LedState | None = None
-        objects: list[KubeObject] = []
-        entries: list[LogEntry] = []
-        while part := await self._try(lambda: next(parts, None)):
-            if isinstance(part, tuple):
-                state = part
-            elif state is not None and state.whole:
-                objects += cast("list[KubeObject]", part)
-            else:
-                entries += cast("list[LogEntry]", part)
-        return None if state is None or self.problem else FollowedState(state, objects, entries)
+        return _join(found)
 
     async def announce(self, identity: str, *, synced: bool, fresh: float) -> None:
         """Tell followers that this process, which leads, reads a scope from now on."""
@@ -226,6 +221,27 @@ class FileAccess:
 
     def __repr__(self) -> str:
         return f"<FileAccess {self.path} users={self._users} {self.problem or 'usable'}>"
+
+
+def _take(parts: Iterator[FollowedPart]) -> tuple[list[FollowedPart], bool]:
+    """Return the next parts with one list of objects at most, and True if no part is left."""
+    taken: list[FollowedPart] = []
+    for part in parts:
+        taken.append(part)
+        if not isinstance(part, tuple) and len(part) == OBJECTS_PER_READ:
+            return taken, False
+    return taken, True
+
+
+def _join(parts: Sequence[FollowedPart]) -> FollowedState | None:
+    """Return what the parts contain; ``None`` if there is none."""
+    if not parts:
+        return None
+    state = cast("LedState", parts[0])
+    items = [item for part in parts[1:] for item in part]
+    if state.whole:
+        return FollowedState(state, cast("list[KubeObject]", items), ())
+    return FollowedState(state, (), cast("list[LogEntry]", items))
 
 
 def _make_leadership(path: Path) -> Leadership:
