@@ -17,7 +17,7 @@ import pytest
 from aioinformer.testing import ApiServer
 from tests.examples.notebooks import Notebook
 from tests.examples.sample_controller import eventually
-from tests.script_processes import RunningScript, run_to_completion, running_script
+from tests.script_processes import RUN_SECONDS, RunningScript, run_to_completion, running_script
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTS = ROOT / "examples" / "hosts"
@@ -36,7 +36,7 @@ async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
 
 @asynccontextmanager
 async def service(
-    script: str, server: ApiServer, folder: Path
+    script: str, server: ApiServer, folder: Path, *, seconds: float = RUN_SECONDS
 ) -> AsyncGenerator[tuple[RunningScript, httpx.AsyncClient]]:
     """Run a program that serves on a port until Ctrl-C, with a client."""
     with socket.socket() as free:
@@ -44,7 +44,7 @@ async def service(
         port = free.getsockname()[1]
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
-        running_script(HOSTS / script, server, folder, str(port)) as run,
+        running_script(HOSTS / script, server, folder, str(port), seconds=seconds) as run,
     ):
         yield run, http
 
@@ -181,7 +181,7 @@ async def test_uvicorn_workers_share_one_watch(
 ) -> None:
     monkeypatch.setenv("CACHE_FOLDER", str(tmp_path))
     watches = server.faults.latency(1e-9, verb="watch")
-    async with service("uvicorn_workers.py", server, tmp_path) as (run, http):
+    async with service("uvicorn_workers.py", server, tmp_path, seconds=200) as (run, http):
         for _ in range(5):  # five processes that import FastAPI take long on a busy machine
             with suppress(TimeoutError):
                 await eventually(lambda: all_workers(http))

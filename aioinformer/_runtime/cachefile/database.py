@@ -95,7 +95,7 @@ reread = excluded.reread, handlers = excluded.handlers RETURNING id
 
 
 class LedState(NamedTuple):
-    """What a follower finds behind its position, before the objects or entries themselves."""
+    """The head of what a follower reads: the state behind its position, without the objects."""
 
     led: LedScope
     stored: StoredScope | None

@@ -40,7 +40,7 @@ OBJECTS_PER_READ = 256
 
 
 class FollowedState(Struct, frozen=True):
-    """What a follower has read of one scope, as of one moment."""
+    """The state of one scope at one moment, as a follower has read it."""
 
     state: LedState
     objects: Sequence[KubeObject]

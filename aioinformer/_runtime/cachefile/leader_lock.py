@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -20,10 +21,8 @@ from msgspec import Struct
 
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Leader", "LeaderLock"]
 
@@ -67,7 +66,7 @@ class LeaderLock:
             CacheFileProblem: this system has no ``flock``, or the file is another user's.
             OSError: the file can't be opened.
         """
-        if fcntl is None:  # pragma: no cover - Windows
+        if sys.platform == "win32":
             raise CacheFileProblem(f"{self.path} can't be locked: shared=True needs flock")
         if self._file >= 0:
             return
