@@ -15,7 +15,7 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from tests.simulation.fault_generator import draw_endless_pages, draw_faults, draw_outage
 from tests.simulation.plan import (
     NAMESPACES,

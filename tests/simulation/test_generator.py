@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from aioinformer import Added, KubeObject, ObjectKey, Updated
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._core.selectors.event_filter import EventFilter
 from tests.core.builders import make_object
 from tests.simulation.fault_generator import FAULTS
