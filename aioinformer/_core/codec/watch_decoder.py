@@ -164,10 +164,15 @@ class EventDecoder:
         return Delta(kind, obj)
 
     def _excludes(self, shard: ShardFilter, metadata: ObjectMetadata) -> bool:
-        """Return True, and remember the version, if an object is of another shard."""
-        if not shard.excludes(metadata.uid, metadata.namespace):
+        """Return True, and remember the version, if an object is of another shard, or if the state
+        of its shard contains the change already.
+        """
+        uid, namespace, version = metadata.uid, metadata.namespace, metadata.resourceVersion
+        if not shard.excludes(uid, namespace) and not (
+            shard.read_ahead and shard.repeats(uid, namespace, version)
+        ):
             return False
-        self.excluded_version = metadata.resourceVersion
+        self.excluded_version = version
         return True
 
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
@@ -386,7 +391,8 @@ class WatchDecoder:
         """
         batch = WatchBatch([], 0, 0)
         bookmarks = self._decoder.bookmarks
-        excluded = 0 if self._shard is None else self._shard.excluded
+        shard = self._shard
+        excluded, dropped = (0, 0) if shard is None else (shard.excluded, shard.dropped)
         try:
             lines = self._splitter.feed(data)
             batch.event_count = len(lines)
@@ -398,8 +404,8 @@ class WatchDecoder:
             batch.error = discard_input(error)
         if self._initial is None:
             batch.bookmarks = self._decoder.bookmarks - bookmarks
-        if self._shard is not None and self._shard.excluded > excluded:
-            batch.excluded = self._shard.excluded - excluded
+        if shard is not None and shard.dropped > dropped:
+            batch.excluded = shard.excluded - excluded
             self._remove_excluded(batch)
         return batch
 
