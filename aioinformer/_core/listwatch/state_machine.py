@@ -157,7 +157,8 @@ class ListWatchState:
         """Return the first request.
 
         Args:
-            now, jitter: as for ``advance``.
+            now: as for ``advance``.
+            jitter: as for ``advance``.
             resume_from: the version that the first watch starts from; empty to read the whole
                 state first.
             not_older_than: the version of the last state, if the whole state is read again.
@@ -311,9 +312,8 @@ class ListWatchState:
         """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
 
         A bookmark and an old event that is sent again don't count as changes. If they did, a server
-        that sends one of them and closes would be watched again without a pause. (client-go counts
-        events, and does this.) A server that sends one change per watch is accepted a few times in
-        a row.
+        that sends one of them and closes would be watched again without a pause, as by client-go. A
+        server that sends one change per watch is accepted a few times in a row.
         """
         request = self.request
         started = request.resource_version if isinstance(request, WatchRequest) else ""

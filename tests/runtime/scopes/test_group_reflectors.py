@@ -542,7 +542,7 @@ def test_random_moves_and_faults_leave_the_server_s_objects(seed: int) -> None:
             await informers.wait_synced(60)
             wanted = selected(cluster, chosen, group.assigned)
             async with asyncio.timeout(600):
-                while not (keys(pods) == wanted == set(recorder.present)):
+                while not (keys(pods) == wanted == set(recorder.present)):  # noqa: ASYNC110
                     await asyncio.sleep(0.5)
                 assert group.working == group.assigned
             assert await pods.verify(timeout=60)
