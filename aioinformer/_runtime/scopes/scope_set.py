@@ -47,6 +47,7 @@ _WORST_FIRST: tuple[InformerState, ...] = (
     "new",
     "listing",
     "polling",
+    "following",
     "watching",
 )
 
