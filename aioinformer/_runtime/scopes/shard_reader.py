@@ -273,5 +273,8 @@ class _GainedState:
     def confirm(self) -> None:
         """See ``EntryQueue``: nothing is restored."""
 
+    def mark(self, on_reached: Callable[[], None]) -> None:
+        """See ``EntryQueue``: marks are for states of a cache file."""
+
     async def room(self) -> None:
         """Return at once."""
