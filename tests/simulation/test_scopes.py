@@ -15,6 +15,8 @@ import pytest
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.polling import REFUSALS
 from aioinformer._core.listwatch.transitions import Phase
+from tests.simulation.bugs.planted_bug import PlantedBug
+from tests.simulation.bugs.scopes import BUGS, FOLLOWER_BUGS, an_optional_namespace_is_waited_for
 from tests.simulation.checks.promises import judge
 from tests.simulation.plan import (
     AddScope,
@@ -27,7 +29,6 @@ from tests.simulation.plan import (
     RemoveScope,
     ScopeSpec,
 )
-from tests.simulation.planted_bug import PlantedBug
 from tests.simulation.records import (
     EventDelivered,
     History,
@@ -37,7 +38,6 @@ from tests.simulation.records import (
     ScopeOpened,
 )
 from tests.simulation.runner import Row, examine, rows_taken, show_rows, simulate
-from tests.simulation.scoped_bugs import BUGS, FOLLOWER_BUGS, an_optional_namespace_is_waited_for
 from tests.simulation.scoped_generator import NAME, connection, draw_followed, draw_scoped
 
 FEW = range(10)
