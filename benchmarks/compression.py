@@ -158,7 +158,8 @@ async def measure(server: str, pods: int, seconds: float, *, compressed: bool) -
         handler = Count()
         informer.add_handler(handler, overflow="block")
         await found.wait_synced(timeout=600)
-        longest = await _longest_turn(lambda: _at_rest(informer.memory().saved_bytes, compressed))
+        rest = _Rest(compressed=compressed)
+        longest = await _longest_turn(lambda: rest.reached(informer.memory().saved_bytes))
         gc.collect()
         memory, settled = informer.memory(), resident()
         events = handler.events
@@ -169,6 +170,7 @@ async def measure(server: str, pods: int, seconds: float, *, compressed: bool) -
         _, cpu = watch.stop()
         objects = list(informer.lister)
         reads = random.Random(SEED).sample(objects, min(READS, pods))
+        compress, dictionary = _time_compression(reads) if compressed else (0.0, 0)
         return Measurement(
             memory=(settled - bare) / pods,
             estimate=memory.total / pods,
@@ -177,28 +179,24 @@ async def measure(server: str, pods: int, seconds: float, *, compressed: bool) -
             event_cpu=cpu / (handler.events - events) * 1e6,
             longest_turn=longest * 1e3,
             read=_time_reads(informer.lister.get, reads),
-            **(_time_compression(reads) if compressed else {}),
+            compress=compress,
+            dictionary=dictionary,
         )
 
 
 class _Rest:
-    """Remembers the saved bytes of the last look."""
+    """Finds out when the cache is at rest: nothing was saved for a while."""
 
-    def __init__(self) -> None:
-        self.looks: list[int] = []
+    def __init__(self, *, compressed: bool) -> None:
+        """Begin to look at a cache that is compressed, or not."""
+        self._compressed = compressed
+        self._looks: list[int] = []
 
-    def reached(self, saved: int, *, compressed: bool) -> bool:
-        """Return True if nothing was saved for 300 looks, 3 seconds."""
-        self.looks.append(saved)
-        still = self.looks[-300:]
-        return len(still) == 300 and len(set(still)) == 1 and (saved > 0 or not compressed)
-
-
-_rest = _Rest()
-
-
-def _at_rest(saved: int, compressed: bool) -> bool:
-    return _rest.reached(saved, compressed=compressed)
+    def reached(self, saved: int) -> bool:
+        """Return True if ``saved`` was the same for 300 looks, 3 seconds."""
+        self._looks.append(saved)
+        still = self._looks[-300:]
+        return len(still) == 300 and len(set(still)) == 1 and (saved > 0 or not self._compressed)
 
 
 async def _longest_turn(done: Callable[[], bool]) -> float:
@@ -233,7 +231,8 @@ def _time_reads(get: Callable[..., KubeObject | None], objects: list[KubeObject]
     return (time.thread_time() - start) / len(pairs) * 1e6
 
 
-def _time_compression(objects: list[KubeObject]) -> dict[str, float]:
+def _time_compression(objects: list[KubeObject]) -> tuple[float, int]:
+    """Return microseconds of compressing one object, and bytes of the dictionary."""
     compressor, size = Compressor(find_zstd()), sum(len(obj.raw) for obj in objects)
     compressor.install(compressor.train([obj.raw for obj in objects[::2]], 10 * size), size)
     plain = [
@@ -244,7 +243,7 @@ def _time_compression(objects: list[KubeObject]) -> dict[str, float]:
     for obj in plain:
         compressor.store(obj, compressor.compress(obj, {}))
     took = time.thread_time() - start
-    return {"compress": took / len(plain) * 1e6, "dictionary": compressor.dictionary_bytes}
+    return took / len(plain) * 1e6, compressor.dictionary_bytes
 
 
 # -- all -----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
@@ -15,7 +15,7 @@ __all__ = ["without_zstd"]
 
 
 @contextmanager
-def without_zstd() -> Iterator[None]:
+def without_zstd() -> Generator[None]:
     """Hide the installed zstd, that of Python included."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("compression.zstd", "zstandard"):

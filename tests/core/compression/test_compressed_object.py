@@ -195,7 +195,8 @@ def test_threads_read_objects_while_they_are_compressed() -> None:
     objects = [object_of(raw, packed=number % 2 == 0) for number, raw in enumerate(pod_bodies())]
     expected = [(obj.uid, obj.resource_version, obj.raw, obj.to_dict()) for obj in objects]
     compressors = [trained_compressor(pod_bodies()), trained_compressor(pod_bodies()[50:])]
-    read_node, done, failures, rounds = field("spec.nodeName"), threading.Event(), [], [0] * 3
+    read_node, done, rounds = field("spec.nodeName"), threading.Event(), [0] * 3
+    failures: list[object] = []
 
     def read(thread: int) -> None:
         while not done.is_set():

@@ -51,9 +51,9 @@ def cluster_of(count: int = 8) -> Cluster:
     return cluster
 
 
-def compress_all(informer: SharedInformer[Any]) -> int:
+def compress_all(informer: SharedInformer) -> int:
     """Compress what an informer holds, as it does at rest; return the number of objects."""
-    objects = list(informer._indexer.state.objects.values())
+    objects: list[KubeObject] = list(informer.lister)
     return len([compress(obj) for obj in objects if type(obj) is KubeObject])
 
 
@@ -97,6 +97,18 @@ async def test_callers_of_one_informer_agree_on_it() -> None:
         assert informers.informer("pods") is pods
         with pytest.raises(UsageError, match=r"has compress=True.*can't have compress=30"):
             informers.informer("pods", compress=30)
+
+
+def show_name_and_uid(obj: KubeObject) -> tuple[str, str]:
+    return obj.name, obj.uid
+
+
+def drop_web_3(obj: KubeObject) -> KubeObject | None:
+    return obj if obj.name != "web-3" else None
+
+
+def add_status(obj: KubeObject) -> dict[str, Any]:
+    return {**obj.to_dict(), "status": {"note": "x" * 600}}
 
 
 # -- informers -----------------------------------------------------------------------------------
@@ -146,9 +158,9 @@ def test_a_model_has_no_json_to_compress() -> None:
         {"namespaces": ["ns-0", "ns-1", "ns-2"]},
         {"shard": Shard(0, 2)},
         {"metadata_only": True},
-        {"convert": lambda obj: (obj.name, obj.uid)},
-        {"transform": lambda obj: obj if obj.name != "web-3" else None},
-        {"transform": lambda obj: {**obj.to_dict(), "status": {"note": "x" * 600}}},
+        {"convert": show_name_and_uid},
+        {"transform": drop_web_3},
+        {"transform": add_status},
     ],
 )
 def test_a_compressed_informer_shows_what_another_one_shows(options: dict[str, Any]) -> None:
@@ -202,8 +214,10 @@ async def test_a_cache_file_restores_a_compressed_cache(tmp_path: Path) -> None:
             assert pod.to_dict()["metadata"]["annotations"]["note"] == "abcdefg " * 200
 
 
-async def test_an_informer_without_the_option_has_none_of_it() -> None:
+@pytest.mark.parametrize("given", [False, True])
+async def test_an_informer_without_the_option_has_no_task_for_it(given: bool) -> None:
     source = ClusterSource(cluster_of()).lister_watcher(PODS)
-    async with running_informer(SharedInformer(source)) as pods:
-        assert pods._pipeline.compression is None
-        assert pods._pipeline.pump.observers == ()
+    async with running_informer(SharedInformer(source, compress=given)):
+        names = {task.get_name() for task in asyncio.all_tasks()}
+        assert "compaction of pods" in names
+        assert ("compression of pods" in names) is given
