@@ -84,7 +84,9 @@ class CacheCompression:
             elif type(event) is Deleted:
                 self.saved_bytes -= saved_bytes(held_state(event))
 
-    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
         """Receive the changes of a list, which are found by a walk over the cache."""
         self._walk_due = True
 

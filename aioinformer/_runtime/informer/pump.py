@@ -16,7 +16,14 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from aioinformer._core.cache.indexer import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    QueueMark,
+    Replaced,
+)
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
@@ -52,8 +59,10 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
-        """Receive the changes of a list, or of a state that was ``restored``."""
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
+        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
         ...
 
 
@@ -228,6 +237,7 @@ class Pump:
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
+        mark: QueueMark | None = None
         entries, pop = self._queue.fifo.entries, self._queue.fifo.pop
         for count in range(self._batch_size):
             if (
@@ -249,6 +259,10 @@ class Pump:
                 self._indexer.confirm_restored(entry)
                 confirmed = True
                 break
+            elif isinstance(entry, QueueMark):
+                # The events before the mark are recorded when they are distributed.
+                mark = entry
+                break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
         self._queue.wake_producer()
@@ -260,6 +274,8 @@ class Pump:
             self._report_rejected(rejected)
         if confirmed:
             self.update_synced()
+        if mark is not None:
+            mark.on_reached()
         return replaced
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
@@ -313,7 +329,7 @@ class Pump:
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
         for observer in self.observers:
-            observer.record_list(batches, restored=restored)
+            observer.record_list(batches, scope=scope or "", restored=restored)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)

@@ -76,6 +76,7 @@ class InformerStatus:
             blocking_handlers=tuple(each.name for each in blocking),
             restored=None if self._recorder is None else self._recorder.restored,
             cache_problem="" if self._recorder is None else self._recorder.problem,
+            leader="" if self._recorder is None else self._recorder.leader,
         )
         return self._reflectors().summarize(health)
 

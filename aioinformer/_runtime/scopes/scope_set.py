@@ -44,6 +44,7 @@ _WORST_FIRST: tuple[InformerState, ...] = (
     "new",
     "listing",
     "polling",
+    "following",
     "watching",
 )
 

@@ -78,7 +78,7 @@ def pickled_history(seed: int) -> bytes:
 
 
 FUNCTIONS: dict[str, tuple[set[int], Falsify]] = {}
-"""The cases that are functions: the numbers of the promises that may be seen to be broken, and the falsification."""
+"""The cases that are functions: the promises that may be seen to be broken, and the function."""
 
 
 def falsifies(*promises: int) -> Callable[[Falsify], Falsify]:
@@ -354,7 +354,8 @@ def a_list_has_pages_without_end(history: History) -> None:
     history.of(Request).extend([page] * 1200)
 
 
-CASES = FUNCTIONS | {
+CASES: dict[str, tuple[set[int], Falsify]] = {
+    **FUNCTIONS,
     "an object is added twice": ({2}, again(added_live)),
     "an initial object is delivered twice": ({5}, again(initial)),
     "an update crosses uids": ({2}, change(EventDelivered, updated, version=of_another_uid)),
