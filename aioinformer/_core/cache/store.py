@@ -217,10 +217,9 @@ class CacheState:
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Store ``obj`` in the place of ``old``; if an index function raises, change nothing."""
         filed: list[tuple[Index, IndexValues]] = []  # no comprehension: this runs for every event
-        for index in self.indexes.values():
-            filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
-        for index in self.building:
-            filed.append((index, index.values(obj)))  # noqa: PERF401 - as above
+        for index in (*self.indexes.values(), *self.building):
+            values = index.values(obj)
+            filed.append((index, values))
         if old is not None:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the
             # name in memory once.

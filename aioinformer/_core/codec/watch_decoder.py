@@ -71,8 +71,8 @@ class _EventEnvelope(Struct, gc=False):
     object: Raw
 
 
-class _BookmarkMetadata(Struct, gc=False):
-    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
+class _BookmarkMetadata(Struct, rename="camel", gc=False):
+    resource_version: VersionText = ""
     annotations: Raw | UnsetType = UNSET
 
 
@@ -155,7 +155,7 @@ class EventDecoder:
             return self._decode_envelope(line)
         if metadata.namespace != self._namespace and self._namespace is not None:
             self._check_namespace(metadata.namespace)
-        self.resource_version = metadata.resourceVersion or self.resource_version
+        self.resource_version = metadata.resource_version or self.resource_version
         if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
             return _OTHER_SHARD
         end = len(line) - (2 if line.endswith(b"\n") else 1)
@@ -236,7 +236,7 @@ class EventDecoder:
         metadata = decode_envelope(raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
-        self.resource_version = metadata.resourceVersion or self.resource_version
+        self.resource_version = metadata.resource_version or self.resource_version
         if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
             return None
         return decode_object(
@@ -255,13 +255,13 @@ def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
     """Return the bookmark; an end mark if the annotation is exactly ``"true"`` (client-go)."""
     raw = metadata.annotations
     if raw is UNSET or _END_ANNOTATION_BYTES not in bytes(raw):
-        return Bookmark(metadata.resourceVersion)
+        return Bookmark(metadata.resource_version)
     try:
         annotations = _decode_annotations(raw)
     except DECODE_ERRORS:
-        return Bookmark(metadata.resourceVersion)
+        return Bookmark(metadata.resource_version)
     return Bookmark(
-        metadata.resourceVersion, bytes(annotations.get(_END_ANNOTATION, b"")) == b'"true"'
+        metadata.resource_version, bytes(annotations.get(_END_ANNOTATION, b"")) == b'"true"'
     )
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
+from types import GenericAlias
 from typing import Any, TypeAlias
 
 import msgspec
@@ -262,7 +263,7 @@ class _Node:
     def build_type(self) -> Any:
         """Return the type that msgspec decodes this place as."""
         if self.is_list and self.items is not None:
-            return list[self.items.build_type()]  # type: ignore[misc] # a type made at run time
+            return GenericAlias(list, (self.items.build_type(),))
         if not self.is_struct:
             return Any
         members: list[tuple[str, Any, Any]] = []
