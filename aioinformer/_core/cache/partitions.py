@@ -277,7 +277,9 @@ class PartitionedIndexer:
     def finish_replacement(self, replaced: Replaced) -> None:
         """Record that a namespace's new state was installed."""
         namespace = replaced.scope or ""
-        if replaced.reason == "scope_removed":
+        if not replaced.is_whole:
+            pass  # shards were gained or lost; the namespace stays
+        elif replaced.reason == "scope_removed":
             self._removals -= Counter((namespace,))  # drops what becomes zero
             parts = {name: part for name, part in self.state.parts.items() if name != namespace}
             self.state.parts = parts

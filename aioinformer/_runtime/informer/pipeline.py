@@ -28,7 +28,6 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.compaction.cache_compression import CacheCompression
@@ -41,7 +40,7 @@ from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.group_reflector import GroupReflector
+from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import (
@@ -199,28 +198,30 @@ class InformerPipeline(Generic[T]):
         self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
     ) -> Reflectors:
         reflector = builder.make(source, self._queue)
-        if self._shard is None or isinstance(self._shard, Shard):
-            run = self._run_reflector
-            return SingleReflector(self.name, reflector, self._queue, indexer, run)
-        return GroupReflector(self.name, reflector, self._queue, indexer, self._shard)
+        return self._run_on_group(
+            lambda run: SingleReflector(self.name, reflector, self._queue, indexer, run)
+        )
 
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
-    ) -> ScopeSet:
-        if not (self._shard is None or isinstance(self._shard, Shard)):
-            raise UsageError(
-                f"the informer of {self.name} can't read the shards of a group and several "
-                "namespaces: pass shard=group with namespace=, or with all namespaces"
+    ) -> Reflectors:
+        return self._run_on_group(
+            lambda run: ScopeSet(
+                self.name,
+                source,
+                self._queue,
+                indexer,
+                make_reflector=partial(builder.make_scoped, source),
+                update_synced=self.pump.update_synced,
+                run=run,
             )
-        return ScopeSet(
-            self.name,
-            source,
-            self._queue,
-            indexer,
-            make_reflector=partial(builder.make_scoped, source),
-            update_synced=self.pump.update_synced,
-            run=self._run_reflector,
         )
+
+    def _run_on_group(self, make_scopes: Callable[[RunReflector], Reflectors]) -> Reflectors:
+        """Return the reflectors of the scopes; on a group, they read the shards that are held."""
+        if self._shard is None or isinstance(self._shard, Shard):
+            return make_scopes(self._run_reflector)
+        return GroupReflectors(self.name, self._shard, make_scopes)
 
     @property
     def _run_reflector(self) -> RunReflector:
@@ -229,20 +230,15 @@ class InformerPipeline(Generic[T]):
     @property
     def scopes(self) -> ScopeSet | None:
         """The namespaces of an informer that reads several; ``None`` for any other."""
-        return self._reflectors if isinstance(self._reflectors, ScopeSet) else None
+        found = self._reflectors
+        scopes = found.scopes if isinstance(found, GroupReflectors) else found
+        return scopes if isinstance(scopes, ScopeSet) else None
 
     @property
     def group_shards(self) -> GroupShards | None:
         """The shards of an informer on a group; ``None`` for any other."""
         reflectors = self._reflectors
-        return reflectors.shards if isinstance(reflectors, GroupReflector) else None
-
-    def _shard_ranges(self) -> HashRanges | None:
-        """Return the hashes of the objects that are read; ``None`` for all."""
-        if isinstance(self._shard, Shard):
-            return self._shard.ranges
-        shards = self.group_shards
-        return None if shards is None else shards.ranges_of(shards.held)
+        return reflectors.shards if isinstance(reflectors, GroupReflectors) else None
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -282,10 +278,10 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                ranges=self._shard_ranges(),
+                ranges=ranges,
                 repair=self._queue.correct if repair else None,
             )
-            for source, indexer in self._reflectors.parts()
+            for source, indexer, ranges in self._reflectors.parts()
         ]
         result = Verification.merge(results)
         self.reporter.status.record_comparison(len(result.differences), result.repaired)

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from aioinformer._core.cache.indexer import without_traceback
+from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
 from aioinformer._core.objects.deltas import (
