@@ -128,7 +128,8 @@ def _condition(
 ) -> dict[str, Any]:
     """Return a condition, which keeps the time of its last transition."""
     timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    old = next((each for each in status.get("conditions") or () if each["type"] == kind), {})
+    conditions: list[dict[str, Any]] = status.get("conditions") or []
+    old = next((each for each in conditions if each["type"] == kind), dict[str, Any]())
     same = old.get("status") == value
     return {
         "type": kind,
