@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._core.objects.resources import Resource, find_built_in
 
 PODS = find_built_in("pods")

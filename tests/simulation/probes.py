@@ -15,7 +15,8 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest

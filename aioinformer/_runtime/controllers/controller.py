@@ -107,7 +107,7 @@ class Controller:
         concurrency: int | None = None,
         name: str = "",
         backoff: RateLimiter[ObjectKey] | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
         timeout: float | None = None,
         resync: float | None = None,
         metrics: Metrics | None = None,
@@ -216,20 +216,27 @@ class Controller:
         """The name in logs, health and metrics."""
         self.informer: SharedInformer[Any] = found
         """The informer of the objects that are reconciled."""
-        self._errors = ReconcileErrors(found.name, options)
-        warnings = WarningEvents(found, events)
-        function, cleanup_function = compile_functions(reconcile, options)
-        self._functions = [each for each in (function, cleanup_function) if each is not None]
-        gate = self._gate = _make_gate(found)
-        program = finalized(function, cleanup_function, found, warnings, options, gate)
-        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
-        self._own_writes = OwnWrites(self.name)
-        target = WriteTarget(options, found, self._own_writes, gate)
-        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
-        self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()
         self._sources: list[TriggerSource] = []
+        self._make_parts(reconcile, options)
         self._add_own_triggers(options)
+
+    def _make_parts(
+        self, reconcile: Reconcile | BlockingReconcile, options: ControllerOptions
+    ) -> None:
+        """Make the parts that run the reconciler."""
+        informer = self.informer
+        self._errors = ReconcileErrors(informer.name, options)
+        warnings = WarningEvents(informer, options.events)
+        function, cleanup_function = compile_functions(reconcile, options)
+        self._functions = [each for each in (function, cleanup_function) if each is not None]
+        gate = self._gate = _make_gate(informer)
+        program = finalized(function, cleanup_function, informer, warnings, options, gate)
+        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
+        self._own_writes = OwnWrites(self.name)
+        target = WriteTarget(options, informer, self._own_writes, gate)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
+        self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
 
     def _add_own_triggers(self, options: ControllerOptions) -> None:
         """Reconcile an object when the object itself changes."""
@@ -248,7 +255,7 @@ class Controller:
         self,
         informer: SharedInformer[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
@@ -286,7 +293,7 @@ class Controller:
         informer: SharedInformer[T],
         to_keys: ToKeys[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
     ) -> Self:
         """Reconcile keys when objects of another informer change.
 

@@ -19,7 +19,8 @@ from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
+from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -128,7 +129,7 @@ class SharedInformer(Generic[T]):
         overflow: Overflow | OverflowName = "coalesce",
         concurrency: int = 1,
         resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        filter: Filter[T] | None = None,
         timeout: float | None = None,
         run_in_thread: bool = False,
         drain: bool = False,
@@ -212,7 +213,7 @@ class SharedInformer(Generic[T]):
         limit: int = LIMIT,
         overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        filter: Filter[T] | None = None,
         durable: str | None = None,
         durable_since: DurableSince = "everything",
     ) -> EventStream[T]:

@@ -13,10 +13,17 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from aioinformer._core.cache.indexer import without_traceback
+from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    QueueMark,
+    Replaced,
+)
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
@@ -52,8 +59,10 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
-        """Receive the changes of a list, or of a state that was ``restored``."""
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
+        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
         ...
 
 
@@ -76,8 +85,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
-        self.recorder: ChangeObserver | None = None
-        """Receives all changes, if the informer has a cache file."""
+        self.observers: tuple[ChangeObserver, ...] = ()
+        """Receive all changes: the recorder of a cache file, and the compression of the cache."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -164,9 +173,11 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        time_slice = TimeSlice()
+        time_slice, entries = TimeSlice(), self._queue.fifo.entries
         while True:
-            if not self._queue.fifo:
+            if entries:
+                await time_slice.maybe_yield()
+            else:
                 await self._queue.ready()
                 time_slice.reset()
             if self._listeners_changed:
@@ -181,7 +192,6 @@ class Pump:
                 replacement, kind = self._indexer.replace(replaced), replaced.without_objects()
                 del replaced  # only the replacement may hold the objects, to free them in steps
                 await self._apply_replacement(replacement, kind, time_slice)
-            await time_slice.maybe_yield()
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
         """Wait until no mailbox that blocks is full. Return the number of events that all take."""
@@ -227,14 +237,16 @@ class Pump:
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
-        pop = self._queue.fifo.pop
+        mark: QueueMark | None = None
+        entries, pop = self._queue.fifo.entries, self._queue.fifo.pop
         for count in range(self._batch_size):
-            if len(events) >= limit or (
-                count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired
+            if (
+                not entries
+                or len(events) >= limit
+                or (count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired)
             ):
                 break
-            if (entry := pop()) is None:
-                break
+            entry = pop()
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
                     rejected[entry.obj.key] = without_traceback(error) if rejected else error
@@ -247,6 +259,10 @@ class Pump:
                 self._indexer.confirm_restored(entry)
                 confirmed = True
                 break
+            elif isinstance(entry, QueueMark):
+                # The events before the mark are recorded when they are distributed.
+                mark = entry
+                break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
         self._queue.wake_producer()
@@ -258,6 +274,8 @@ class Pump:
             self._report_rejected(rejected)
         if confirmed:
             self.update_synced()
+        if mark is not None:
+            mark.on_reached()
         return replaced
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
@@ -271,9 +289,11 @@ class Pump:
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()
-        self._needs_merge = [each for each in self._listeners if each.put(events, at)]
-        if self.recorder is not None:
-            self.recorder.record(events)
+        for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
+            if listener.put(events, at):
+                self._needs_merge.append(listener)
+        for observer in self.observers:
+            observer.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -308,8 +328,8 @@ class Pump:
         initial = not self.synced.is_set()
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
-        if self.recorder is not None:
-            self.recorder.record_list(batches, restored=restored)
+        for observer in self.observers:
+            observer.record_list(batches, scope=scope or "", restored=restored)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
