@@ -17,21 +17,17 @@ from aioinformer import (
     ObjectKey,
     ReconcileContext,
     ShardGroup,
-    SharedInformerFactory,
 )
 
 ANNOTATION = "example.com/reconciled"
 
 
-async def main(replica: str = "replica-a", resource: str = "configmaps") -> None:
+async def main(replica: str = "replica-a", name: str = "configmaps") -> None:
     async with (
         Client.connect() as client,
         ShardGroup(client, "example-09", namespace="default", identity=replica) as group,
-        SharedInformerFactory(client) as informers,
     ):
-        # The cache has the objects of this replica's shards. The group is entered before the
-        # factory, and so is left after the last reconcile has ended.
-        objects = informers.informer(await client.resource(resource), shard=group)
+        resource = await client.resource(name)
 
         async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
             if ctx.obj is None:
@@ -42,10 +38,11 @@ async def main(replica: str = "replica-a", resource: str = "configmaps") -> None
             if ctx.obj.annotations.get(ANNOTATION) != wanted:
                 # Without the shard this raises ShardLost and sends nothing.
                 patch = {"metadata": {"annotations": {ANNOTATION: wanted}}}
-                await ctx.api(objects.resource).patch(key, patch)
+                await ctx.api(resource).patch(key, patch)
                 print("=", key, flush=True)
 
-        await Controller(objects, reconcile, name="example-09").run()
+        # The controller's cache has the objects of this replica's shards alone.
+        await Controller(resource, reconcile, shards=group, name="example-09").run()
 
 
 with suppress(KeyboardInterrupt):  # Ctrl-C: the replica gives its shards away before it ends

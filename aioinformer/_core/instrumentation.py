@@ -193,8 +193,8 @@ class Metrics:
         """Count a run of a reconciler.
 
         ``result`` is one of a handful of words, such as ``success``, ``requeue``,
-        ``requeue_after``, ``error``, ``permanent_error`` or ``timeout``; ``controller`` is the
-        controller's name.
+        ``requeue_after``, ``error``, ``permanent_error``, ``temporary_error`` or ``timeout``;
+        ``controller`` is the controller's name.
         """
 
     def reconcile_blocked(self, controller: str, seconds: float) -> None:

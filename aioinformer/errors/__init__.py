@@ -50,6 +50,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     ├── ReconcileTimeout           a controller's reconciler took longer than its ``timeout=``
     ├── CleanupFailed              a controller's cleanup raised a PermanentError; it is retried
     ├── PermanentError             raised by a reconciler: no retry before the object changes
+    ├── TemporaryError             raised by a reconciler: retried after a time of its own
     ├── LeadershipLost             the lease was lost, and the body under it was cancelled
     ├── ShardLost                  a write to an object whose shard another replica may hold
     └── ShutdownIncomplete         a task did not end in the time allowed for leaving
@@ -115,7 +116,7 @@ Example::
 
     from aioinformer.errors import (
         AlreadyOwned, CleanupFailed, IndexFailed, NotCached, PathMismatch, PermanentError,
-        QueueShutDown, ReconcileTimeout, Stale,
+        QueueShutDown, ReconcileTimeout, Stale, TemporaryError,
     )
 
     try:
@@ -148,6 +149,8 @@ Example::
     async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
         if not key.name.startswith("shop"):
             raise PermanentError("only shops are reconciled")  # not retried before a change
+        if deployments.lister.get(key.name + "-db") is None:
+            raise TemporaryError("the database is missing", requeue_after=30)
 
     def report(problem: Problem) -> None:
         match problem.error:
@@ -245,6 +248,7 @@ from aioinformer.errors.runtime import ShardLost as ShardLost
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
 from aioinformer.errors.runtime import Stale as Stale
 from aioinformer.errors.runtime import SyncTimeout as SyncTimeout
+from aioinformer.errors.runtime import TemporaryError as TemporaryError
 from aioinformer.errors.runtime import TransformFailed as TransformFailed
 from aioinformer.errors.usage import AmbiguousResource as AmbiguousResource
 from aioinformer.errors.usage import ConfigurationError as ConfigurationError
@@ -308,6 +312,7 @@ __all__ = [
     "Stale",
     "Status",
     "SyncTimeout",
+    "TemporaryError",
     "TooManyRequests",
     "TransformFailed",
     "TransportError",

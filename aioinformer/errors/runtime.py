@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from itertools import islice
 
+from aioinformer.errors.delays import delay_seconds
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "ShutdownIncomplete",
     "Stale",
     "SyncTimeout",
+    "TemporaryError",
     "TransformFailed",
 ]
 
@@ -198,6 +201,36 @@ class PermanentError(InformerError):
     counterpart of controller-runtime's ``TerminalError``. A cleanup that raises it is retried
     nevertheless, since nothing else would ever start the cleanup again.
     """
+
+
+class TemporaryError(InformerError):
+    """Raised by a program's reconciler: this run can't succeed yet, and a later one may.
+
+        raise TemporaryError("the bucket is being created", requeue_after=30)
+        raise TemporaryError("the quota is used up", requeue_after=timedelta(minutes=5))
+
+    The exception is the counterpart of ``Result(requeue_after=...)`` for code that is deep below
+    the reconciler, and of kopf's ``TemporaryError(delay=...)``. Other than after a ``Result``, the
+    run counts as failed: the key is listed in ``health.failing``, and ``failure_condition=`` shows
+    the message. The log has a warning without a traceback. An event of the object starts a run
+    earlier. A cleanup may raise it too.
+
+    Args:
+        message: the reason, for the log and for users.
+        requeue_after: seconds, or a ``timedelta``, from 0 on, until the next run. The backoff of
+            the key neither grows nor begins again. ``None``, the default, waits for the backoff.
+
+    Raises:
+        TypeError: ``requeue_after`` has another type, such as the text ``"30s"``.
+        ValueError: ``requeue_after`` is negative or not finite.
+    """
+
+    def __init__(
+        self, message: str = "", *, requeue_after: float | timedelta | None = None
+    ) -> None:
+        super().__init__(message)
+        self.requeue_after = None if requeue_after is None else delay_seconds(requeue_after)
+        """Seconds until the next run; ``None`` for the backoff."""
 
 
 class CleanupFailed(InformerError):

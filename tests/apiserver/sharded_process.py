@@ -20,7 +20,6 @@ from aioinformer import (
     ObjectKey,
     ReconcileContext,
     ShardGroup,
-    SharedInformerFactory,
 )
 
 ANNOTATION = "example.com/reconciled"
@@ -42,9 +41,8 @@ async def main(kubeconfig: str, identity: str) -> None:
             renew_deadline=RENEW_DEADLINE,
             retry_period=RETRY_PERIOD,
         ) as group,
-        SharedInformerFactory(client) as informers,
     ):
-        widgets = informers.informer(await client.resource("widgets.example.com"), shard=group)
+        widgets = await client.resource("widgets.example.com")
 
         async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
             if ctx.obj is None:
@@ -56,11 +54,11 @@ async def main(kubeconfig: str, identity: str) -> None:
             await asyncio.sleep(0.05)
             patch = {"metadata": {"annotations": {ANNOTATION: wanted}}}
             sent = time.monotonic()
-            await ctx.api(widgets.resource).patch(key, patch)
+            await ctx.api(widgets).patch(key, patch)
             sys.stdout.write(f"{key} {began} {sent}\n")
             sys.stdout.flush()
 
-        await Controller(widgets, reconcile, name="sharded").run()
+        await Controller(widgets, reconcile, shards=group, name="sharded").run()
 
 
 if __name__ == "__main__":

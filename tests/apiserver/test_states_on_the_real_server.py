@@ -24,7 +24,7 @@ from aioinformer import (
     WatchRequest,
 )
 from aioinformer._core.listwatch.server_profile import ServerProfile
-from aioinformer.errors import RequestTimedOut, Status, server_error
+from aioinformer.errors import Status, server_error
 from tests.apiserver.server_process import AdminClient, ApiServerProcess, Json
 from tests.promises.conftest import wait_until
 from tests.promises.event_recorder import RecordingHandler, check_event_order, states
@@ -241,27 +241,6 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
         assert widgets.health.fresh is not None
         assert widgets.health.fresh < 5.0
         assert (sent(noted), widgets.health.error) == (["stream"], None)
-
-
-async def test_a_server_that_stands_still_is_noticed_by_its_silence(
-    api_server: ApiServerProcess, admin: AdminClient
-) -> None:
-    """Its kernel keeps the connection alive. That bookmarks are 12 s apart is known from before."""
-    await create(admin, 3)
-    async with reading(api_server, profile=ServerProfile(bookmark_interval=12.0)) as (
-        widgets,
-        noted,
-    ):
-        api_server.pause()
-        try:
-            await wait_until(lambda: isinstance(widgets.health.error, RequestTimedOut), timeout=25)
-        finally:
-            api_server.resume()
-        await admin.merge_patch("w-0001", {"spec": {"size": 7}}, namespace="web")
-        truth = await served(admin)
-        await wait_until(lambda: states(widgets.lister) == truth, timeout=15)
-        assert sent(noted) == ["stream", "probe", "watch"]
-        assert len(widgets.lister) == 3
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])

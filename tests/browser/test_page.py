@@ -264,6 +264,19 @@ async def test_an_object_is_shown_whole(service: Service, open_page: Open) -> No
         await expect(page.locator("#dialog")).to_be_hidden()
 
 
+async def test_a_deleted_object_is_opened_without_a_request(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:  # an answer of 404 would be an error on the console
+        await expect(row(page, "web-1")).to_be_visible()
+        server.cluster.delete("pods", "web-1", namespace="web")
+        await expect(row(page, "web-1")).to_have_attribute("data-gone", "", timeout=SECOND)
+        await row(page, "web-1").locator(".name button").dispatch_event("click")
+        await expect(page.locator("#dialog-body")).to_have_text(
+            'there is no object "web-1" any more'
+        )
+
+
 async def test_what_users_write_is_text(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:

@@ -1,11 +1,13 @@
-"""The guide that compares operators: its numbers, and the two programs that run here."""
+"""The guide that compares operators: its numbers, its quotations, and one of the programs."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import re
+import runpy
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -17,43 +19,69 @@ from tests.markdown_pages import MarkdownPage, find_blocks
 
 ROOT = Path(__file__).parents[2]
 GUIDE = MarkdownPage(ROOT / "examples" / "guides" / "operators.md")
-SECTIONS = ("With Operator", "Without Operator", "kopf", "controller-runtime", "kube-rs")
+APP = ROOT / "examples" / "operator_app"
+COMPARED = ROOT / "examples" / "operators_compared"
+PROGRAMS = {
+    "With Operator": (APP / "app.py", APP / "__main__.py"),
+    "Without Operator": (COMPARED / "without_operator.py",),
+    "kopf": (COMPARED / "with_kopf.py",),
+    "controller-runtime": (COMPARED / "controller_runtime" / "main.go",),
+    "kube-rs": (COMPARED / "kube_rs" / "src" / "main.rs",),
+}
 COMMENT = re.compile(r"\s*(#(?!\[).*|//.*)?$")
 
 
-def blocks_of(heading: str) -> list[str]:
+def quotations_of(heading: str) -> list[str]:
     section = GUIDE.section(heading)
     return [each for name in ("python", "go", "rust") for each in find_blocks(section, name)]
 
 
-def count_lines(block: str, *, python: bool) -> int:
+def count_lines(path: Path) -> int:
     """Return the number of lines without blank lines, comments and docstrings."""
-    if python:
-        module = ast.parse(block)
-        docstring = ast.get_docstring(module, clean=False)
-        block = block.replace(f'"""{docstring}"""', "") if docstring else block
-    return sum(not COMMENT.fullmatch(line) for line in block.splitlines())
+    text = path.read_text()
+    if path.suffix == ".py":
+        docstring = ast.get_docstring(ast.parse(text), clean=False)
+        text = text.replace(f'"""{docstring}"""', "") if docstring else text
+    return sum(not COMMENT.fullmatch(line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("heading", SECTIONS)
+@pytest.mark.parametrize("heading", PROGRAMS)
 def test_the_table_has_the_lines_of_each_program(heading: str) -> None:
-    anchor = heading.lower().replace(" ", "-")
-    (shown,) = re.findall(rf"\(#{anchor}\) \| (\d+) \|", GUIDE.text)
-    python = heading not in ("controller-runtime", "kube-rs")
-    assert sum(count_lines(each, python=python) for each in blocks_of(heading)) == int(shown)
+    program, *others = PROGRAMS[heading]
+    link = program.relative_to(ROOT / "examples")
+    (shown,) = re.findall(rf"\(\.\./{re.escape(str(link))}\) \| (\d+) \|", GUIDE.text)
+    assert count_lines(program) + sum(map(count_lines, others)) == int(shown)
 
 
-def test_the_operator_is_that_of_the_example() -> None:
-    app, main = blocks_of("With Operator")
-    folder = ROOT / "examples" / "operator_app"
-    assert (folder / "app.py").read_text() == app
-    assert (folder / "__main__.py").read_text().endswith(main)
+def test_the_table_has_the_lines_of_the_types_in_go() -> None:
+    ((types, generated),) = re.findall(r"(\d+) lines, (\d+) more generated", GUIDE.text)
+    folder = COMPARED / "controller_runtime"
+    assert count_lines(folder / "types.go") == int(types)
+    assert count_lines(folder / "deepcopy.go") == int(generated)
+
+
+@pytest.mark.parametrize("heading", PROGRAMS)
+def test_the_quoted_lines_are_those_of_the_program(heading: str) -> None:
+    program = PROGRAMS[heading][0].read_text()
+    quotations = quotations_of(heading)
+    assert quotations
+    for each in quotations:
+        assert is_quotation(each, program), each
+
+
+def is_quotation(quoted: str, program: str) -> bool:
+    """Return True if a program has these lines, at any indentation and with any blank lines."""
+    wanted, lines = filled_lines(quoted), filled_lines(program)
+    parts = (lines[start : start + len(wanted)] for start in range(len(lines)))
+    return any(dedent("\n".join(part)).splitlines() == wanted for part in parts)
+
+
+def filled_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
 
 
 async def test_the_program_without_an_operator_works() -> None:
-    (program,) = blocks_of("Without Operator")
-    names: dict[str, Any] = {}
-    exec(compile(program, "guide", "exec"), names)  # noqa: S102 - the guide's own code
+    names: dict[str, Any] = runpy.run_path(str(PROGRAMS["Without Operator"][0]))
     cluster, purges, controllers = Cluster(), Purges(), list[Any]()
     sites = Sites(cluster)
 

@@ -62,7 +62,8 @@ async def test_the_controller_of_the_guide_reconciles_the_shards_of_its_replica(
         async with ShardGroup(source, "shop", namespace="web", identity="shop-1") as other:
             await other.wait_member(30)
             assert 0 < len(other.held) < 64
-            group, configmaps = names["group"], names["configmaps"]
+            group: ShardGroup = names["group"]
+            configmaps = group.informer("configmaps")
             assert group.held.isdisjoint(other.held)
             expected = {
                 f"c{number}"

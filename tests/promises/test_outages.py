@@ -114,15 +114,15 @@ def test_failures_of_different_kinds_share_their_waits() -> None:
     assert [0.8 * 2**n <= each <= 1.6 * 2**n for n, each in enumerate(waited)] == [True] * 5
 
 
-def test_two_quiet_minutes_end_an_outage() -> None:
+def test_a_watch_that_lasts_for_twenty_seconds_ends_an_outage() -> None:
     async def story() -> list[float]:
         scene = InformerHarness(
             FunctionListerWatcher(
                 in_sequence(
                     STATE,
                     reply(error=LOST),
-                    reply(modified("a", 11), 100.0, error=LOST),
-                    reply(modified("a", 12), 121.0, error=LOST),
+                    reply(modified("a", 11), 19.0, error=LOST),
+                    reply(modified("a", 12), 21.0, error=LOST),
                 ),
                 watch_lists=False,
             )

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from aioinformer import Added, Deleted, DeleteReason, Event, Handler, KubeObject, Updated
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow, OverflowName
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors, OnHandlerError
 from aioinformer._runtime.delivery.handlers import CompiledHandler, compile_handler
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._core.objects.resources import Resource, find_built_in
 
 PODS = find_built_in("pods")
@@ -35,6 +35,11 @@ REJECTED = "node-x"
 SHIFT = 7_000_000
 """A transform that ``cuts`` adds this to the value of the other objects. It is a multiple of 7,
 since filters that raise look at the remainder of a value divided by 7."""
+
+SPAN = 1200.0
+"""Virtual seconds over which things happen: watches last 300 to 600, bookmarks come every 60."""
+SHORT_PAGE = 7
+"""Objects on a page of a list that certainly has several pages."""
 
 REDEFINED = 70_000_000
 """``redefine`` adds this to the values of all objects: a multiple of 7 as well."""

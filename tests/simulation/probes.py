@@ -15,11 +15,12 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.codec.shape import Shape, Transform
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
-from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter
 from aioinformer._core.selectors.predicates import labelled
@@ -168,8 +169,18 @@ class MailboxProbe:
 
     @property
     def dropping(self) -> bool:
-        """True if some pending events will be discarded, because their objects are deleted."""
-        return bool(self.mailbox._unseen)  # pyright: ignore[reportPrivateUsage]
+        """True if some pending events will be discarded, because their objects are deleted.
+
+        The mailbox notes such an object when the initial state comes to it. Before, the deletion
+        itself shows that: it is pending behind an initial state that still has the object.
+        """
+        box = self.mailbox
+        return bool(box._unseen) or (box._initial is not None and self._has_deletions())  # pyright: ignore[reportPrivateUsage]
+
+    def _has_deletions(self) -> bool:
+        """Return True if a deletion is in the queue. No batch is open before the initial state."""
+        queue = self.mailbox._live.queue  # pyright: ignore[reportPrivateUsage]
+        return any(isinstance(each, Deleted) for events, _, _ in queue for each in events)
 
 
 class InformerProbe:

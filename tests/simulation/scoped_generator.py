@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from tests.simulation.generator import BEFORE, SPAN, draw_faults, draw_listeners, draw_writes
+from tests.simulation.fault_generator import draw_faults
+from tests.simulation.generator import BEFORE, draw_listeners, draw_writes
 from tests.simulation.plan import (
     FOLLOWED_TEAM,
     NAMESPACE_INFORMER,
     NAMESPACES,
+    SPAN,
     AddScope,
     Fault,
     InformerSpec,

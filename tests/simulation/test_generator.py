@@ -14,11 +14,12 @@ from typing import get_args
 import pytest
 
 from aioinformer import Added, KubeObject, ObjectKey, Updated
-from aioinformer._core.delivery.mailbox import OverflowName
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._core.selectors.event_filter import EventFilter
 from tests.core.builders import make_object
-from tests.simulation.generator import FAULTS, WRITES, draw
-from tests.simulation.listeners import filter_of, passes, shown
+from tests.simulation.fault_generator import FAULTS
+from tests.simulation.filters import filter_of, passes, shown
+from tests.simulation.generator import WRITES, draw
 from tests.simulation.plan import (
     Behaviour,
     Fault,

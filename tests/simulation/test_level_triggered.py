@@ -26,21 +26,31 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer.errors import ServerError
-from aioinformer.testing import Cluster, ClusterSource, Fault, Faults
-from aioinformer.testing.simulation import run
-from tests.runtime.controllers.reconcilers import BARS, FOOS, body_with_owner, key, make_cluster
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation import FaultKind, Simulation, run, simulate
+from tests.runtime.controllers.reconcilers import (
+    BARS,
+    FOOS,
+    add_resources,
+    body_with_owner,
+    key,
+    make_cluster,
+)
 
 NAMES = [f"foo-{i}" for i in range(6)]
 CHILDREN = [f"bar-{i}" for i in range(8)]
 
-FAULTS: tuple[Callable[[Faults], Fault], ...] = (
-    lambda faults: faults.refuse(),
-    lambda faults: faults.reset(after=100),
-    lambda faults: faults.stall(after=100),
-    lambda faults: faults.status(503),
-    lambda faults: faults.status(410, verb="watch"),
-    lambda faults: faults.latency(2.0),
+KINDS: tuple[FaultKind, ...] = (
+    "refuse",
+    "reset",
+    "stall",
+    "latency",
+    "status",
+    "error_event",
+    "end_watches",
+    "compact",
 )
+"""The faults of the histories."""
 
 Copy = Mapping[ObjectKey, tuple[object, tuple[str, ...]]]
 """Of each foo its spec and the names of what it owns."""
@@ -134,54 +144,46 @@ def write(cluster: Cluster, chance: random.Random) -> None:
         return  # it is there already, or it isn't
 
 
-async def disturb(cluster: Cluster, faults: Faults, chance: random.Random) -> None:
-    """Write and fail much for some minutes."""
-    for _ in range(40):
-        for _ in range(chance.randrange(8)):
-            write(cluster, chance)
-        if chance.random() < 0.3:
-            faults.clear()
-            chance.choice(FAULTS)(faults)
-        if chance.random() < 0.05:
-            cluster.compact()
-        if chance.random() < 0.3:
-            faults.clear()
-        await asyncio.sleep(chance.choice((0, 0.01, 1, 10)))
-    faults.clear()
-
-
-async def history(seed: int) -> tuple[Copier, Copy, list[type[Exception]]]:
-    chance, cluster, faults = random.Random(seed), make_cluster(*NAMES[:3]), Faults()
+async def copy_all(
+    simulation: Simulation, copiers: list[Copier], problems: set[type[Exception]]
+) -> None:
+    """Copy a cluster in which much is written while faults occur, and compare at the end."""
+    chance, cluster = simulation.random, simulation.cluster
+    add_resources(cluster)
     backoff = BackoffPolicy(initial=0.5, maximum=5)
-    problems = list[type[Exception]]()
-    async with SharedInformerFactory(ClusterSource(cluster, faults), backoff=backoff) as informers:
+    async with SharedInformerFactory(simulation.source, backoff=backoff) as informers:
         foos, bars = informers.informer(FOOS), informers.informer(BARS)
         copier = Copier(foos, bars, chance)
+        copiers.append(copier)
         async with Controller(
             foos,
             copier,
             concurrency=chance.randint(1, 4),
             timeout=10,
             backoff=ItemExponential(0.1, 10),
-            on_error=lambda problem: problems.append(type(problem.error)),
+            on_error=lambda problem: problems.add(type(problem.error)),
         ).owns(bars) as controller:
-            await disturb(cluster, faults, chance)
-            await asyncio.sleep(4000)  # a stalled watch is noticed, and everything settles
+            for _ in range(40):
+                for _ in range(chance.randrange(8)):
+                    write(cluster, chance)
+                await asyncio.sleep(chance.choice((0, 0.01, 1, 10)))
+            await simulation.settled()
             health = controller.health
             assert (health.waiting, health.failing_keys, health.running) == (0, 0, {})
-    return copier, truth(cluster), problems
+    assert copier.copy == truth(cluster)
+    assert copier.overlaps == 0
 
 
 def check(seeds: range) -> None:
-    runs, failed = 0, list[type[Exception]]()
-    for seed in seeds:
-        copier, server, problems = run(history(seed), seed=seed, cost=0.0001)
-        assert copier.copy == server, f"seed {seed}"
-        assert copier.overlaps == 0, f"seed {seed}"
-        runs += copier.runs
-        failed += problems
-    assert runs > 20 * len(seeds)
-    assert len({*failed}) >= 3  # it raised, was cancelled by itself, and took too long
+    copiers, problems = list[Copier](), set[type[Exception]]()
+
+    async def copies(simulation: Simulation) -> None:
+        await copy_all(simulation, copiers, problems)
+
+    # Silent watches are noticed after more than 600 s, and then everything settles.
+    simulate(copies, seeds=seeds, kinds=KINDS, settle=1500, cost=0.0001)
+    assert sum(each.runs for each in copiers) > 20 * len(seeds)
+    assert len(problems) >= 3  # a run raised, was cancelled by itself, and took too long
 
 
 def test_the_copy_is_equal_to_the_server_in_the_end() -> None:

@@ -9,6 +9,17 @@ import pytest
 from aioinformer import Added
 from aioinformer._core.delivery.mailbox import Mailbox
 from tests.core.builders import make_object
+from tests.simulation.bugs import delivery, reflector
+from tests.simulation.bugs.delivery import a_draining_handler_loses_its_last_event
+from tests.simulation.bugs.planted_bug import Original, PlantedBug, planted_bug
+from tests.simulation.bugs.reflector import (
+    a_watch_follows_refused_connections,
+    an_end_mark_is_no_bookmark,
+    an_end_mark_is_waited_for,
+    an_index_loses_entries,
+    an_outage_outlasts_its_end,
+    pages_have_no_bound,
+)
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
 from tests.simulation.plan import (
@@ -22,19 +33,9 @@ from tests.simulation.plan import (
     Step,
     Visit,
 )
-from tests.simulation.planted_bug import Original, PlantedBug, planted_bug
-from tests.simulation.planted_bugs import (
-    BUGS,
-    a_draining_handler_loses_its_last_event,
-    a_watch_follows_refused_connections,
-    an_end_mark_is_no_bookmark,
-    an_end_mark_is_waited_for,
-    an_index_loses_entries,
-    an_outage_outlasts_its_end,
-    pages_have_no_bound,
-)
 from tests.simulation.runner import examine
 
+BUGS = [*delivery.BUGS, *reflector.BUGS]
 SEEDS = (*range(8), 12, 25, 39, 52, *range(8, 60))
 """Histories in one of which a bug must show: not every one has the listener or fault it needs. A
 few that show what others don't come early."""

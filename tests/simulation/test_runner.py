@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulation.__main__ import main
+from tests.simulation.bugs.delivery import a_wait_never_sleeps
+from tests.simulation.bugs.reflector import an_index_loses_entries
 from tests.simulation.generator import draw
-from tests.simulation.planted_bugs import a_wait_never_sleeps, an_index_loses_entries
 from tests.simulation.runner import command, examine, explain, parse_ranges, ranges, simulate
 
 SEED = 5

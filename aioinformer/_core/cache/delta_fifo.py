@@ -61,7 +61,8 @@ class DeltaFIFO:
         self._known = known
         self._high_mark = high_mark
         self._high_bytes = high_bytes
-        self._entries: deque[QueueEntry] = deque()
+        self.entries: deque[QueueEntry] = deque()
+        """The entries. To be read only. An attribute because it is read for every batch."""
         self._latest_deltas: dict[ObjectKey, Delta] = {}
         """The last delta of each object among the indexed entries."""
         self._indexed = 0
@@ -93,7 +94,7 @@ class DeltaFIFO:
 
     def extend(self, entries: Sequence[Delta | Bookmark]) -> None:
         """Queue changes and bookmarks in their order, except for redundant deletions."""
-        append = self._entries.append
+        append = self.entries.append
         for entry in entries:
             if isinstance(entry, Bookmark):
                 self.bookmark(entry.resource_version, entry.scope)
@@ -135,18 +136,18 @@ class DeltaFIFO:
         self._push_state(Replaced((), "", "scope_removed", retained=ranges))
 
     def _push_state(self, replaced: Replaced) -> None:
-        self._entries.append(replaced)
+        self.entries.append(replaced)
         self._latest_deltas.clear()
-        self._indexed = len(self._entries)
+        self._indexed = len(self.entries)
         self._queued_replaces += 1
 
     def confirm(self, scope: str | None = None) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
-        self._entries.append(Confirmed(scope))
+        self.entries.append(Confirmed(scope))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections that a verification has found, behind the changes received so far."""
-        self._entries.extend(corrections)
+        self.entries.extend(corrections)
 
     def resync(self) -> None:
         """Queue a resync, unless one is queued already.
@@ -154,15 +155,15 @@ class DeltaFIFO:
         The library's own resyncs don't pass the queue; this is for programs with a store of their
         own.
         """
-        if not any(isinstance(entry, Resync) for entry in self._entries):
-            self._entries.append(Resync())
+        if not any(isinstance(entry, Resync) for entry in self.entries):
+            self.entries.append(Resync())
 
     def bookmark(self, resource_version: str, scope: str | None = None) -> None:
         """Queue a bookmark. Of several bookmarks of a scope in a row only the last is kept."""
-        last = self._entries[-1] if self._entries else None
+        last = self.entries[-1] if self.entries else None
         if isinstance(last, Bookmark) and last.scope == scope:
-            self._entries.pop()
-        self._entries.append(Bookmark(resource_version, scope=scope))
+            self.entries.pop()
+        self.entries.append(Bookmark(resource_version, scope=scope))
 
     def _is_new_deletion(self, key: ObjectKey) -> bool:
         self._index_entries()
@@ -180,11 +181,11 @@ class DeltaFIFO:
     def _index_entries(self) -> None:
         """Index the entries that were queued since the last call, so that each is read once."""
         found: dict[ObjectKey, Delta] = {}
-        for entry in islice(reversed(self._entries), len(self._entries) - self._indexed):
+        for entry in islice(reversed(self.entries), len(self.entries) - self._indexed):
             if isinstance(entry, Delta):
                 found.setdefault(entry.obj.key, entry)
         self._latest_deltas.update(found)
-        self._indexed = len(self._entries)
+        self._indexed = len(self.entries)
 
     # -- draining ------------------------------------------------------------------------------
 
@@ -195,9 +196,9 @@ class DeltaFIFO:
         steps, and until the last step the store behind the queue holds the previous state.
         """
         self._replace_in_progress = False
-        if not self._entries:
+        if not self.entries:
             return None
-        entry = self._entries.popleft()
+        entry = self.entries.popleft()
         if self._indexed:
             self._indexed -= 1
             self._forget_entry(entry)
@@ -217,7 +218,7 @@ class DeltaFIFO:
 
     def deltas(self, key: ObjectKey) -> tuple[Delta, ...]:
         """Return the queued deltas of one object, the oldest first. Reads the whole queue."""
-        return tuple(e for e in self._entries if isinstance(e, Delta) and e.obj.key == key)
+        return tuple(e for e in self.entries if isinstance(e, Delta) and e.obj.key == key)
 
     @property
     def synced(self) -> bool:
@@ -227,7 +228,7 @@ class DeltaFIFO:
     @property
     def full(self) -> bool:
         """True if the producer should pause. The queue accepts further entries all the same."""
-        return len(self._entries) >= self._high_mark or self._bytes >= self._high_bytes
+        return len(self.entries) >= self._high_mark or self._bytes >= self._high_bytes
 
     @property
     def size(self) -> int:
@@ -237,7 +238,7 @@ class DeltaFIFO:
         return self._bytes
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def __repr__(self) -> str:
-        return f"<DeltaFIFO entries={len(self._entries)} size={self._bytes} B>"
+        return f"<DeltaFIFO entries={len(self.entries)} size={self._bytes} B>"

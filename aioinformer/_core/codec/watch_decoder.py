@@ -12,7 +12,7 @@ be resumed from (client-go's rule for synthetic events).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from sys import maxsize
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -120,8 +120,8 @@ class EventDecoder:
             shard: excludes changes of objects of other shards; ``None`` to return all changes.
         """
         self._shard = shard
-        self.excluded_version = ""
-        """The version of the last change that was excluded."""
+        self.resource_version = ""
+        """The version of the last change or bookmark that had one. May be reset."""
         self.bookmarks = 0
         """The number of bookmarks decoded so far."""
         self._resource = resource
@@ -155,20 +155,14 @@ class EventDecoder:
             return self._decode_envelope(line)
         if metadata.namespace != self._namespace and self._namespace is not None:
             self._check_namespace(metadata.namespace)
-        if self._shard is not None and self._excludes(self._shard, metadata):
+        self.resource_version = metadata.resourceVersion or self.resource_version
+        if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
             return _OTHER_SHARD
         end = len(line) - (2 if line.endswith(b"\n") else 1)
         obj = decode_object(
             self._resource, metadata, line, start, end, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
-
-    def _excludes(self, shard: ShardFilter, metadata: ObjectMetadata) -> bool:
-        """Return True, and remember the version, if an object is of another shard."""
-        if not shard.excludes(metadata.uid, metadata.namespace):
-            return False
-        self.excluded_version = metadata.resourceVersion
-        return True
 
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
         """Return the change on ``line`` and the offset of its object, after a check of its kind.
@@ -217,8 +211,10 @@ class EventDecoder:
         try:
             envelope = _decode_event_envelope(line)
             if envelope.type == "BOOKMARK":
+                bookmark = _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
                 self.bookmarks += 1
-                return _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
+                self.resource_version = bookmark.resource_version or self.resource_version
+                return bookmark
             if envelope.type == "ERROR":
                 raise server_error(decode_status(bytes(envelope.object)), phase="watch")
             kind = _DELTA_KINDS.get(envelope.type)
@@ -240,7 +236,8 @@ class EventDecoder:
         metadata = decode_envelope(raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
-        if self._shard is not None and self._excludes(self._shard, metadata):
+        self.resource_version = metadata.resourceVersion or self.resource_version
+        if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
             return None
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
@@ -317,6 +314,8 @@ class WatchBatch(Struct):
     """Bookmarks among the entries."""
     event_count: int
     """Events of any kind, in ``entries`` or not."""
+    resource_version: str = ""
+    """The last version in the entries; empty if there is none."""
     initial_list: InitialList | None = None
     """The complete initial list, in the batch that contains its end mark."""
     unexpected: UnexpectedObject | None = None
@@ -328,15 +327,6 @@ class WatchBatch(Struct):
     entry is a bookmark with its version."""
     error: FetchError | None = None
     """The ERROR event or the malformed line at which decoding ended. The entries came before it."""
-
-    @property
-    def resource_version(self) -> str:
-        """The last version in the entries; empty if there is none."""
-        for entry in reversed(self.entries):
-            source = entry.obj if isinstance(entry, Delta) else entry
-            if source.resource_version:  # a bookmark without a version proves nothing
-                return source.resource_version
-        return ""
 
 
 class WatchDecoder:
@@ -384,20 +374,28 @@ class WatchDecoder:
         object is an error: the list isn't the one that was requested, and must not replace the
         cached state.
         """
-        batch = WatchBatch([], 0, 0)
-        bookmarks = self._decoder.bookmarks
+        batch, decoder = WatchBatch([], 0, 0), self._decoder
+        bookmarks, decoder.resource_version = decoder.bookmarks, ""
         excluded = 0 if self._shard is None else self._shard.excluded
         try:
             lines = self._splitter.feed(data)
             batch.event_count = len(lines)
             if self._initial is not None:
                 lines = self._feed_initial(self._initial, lines, batch)
-                bookmarks = self._decoder.bookmarks  # neither the end mark counts nor any before it
-            self._decode_changes(iter(lines), batch)
+                # Neither the end mark counts nor anything before it.
+                bookmarks, decoder.resource_version = decoder.bookmarks, ""
+            decode, append = self._decode, batch.entries.append
+            for line in lines:
+                try:
+                    append(decode(line))
+                except UnexpectedObject as error:
+                    batch.unexpected = batch.unexpected or discard_input(error)
+                    batch.ignored += 1
         except FetchError as error:
             batch.error = discard_input(error)
         if self._initial is None:
-            batch.bookmarks = self._decoder.bookmarks - bookmarks
+            batch.bookmarks = decoder.bookmarks - bookmarks
+            batch.resource_version = decoder.resource_version
         if self._shard is not None and self._shard.excluded > excluded:
             batch.excluded = self._shard.excluded - excluded
             self._remove_excluded(batch)
@@ -412,19 +410,7 @@ class WatchDecoder:
         ends_excluded = bool(entries) and entries[-1] is _OTHER_SHARD
         batch.entries = [entry for entry in entries if entry is not _OTHER_SHARD]
         if ends_excluded:
-            batch.entries.append(Bookmark(self._decoder.excluded_version))
-
-    def _decode_changes(self, lines: Iterator[bytes], batch: WatchBatch) -> None:
-        decode, append = self._decode, batch.entries.append
-        while True:
-            try:
-                for line in lines:
-                    append(decode(line))
-            except UnexpectedObject as error:
-                batch.unexpected = batch.unexpected or discard_input(error)
-                batch.ignored += 1
-            else:
-                return
+            batch.entries.append(Bookmark(self._decoder.resource_version))
 
     def _feed_initial(
         self, initial: InitialList, lines: list[bytes], batch: WatchBatch

@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from math import inf, isfinite
+from math import inf
 from typing import Literal, Never, TypeAlias
 
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, ObjectKey
 from aioinformer._core.quantities import quantity
+from aioinformer.errors.delays import delay_seconds
 
 __all__ = [
     "Cause",
@@ -90,7 +91,7 @@ class Result:
     ) -> None:
         if args:
             raise TypeError(f"write Result(requeue_after={args[0]!r}), with the argument's name")
-        after = None if requeue_after is None else _to_seconds(requeue_after)
+        after = None if requeue_after is None else delay_seconds(requeue_after)
         if not _is_bool(requeue):
             raise TypeError(f"requeue must be True or False, not {requeue!r}")
         if after is not None and requeue:
@@ -99,18 +100,6 @@ class Result:
             )
         object.__setattr__(self, "requeue_after", after)
         object.__setattr__(self, "requeue", requeue)
-
-
-def _to_seconds(after: object) -> float:
-    """Return ``requeue_after`` in seconds."""
-    if isinstance(after, timedelta):
-        after = after.total_seconds()
-    # True is an int, and would be a second.
-    if isinstance(after, bool) or not isinstance(after, int | float):
-        raise TypeError(f"requeue_after must be seconds or a timedelta, not {after!r}")
-    if not (isfinite(after) and after >= 0):
-        raise ValueError(f"requeue_after must be seconds from 0 on, or None, not {after!r}")
-    return after
 
 
 def _is_bool(given: object) -> bool:

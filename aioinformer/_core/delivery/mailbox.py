@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import StrEnum
 from itertools import islice
 from operator import length_hint
-from typing import Literal, NoReturn, TypeAlias
 
 from aioinformer._core.delivery.batch_queue import (
     FILTER_BATCH,
@@ -33,6 +31,7 @@ from aioinformer._core.delivery.batch_queue import (
     BatchQueue,
 )
 from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.delivery.replay import (
     EventMap,
     Replay,
@@ -46,51 +45,12 @@ from aioinformer._core.delivery.replay import (
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject
 
-__all__ = ["LIMIT", "Mailbox", "Overflow", "OverflowName"]
+__all__ = ["LIMIT", "Mailbox"]
 
 
 LIMIT = 1024
 """Live events that a mailbox holds by default. client-go's buffer begins at this size and grows
 without bound."""
-
-OverflowName: TypeAlias = Literal["coalesce", "block", "error"]
-"""The names of the rules, as programs pass them."""
-
-
-class Overflow(StrEnum):
-    """The rule of a mailbox that holds more live events than its limit.
-
-    No module compares rules: each reads the properties below. So a new rule is a member and its
-    properties here, and its effect in ``Mailbox``.
-    """
-
-    COALESCE = "coalesce"
-    """The oldest events are merged by object."""
-    BLOCK = "block"
-    """The pump waits for room, so that in the end the watch isn't read."""
-    ERROR = "error"
-    """The listener is ended."""
-
-    @property
-    def merges(self) -> bool:
-        """True if the mailbox merges its oldest events."""
-        return self is Overflow.COALESCE
-
-    @property
-    def blocks(self) -> bool:
-        """True if the pump must wait until the mailbox has room."""
-        return self is Overflow.BLOCK
-
-    @property
-    def ends(self) -> bool:
-        """True if the listener must be ended."""
-        return self is Overflow.ERROR
-
-    @classmethod
-    def _missing_(cls, value: object) -> NoReturn:
-        rules = ", ".join(repr(rule.value) for rule in cls)
-        raise ValueError(f"overflow must be one of {rules}, not {value!r}")
-
 
 MAX_SKIPPED = 256
 """Events skipped in one step: a listener may wake up after 100,000 objects were deleted."""

@@ -4,8 +4,9 @@ Time and randomness are arguments: ``now`` in seconds of any monotonic clock, ``
 A reflector has one ``Backoff`` for everything that it retries, so that two kinds of failure in turn
 don't cause twice as many requests as one kind.
 
-An outage begins with a failure, and ends with a quiet time, or with a whole state after which
-requests keep working for some seconds. Three things shorten the waits of an outage, each of them
+An outage begins with a failure, and ends with a quiet time, or with a success after which requests
+keep working for some seconds. A success is a whole state that was read, or a watch that the server
+has accepted. Three things shorten the waits of an outage, each of them
 once: a request of another kind follows at once, an answer from a server that was unreachable lowers
 the count of failures, and an answer to another informer ends a wait. Each happens once per outage,
 because two kinds of failure in turn would otherwise never wait long.
@@ -22,8 +23,10 @@ MAX_RETRY_AFTER = 300.0
 an informer."""
 
 SETTLING_TIME = 20.0
-"""Seconds without a failure after a whole state was read, which end an outage. A server that serves
-each state and breaks each watch is so requested three times a minute at most."""
+"""Seconds without a failure after a success, which end an outage. A server that serves each state
+and breaks each watch, or breaks each watch after this time, is so requested three times a minute at
+most. Without an end of the outage, a load balancer that cuts each connection after a minute would
+make the waits grow to the greatest one."""
 
 FIRST_PAUSE = 3.0
 """The least wait, in seconds, before a request that the server asked to delay. At this distance a
@@ -70,8 +73,8 @@ class Backoff:
     _began: float = 0.0
     """The time of the first failure of this outage."""
     _quiet_since: float = float("-inf")
-    _state_read_at: float | None = None
-    """The time of the last whole state, if no failure has followed."""
+    _works_since: float | None = None
+    """The time of the first success after the last failure."""
     _least_wait: float = 0.0
     """Seconds that each wait lasts at least, once a server has asked for waits for a long time."""
     _skipped: bool = False
@@ -82,7 +85,7 @@ class Backoff:
         """Return True if a failure now would be the first of an outage."""
         if self.failures == 0 or now - self._quiet_since >= self.policy.reset_after:
             return True
-        return self._state_read_at is not None and now - self._state_read_at >= SETTLING_TIME
+        return self._works_since is not None and now - self._works_since >= SETTLING_TIME
 
     def can_skip(self, now: float) -> bool:
         """Return True if the next request may follow a failure now without a wait."""
@@ -131,9 +134,13 @@ class Backoff:
         self._quiet_since = now + delay
         return delay
 
-    def record_state(self, now: float) -> None:
-        """Record that a whole state was read. The outage ends if no failure follows soon."""
-        self._state_read_at = now
+    def record_success(self, now: float) -> None:
+        """Record that a whole state was read, or that the server has accepted a watch.
+
+        The outage ends if no failure follows soon.
+        """
+        if self._works_since is None:
+            self._works_since = now
 
     def record_answer(self) -> None:
         """Record an answer, of any kind, from a server that was unreachable before.
@@ -161,5 +168,5 @@ class Backoff:
             self.failures = 0
             self._began, self._least_wait = now, 0.0
             self._skipped = self._answered = self._woken = False
-        self._state_read_at = None
+        self._works_since = None
         self.failures += 1

@@ -240,7 +240,7 @@ class ListWatchState:
         if not self._consistent_read and self._goes_back(resource_version):
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
-        self.backoff.record_state(now)
+        self.backoff.record_success(now)
         self.initial_list_complete = True
         self._idle_timeout.complete_initial_list(now)
 
@@ -248,9 +248,8 @@ class ListWatchState:
         """Record that a whole state was read, as of this version."""
         self.version_went_back = self._consistent_read and self._goes_back(resource_version)
         self.resource_version = resource_version
-        self._needs_newest = False
+        self._needs_newest = self.confirmation.pending = False
         self._consecutive_failures = 0
-        self.confirmation.pending = False
 
     def _goes_back(self, resource_version: str) -> bool:
         # The first list proves nothing: its "any version" may be any old one.
@@ -260,9 +259,11 @@ class ListWatchState:
 
     def open_watch(self, request: WatchRequest, now: float) -> IdleTimeout:
         """Record that the response to ``request`` has begun. Return the watch's idle timeout."""
-        self._watch_opened_at, self._watch_changed = now, False
+        self._watch_opened_at, self._watch_seconds = now, request.timeout
+        self._watch_changed = False
         self._polling.open_watch()
-        self._watch_seconds = request.timeout
+        if not request.initial:
+            self.backoff.record_success(now)
         self._idle_timeout = IdleTimeout(
             self._liveness, self.profile, now=now, timeout=request.timeout, initial=request.initial
         )
@@ -294,8 +295,7 @@ class ListWatchState:
 
     def finish_watch(self, now: float) -> RequestEnd:
         """Classify the end of a watch that ended without an error."""
-        lasted = now - self._watch_opened_at
-        outcome = self._classify_watch(lasted)
+        outcome = self._classify_watch(lasted := now - self._watch_opened_at)
         if not self.initial_list_complete:
             message = (
                 f"the WatchList ended after {lasted:.1f} s, before its initial list was complete"
@@ -355,9 +355,9 @@ class ListWatchState:
         """
         outcome, polling = classify(error, opened=opened), self._polling
         if self.phase is Phase.WATCH and not opened and polling.is_refusal(outcome):
-            known = polling.active
+            end = RequestEnd(Outcome.WATCH_REFUSED, error, known=polling.active)
             polling.start()
-            return RequestEnd(Outcome.WATCH_REFUSED, error, known)
+            return end
         if self.phase is Phase.WATCHLIST and lacks_watchlist(error):
             return RequestEnd(Outcome.WATCHLIST_UNSUPPORTED, error)
         if self.phase in (Phase.LIST, Phase.PAGE) and outcome in REFUSALS:
@@ -424,7 +424,7 @@ class ListWatchState:
         if Learn.WATCH_IDLE in learn:
             self.profile.record_idle_timeout()
         if Learn.LIST_WORKS in learn:
-            self.backoff.record_state(now)
+            self.backoff.record_success(now)
             if self._watchlist_pause:
                 # Not before: an error that a list gets too says nothing about WatchLists.
                 self.profile.record_watchlist_failure(now, self._watchlist_pause)

@@ -20,6 +20,7 @@ from aioinformer._core.controllers.rate_limiters import RateLimiter, default_lim
 from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
 from aioinformer._runtime.controllers.health import (
@@ -49,12 +50,14 @@ from aioinformer._runtime.controllers.triggers import (
     Trigger,
     check_informer,
     check_to_keys,
+    find_informer,
 )
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reporting.error_hook import OnError
 from aioinformer._runtime.scopes.shard_gate import ShardGate
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder
@@ -97,9 +100,10 @@ class Controller:
 
     def __init__(
         self,
-        informer: SharedInformer[T],
+        informer: SharedInformer[T] | str | Resource,
         reconcile: Reconcile | BlockingReconcile,
         *,
+        shards: ShardGroup | None = None,
         concurrency: int | None = None,
         name: str = "",
         backoff: RateLimiter[ObjectKey] | None = None,
@@ -124,11 +128,15 @@ class Controller:
 
         Args:
             informer: the informer of the objects whose keys are reconciled. All of its events are
-                triggers, deletions included. With ``shard=group``, only objects of shards that this
-                member holds are reconciled, a shard moves away after the last reconcile of its
-                keys, and writes through ``ctx`` raise ``ShardLost`` without the shard.
+                triggers, deletions included. With ``shards``, the resource instead: the name of a
+                built-in one, or a ``Resource``.
             reconcile: ``async def reconcile(key, ctx)``; returns a ``Result`` or ``None``. Each
                 call has a copy of the context variables as they are when the controller starts.
+            shards: the group among whose members the objects are divided. The informer is
+                ``shards.informer(...)`` of the resource; an informer of the group, with selectors
+                for example, needs no ``shards``. Only objects of shards that this member holds are
+                reconciled, a shard moves away after the last reconcile of its keys, and writes
+                through ``ctx`` and of the finalizer raise ``ShardLost`` without the shard.
             concurrency: the most keys that are reconciled at once; 4 by default.
             name: for logs, health and metrics; the reconciler's name by default.
             backoff: returns how long a key that failed waits. By default client-go's rule: 5 ms,
@@ -156,7 +164,7 @@ class Controller:
                 deletes the object. If it returns a ``Result``, it is called again later. If it
                 raises, it is retried with backoff, and a Warning Event ``CleanupFailed`` is
                 recorded; it is never skipped. It may be called again after it has succeeded, if
-                the process ends before the finalizer is removed.
+                the process ends, or loses the shard, before the finalizer is removed.
             run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
                 then, in ``concurrency`` threads of the controller's own. They may block, and read
                 caches; a thread can't be cancelled, so ``run`` waits until they return.
@@ -180,9 +188,11 @@ class Controller:
                 names.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
             UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
-                ``informer`` has a ``model=`` and so no metadata and conditions to read, or is on a
-                group.
+                ``informer`` has a ``model=`` and so no metadata and conditions to read; or both an
+                informer and ``shards`` are given.
+            UnknownResource: no built-in resource has that name.
         """
+        found = find_informer(informer, shards)
         options = ControllerOptions(
             name=name or handler_name(reconcile),
             filter=filter,
@@ -204,22 +214,29 @@ class Controller:
         )
         self.name = options.name
         """The name in logs, health and metrics."""
-        self.informer: SharedInformer[Any] = check_informer(informer)
+        self.informer: SharedInformer[Any] = found
         """The informer of the objects that are reconciled."""
-        self._errors = ReconcileErrors(informer.name, options)
-        warnings = WarningEvents(informer, events)
-        function, cleanup_function = compile_functions(reconcile, options)
-        self._functions = [each for each in (function, cleanup_function) if each is not None]
-        program = finalized(function, cleanup_function, informer, warnings, options)
-        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
-        self._own_writes = OwnWrites(self.name)
-        self._gate = _make_gate(self.informer, options)
-        target = WriteTarget(options, informer, self._own_writes, self._gate)
-        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
-        self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
         self._stop = asyncio.Event()
         self._sources: list[TriggerSource] = []
+        self._make_parts(reconcile, options)
         self._add_own_triggers(options)
+
+    def _make_parts(
+        self, reconcile: Reconcile | BlockingReconcile, options: ControllerOptions
+    ) -> None:
+        """Make the parts that run the reconciler."""
+        informer = self.informer
+        self._errors = ReconcileErrors(informer.name, options)
+        warnings = WarningEvents(informer, options.events)
+        function, cleanup_function = compile_functions(reconcile, options)
+        self._functions = [each for each in (function, cleanup_function) if each is not None]
+        gate = self._gate = _make_gate(informer)
+        program = finalized(function, cleanup_function, informer, warnings, options, gate)
+        self._reconcile_runs = ReconcileRuns(program, options, self._errors)
+        self._own_writes = OwnWrites(self.name)
+        target = WriteTarget(options, informer, self._own_writes, gate)
+        self._workers = Workers(self._reconcile_runs, self._errors, warnings, target, options)
+        self._controller_run = ControllerRun(self._workers, self._reconcile_runs, options)
 
     def _add_own_triggers(self, options: ControllerOptions) -> None:
         """Reconcile an object when the object itself changes."""
@@ -468,21 +485,10 @@ class Controller:
         )
 
 
-def _make_gate(informer: SharedInformer[Any], options: ControllerOptions) -> ShardGate | None:
-    """Return the gate of a controller whose informer reads the shards of a group, or ``None``.
-
-    Raises:
-        UsageError: the controller has a finalizer, whose writes no gate would check.
-    """
+def _make_gate(informer: SharedInformer[Any]) -> ShardGate | None:
+    """Return the gate of a controller whose informer reads the shards of a group, or ``None``."""
     shards = informer.group_shards
-    if shards is None:
-        return None
-    if options.finalizer is not None:
-        raise UsageError(
-            f"the controller {options.name} reconciles the shards of a group and can't have "
-            "finalizer=: add and remove the finalizer through ctx.api(...), which checks the shard"
-        )
-    return ShardGate(shards, informer.stored)
+    return None if shards is None else ShardGate(shards, informer.stored)
 
 
 def _ignore(*_: object) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 from aioinformer._core.controllers.finalizers import (
@@ -31,6 +32,8 @@ from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileFunction
 from aioinformer._runtime.controllers.triggers import Enqueue
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.leaderelection.guarded_writer import GuardedWriter
+from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     CleanupFailed,
@@ -67,6 +70,7 @@ class FinalizedReconcile:
         informer: SharedInformer[Any],
         writer: ResourceWriter,
         warnings: WarningEvents,
+        gate: ShardGate | None = None,
     ) -> None:
         """Send nothing before the first call.
 
@@ -77,6 +81,7 @@ class FinalizedReconcile:
             informer: caches the objects.
             writer: patches the objects.
             warnings: records an Event for a cleanup that fails.
+            gate: checks the shard of an object before each write; ``None`` without a group.
         """
         self._finalizer = finalizer
         self._reconcile = reconcile
@@ -84,6 +89,7 @@ class FinalizedReconcile:
         self._informer = informer
         self._writer = writer
         self._warnings = warnings
+        self._gate = gate
         self._cleaned: dict[ObjectKey, str] = {}
         """The uids whose entry was removed, until the cache shows the removal."""
 
@@ -92,6 +98,7 @@ class FinalizedReconcile:
 
         Raises:
             FetchError: the finalizer couldn't be written.
+            ShardLost: this member of a group may not write for the object any more.
             CacheWaitTimeout: the cache didn't show the added finalizer in time.
             CleanupFailed: the cleanup raised a ``PermanentError``.
             Exception: an exception of the program's function.
@@ -150,12 +157,15 @@ class FinalizedReconcile:
             FetchError: the server rejected the patch for another reason than a newer object, or
                 did not answer.
         """
+        writer = self._writer
+        if self._gate is not None:
+            writer = GuardedWriter(writer, partial(self._gate.check, obj.key))
         for attempt in range(1, ATTEMPTS + 1):
             patch = make_patch(obj, self._finalizer)
             if patch is None:
                 return obj
             try:
-                return await self._writer.patch(obj.key, patch)
+                return await writer.patch(obj.key, patch)
             except NotFound:
                 return None
             except (Conflict, Invalid) as error:  # Invalid: a test of the patch failed
@@ -212,6 +222,7 @@ def finalized(
     informer: SharedInformer[Any],
     warnings: WarningEvents,
     options: ControllerOptions,
+    gate: ShardGate | None,
 ) -> ReconcileFunction | FinalizedReconcile:
     """Return the reconciler with the finalizer of a controller's options.
 
@@ -237,4 +248,5 @@ def finalized(
         informer=informer,
         writer=client.api(informer.resource),
         warnings=warnings,
+        gate=gate,
     )

@@ -30,7 +30,7 @@ from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.blocking_detector import describe_blocking
 from aioinformer._runtime.writing.event_recorder import EventRecorder
-from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout
+from aioinformer.errors import FetchError, PermanentError, ReconcileTimeout, TemporaryError
 
 __all__ = ["ControllerHealth", "ControllerState", "ReconcileErrors", "WarningEvents"]
 
@@ -124,7 +124,7 @@ class ReconcileErrors:
         not before the object changes if these are infinite.
         """
         self.count += 1
-        plain = isinstance(error, FetchError | ReconcileTimeout | PermanentError)
+        plain = isinstance(error, FetchError | ReconcileTimeout | PermanentError | TemporaryError)
         log.log(
             logging.WARNING if plain else logging.ERROR,
             "controller %s: %s failed (%d in a row), %s: %s",

@@ -149,7 +149,8 @@ class ControllerRun:
             self._reset()
             raise UsageError(
                 f"the controller {self._name} can't run, since the informer {unstarted} was not "
-                "started: run the controller inside of 'async with' of the informers' factory"
+                "started: run the controller inside of 'async with' of the informers' factory, or "
+                "of the ShardGroup"
             )
 
     async def _find_unstarted(self) -> str:

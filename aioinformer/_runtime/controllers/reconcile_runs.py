@@ -46,8 +46,12 @@ class Reconcile(Protocol):
     """A function that brings the object of a key into its wanted state."""
 
     def __call__(self, key: ObjectKey, ctx: ReconcileContext, /) -> Awaitable[Result | None]:
-        """Reconcile ``key``: ``async def reconcile(key, ctx)``. An exception is a failure and is
-        retried.
+        """Reconcile ``key``: ``async def reconcile(key, ctx)``.
+
+        An exception is a failure, and is retried with backoff: a programming error such as a
+        TypeError too, as in controller-runtime and kopf. An object of an unexpected form raises the
+        same exceptions, and its next form may not. ``PermanentError`` ends the retries of a key,
+        and ``TemporaryError`` names a delay in place of the backoff.
         """
         ...
 

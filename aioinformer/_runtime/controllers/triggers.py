@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from inspect import iscoroutinefunction
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
@@ -18,7 +18,10 @@ from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.scopes.shard_gate import ShardGate
+from aioinformer._runtime.shardgroup.group import ShardGroup
+from aioinformer.errors import UsageError
 
 __all__ = [
     "Enqueue",
@@ -27,6 +30,7 @@ __all__ = [
     "Trigger",
     "check_informer",
     "check_to_keys",
+    "find_informer",
 ]
 
 T = TypeVar("T", default=KubeObject)
@@ -49,13 +53,42 @@ def check_informer(informer: T) -> T:
         raise TypeError(
             f"a controller takes an informer, such as informers.informer({str(informer)!r}), not "
             f"{informer!r}; names of resources are for the controllers of an Operator, whose "
-            "informers it makes: Operator(client, name=...).controller(...)"
+            "informers it makes: Operator(client, name=...).controller(...), and for those with "
+            "shards=group"
         )
     if not hasattr(informer, "add_handler"):
         raise TypeError(
             f"a controller takes an informer, such as informers.informer('pods'), not {informer!r}"
         )
     return informer
+
+
+def find_informer(
+    given: SharedInformer[Any] | str | Resource, shards: ShardGroup | None
+) -> SharedInformer[Any]:
+    """Return the informer of a controller: the given one, or that of a resource on a group.
+
+    Raises:
+        TypeError: ``given`` is no informer and ``shards`` is ``None``, or ``shards`` is no group.
+        UsageError: both an informer and a group are given.
+        UnknownResource: no built-in resource has that name.
+    """
+    if shards is None:
+        return check_informer(cast("SharedInformer[Any]", given))
+    if not isinstance(cast("object", shards), ShardGroup):
+        raise TypeError(
+            f"shards takes a ShardGroup, not {shards!r}; for a shard that never moves, pass the "
+            "informer of the shard instead: informers.informer(..., shard=Shard(0, 4))"
+        )
+    if isinstance(given, SharedInformer):
+        chosen = given.group_shards
+        reads = f"reads the shards of {chosen.assignment.name}" if chosen else "reads no shards"
+        raise UsageError(
+            f"shards= makes the informer of a resource, and the informer of {given.name} {reads} "
+            f"already: pass the resource {str(given.resource)!r} with shards=group, or "
+            "group.informer(...) without shards="
+        )
+    return shards.informer(given)
 
 
 def check_to_keys(to_keys: object) -> None:

@@ -2,8 +2,10 @@
 
 From ``get`` to ``done`` a key belongs to one worker. The reconciler's result or exception decides
 when the key runs again: after a time, after the backoff, or at the next event. A ``PermanentError``
-ends the retries until an event shows a change. A worker ends when
-the queue is shut down. Any other end is a bug.
+ends the retries until an event shows a change; a ``TemporaryError`` may name its own delay. All
+other exceptions are retried with backoff, programming errors such as a TypeError included: an
+object of an unexpected form raises the same exceptions, and its correction cures them. A worker
+ends when the queue is shut down. Any other end is a bug.
 """
 
 from __future__ import annotations
@@ -29,7 +31,13 @@ from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.writing.failure_condition import FailureCondition
-from aioinformer.errors import CacheWaitTimeout, PermanentError, QueueShutDown, ReconcileTimeout
+from aioinformer.errors import (
+    CacheWaitTimeout,
+    PermanentError,
+    QueueShutDown,
+    ReconcileTimeout,
+    TemporaryError,
+)
 
 __all__ = ["Workers"]
 
@@ -242,7 +250,13 @@ class Workers:
             self._on_permanent_error(key, error)
             return "permanent_error"
         self._retry(key, error, priority)
-        return "timeout" if isinstance(error, ReconcileTimeout) else "error"
+        match error:
+            case TemporaryError():
+                return "temporary_error"
+            case ReconcileTimeout():
+                return "timeout"
+            case _:
+                return "error"
 
     def _on_success(self, key: ObjectKey, result: Result, priority: Priority) -> str:
         """Handle a run that returned. Return the name of its result."""
@@ -254,14 +268,16 @@ class Workers:
         self.queue.forget(key)  # the next failure starts with the shortest backoff again
         if result.requeue_after is None:
             return "success"
-        due = asyncio.get_running_loop().time() + result.requeue_after
-        self.pending.schedule(key, REQUEUE, priority, due)
-        self.queue.add_after(key, result.requeue_after, priority=priority)
+        self._requeue_after(key, REQUEUE, priority, result.requeue_after)
         return "requeue_after"
 
     def _retry(self, key: ObjectKey, error: Exception, priority: Priority) -> None:
         now = asyncio.get_running_loop().time()
-        delay = self._requeue_rate_limited(key, RETRY, priority)
+        delay = error.requeue_after if isinstance(error, TemporaryError) else None
+        if delay is None:
+            delay = self._requeue_rate_limited(key, RETRY, priority)
+        else:
+            self._requeue_after(key, RETRY, priority, delay)
         failures = self.failures.record_failure(
             key, describe_error(error), now=now, due=now + delay
         )
@@ -274,6 +290,14 @@ class Workers:
         failures = self.failures.record_failure(key, describe_error(error), now=now, due=inf)
         self._errors.report_failure(key, error, failures=failures, delay=inf)
         self._warnings.record(key, "PermanentError", error, action="Reconcile")
+
+    def _requeue_after(
+        self, key: ObjectKey, reason: Reason, priority: Priority, delay: float
+    ) -> None:
+        """Request a run after ``delay`` seconds, which the backoff doesn't count."""
+        due = asyncio.get_running_loop().time() + delay
+        self.pending.schedule(key, reason, priority, due)
+        self.queue.add_after(key, delay, priority=priority)
 
     def _requeue_rate_limited(self, key: ObjectKey, reason: Reason, priority: Priority) -> float:
         """Request a run after the backoff. Return the seconds until then."""

@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from aioinformer._core.arguments import check_seconds
-from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
+from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer.errors import UsageError

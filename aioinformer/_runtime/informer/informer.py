@@ -19,7 +19,8 @@ from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.delivery.mailbox import LIMIT, Overflow, OverflowName
+from aioinformer._core.delivery.mailbox import LIMIT
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.missing_names import LISTER_HINTS, declare_missing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey

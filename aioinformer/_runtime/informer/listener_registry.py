@@ -13,7 +13,8 @@ from typing import Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.protocols import ObjectCache
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter

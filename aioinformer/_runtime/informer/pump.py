@@ -164,9 +164,11 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        time_slice = TimeSlice()
+        time_slice, entries = TimeSlice(), self._queue.fifo.entries
         while True:
-            if not self._queue.fifo:
+            if entries:
+                await time_slice.maybe_yield()
+            else:
                 await self._queue.ready()
                 time_slice.reset()
             if self._listeners_changed:
@@ -181,7 +183,6 @@ class Pump:
                 replacement, kind = self._indexer.replace(replaced), replaced.without_objects()
                 del replaced  # only the replacement may hold the objects, to free them in steps
                 await self._apply_replacement(replacement, kind, time_slice)
-            await time_slice.maybe_yield()
 
     async def _wait_for_mailboxes(self, time_slice: TimeSlice) -> int:
         """Wait until no mailbox that blocks is full. Return the number of events that all take."""
@@ -227,14 +228,15 @@ class Pump:
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
-        pop = self._queue.fifo.pop
+        entries, pop = self._queue.fifo.entries, self._queue.fifo.pop
         for count in range(self._batch_size):
-            if len(events) >= limit or (
-                count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired
+            if (
+                not entries
+                or len(events) >= limit
+                or (count % CLOCK_CHECK_INTERVAL == CLOCK_CHECK_INTERVAL - 1 and time_slice.expired)
             ):
                 break
-            if (entry := pop()) is None:
-                break
+            entry = pop()
             if isinstance(entry, Delta):
                 if error := self._indexer.apply(entry, events):
                     rejected[entry.obj.key] = without_traceback(error) if rejected else error
@@ -271,7 +273,9 @@ class Pump:
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()
-        self._needs_merge = [each for each in self._listeners if each.put(events, at)]
+        for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
+            if listener.put(events, at):
+                self._needs_merge.append(listener)
         if self.recorder is not None:
             self.recorder.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:

@@ -132,7 +132,8 @@ class DeltaQueue:
 
     async def ready(self) -> None:
         """Wait until there is an entry to pop."""
-        while not self.fifo:
+        entries = self.fifo.entries
+        while not entries:
             self._filled.clear()
             await self._filled.wait()
 

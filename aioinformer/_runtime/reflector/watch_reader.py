@@ -15,9 +15,12 @@ from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.tasks.event_loop import TimeSlice
 
 __all__ = ["WatchReader"]
+
+READ_SECONDS = 0.001
+"""Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes
+would have left the processor's cache before the pump applies them."""
 
 
 class WatchReader:
@@ -58,20 +61,24 @@ class WatchReader:
         Raises:
             FetchError: the watch ended with an error. The changes before it were queued.
         """
-        pace, size = TimeSlice(), self._decoder.slice_bytes
+        clock, size = self._clock, self._decoder.slice_bytes
+        worked = 0.0  # without the waits for data: after a wait there is no need to yield
         async for chunk in chunks:
             for start in range(0, len(chunk), size):
-                self._enqueue(chunk[start : start + size])
+                began = clock()
+                self._enqueue(chunk[start : start + size], began)
+                worked += clock() - began
                 if self._queue.fifo.full:
                     idle_timeout.pause()
                     await self._queue.room()
-                    idle_timeout.resume(self._clock())
-                    pace.reset()
-                await pace.maybe_yield()
+                    idle_timeout.resume(clock())
+                    worked = 0.0
+                elif worked >= READ_SECONDS:
+                    await asyncio.sleep(0)
+                    worked = 0.0
 
-    def _enqueue(self, data: bytes) -> None:
-        """Decode a piece of the watch and queue its changes."""
-        now = self._clock()
+    def _enqueue(self, data: bytes, now: float) -> None:
+        """Decode a piece of the watch that has arrived by ``now``, and queue its changes."""
         batch = self._decoder.feed(data)
         if batch.initial_list is not None:
             self._on_initial_list(batch.initial_list)

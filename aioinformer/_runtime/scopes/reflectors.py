@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
@@ -15,13 +15,13 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
 __all__ = ["Reflectors", "RunReflector", "SingleReflector", "run_reflector", "with_shards"]
 
-RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Awaitable[None]]
+RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 
 
-async def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> None:
-    """Run a reflector that begins with a list."""
-    await reflector.run()
+def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
+    """Return the run of a reflector that begins with a list."""
+    return reflector.run()
 
 
 class Reflectors(Protocol):
@@ -86,11 +86,8 @@ class SingleReflector:
 
     def start(self, group: StrictTaskGroup) -> None:
         """Start the reflector's task in ``group``."""
-        work = self._run_only()
+        work = self._run(self._reflector, self._queue, "")
         group.start(work, name=f"reflector of {self._name}")
-
-    async def _run_only(self) -> None:
-        await self._run(self._reflector, self._queue, "")
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""

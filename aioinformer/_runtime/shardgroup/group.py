@@ -1,7 +1,7 @@
 """``ShardGroup``: replicas of a program share the objects of a cluster by shards.
 
     async with ShardGroup(client, "shop", namespace="web", identity=pod_name) as group:
-        ...  # informers and controllers on the group work on this replica's shards
+        await Controller("configmaps", reconcile, shards=group).run()
 
 Each replica is a member with a Lease of its own, in which it states the shards on which it works.
 One elected member writes into the group's Lease among which members the shards are divided. At most
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from contextlib import AsyncExitStack
 from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
@@ -64,12 +65,9 @@ class ShardGroup:
 
         async def work(client: Client) -> None:
             async with ShardGroup(client, "shop", namespace="web", identity="shop-0") as group:
-                shards = group.subscribe("my work")
-                held = frozenset[int]()
-                while True:
-                    held = await shards.wait_changed(held)
-                    shards.acknowledge(held)  # before work on new shards begins
-                    print(f"this replica works on {len(held)} of {group.count} shards")
+                pods = group.informer("pods")
+                await group.informers.wait_synced(timeout=60)
+                print(f"{len(pods.lister.list())} pods are in this replica's shards")
 
     Not promised: that the shards of a member are adjacent, or of equal number; that a shard has an
     owner while the server can't be reached; and that a request that was sent in time takes effect
@@ -94,10 +92,12 @@ class ShardGroup:
         """Make a member. Nothing is sent before the group is entered. Call this in the event loop.
 
         Args:
-            client: lists, watches and writes Leases in the namespace.
+            client: lists, watches and writes Leases in the namespace, and reads and writes for the
+                informers and controllers on the group.
             name: the group's name, without dots. The group's Lease has this name, and each member's
                 Lease the name ``NAME.IDENTITY``.
-            namespace: the namespace of the Leases.
+            namespace: the namespace of the Leases. Informers read all namespaces unless they name
+                others.
             identity: the member's name, which no other member has: a pod's name, for example. A
                 program that was killed and returns under its old identity waits until its old Lease
                 has expired.
@@ -110,7 +110,7 @@ class ShardGroup:
             retry_period: seconds between two renewals.
             shutdown_timeout: seconds that leaving waits for work on shards to end. If work runs
                 longer, the Lease isn't released, and expires.
-            metrics: receives moves of shards.
+            metrics: receives moves of shards, and the numbers of the informers.
 
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
@@ -138,17 +138,24 @@ class ShardGroup:
             layout=self._layout,
             times=times,
         )
-        self._informers = SharedInformerFactory(client, namespace=namespace)
+        self._leases = SharedInformerFactory(client, namespace=namespace)
         self._membership = GroupMembership(
             member,
             client.api(LEASES),
-            self._informers.informer(LEASES, labels=f"{GROUP_LABEL}={name}"),
+            self._leases.informer(LEASES, labels=f"{GROUP_LABEL}={name}"),
             name=name,
             clock=self._clock,
             metrics=wrap_metrics(metrics),
         )
         self._member = member
         self._life: GroupState = "idle"
+        self._exits = AsyncExitStack()
+        self.informers = SharedInformerFactory(client, shard=self, metrics=metrics)
+        """The factory of the informers that read this member's shards. They run from the entering
+        of the group until its leaving, and end before the shards are given away."""
+        self.informer = self.informers.informer
+        """Returns an informer that reads this member's shards: ``group.informer("pods")``. See
+        ``SharedInformerFactory.informer`` for arguments and errors."""
 
     # -- membership ----------------------------------------------------------------------------
 
@@ -163,9 +170,14 @@ class ShardGroup:
         """
         if self._life != "idle":
             raise UsageError(f"this member of {self._key} was entered before; make another one")
-        await self._informers.__aenter__()
-        self._membership.start()
-        self._life = "member"
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._leases)
+            stack.push_async_exit(self._leave)
+            self._membership.start()
+            self._life = "member"
+            # Left first, since a shard is given away when its last reader has ended.
+            await stack.enter_async_context(self.informers)
+            self._exits = stack.pop_all()
         return self
 
     async def __aexit__(
@@ -174,13 +186,23 @@ class ShardGroup:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the group: end the work, release the Lease. Takes ``shutdown_timeout`` at most,
-        and ``renew_deadline`` if the server doesn't answer.
+        """Leave the group: end the informers and the work, release the Lease. Takes
+        ``shutdown_timeout`` at most, and ``renew_deadline`` if the server doesn't answer.
 
         Raises:
             Exception: an internal task failed, and the block raised nothing itself.
+            ShutdownIncomplete: handlers of informers of the group have not ended.
         """
         self._life = "leaving"
+        await self._exits.__aexit__(kind, error, trace)
+
+    async def _leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the shards away and release the Lease, after the informers have ended."""
         try:
             # Shielded from anyio scopes: the shards are given away also after a cancellation.
             with anyio.CancelScope(shield=True):
@@ -188,10 +210,7 @@ class ShardGroup:
         finally:
             self._life = "left"
             self._member.election.end()
-            try:
-                await self._membership.stop()
-            finally:
-                await self._informers.__aexit__(kind, error, trace)
+            await self._membership.stop()
         if self._membership.failure is not None and error is None:
             raise self._membership.failure
 

@@ -331,6 +331,10 @@ async function inspect(row) {
   put($("dialog-title"), `${row.of} ${row.key.replace(/^\//, "")}`);
   put($("dialog-body"), "…");
   dialog.showModal();
+  if (row.gone) {
+    put($("dialog-body"), `there is no object "${row.name}" any more`); // its row stays for a few seconds
+    return;
+  }
   const path = [row.of, row.namespace, row.name].filter(Boolean).map(encodeURIComponent).join("/");
   try {
     const answer = await fetch(`api/${path}`);

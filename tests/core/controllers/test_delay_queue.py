@@ -21,6 +21,13 @@ def popped(delays: DelayQueue[str], now: float) -> list[str]:
     return found
 
 
+def popped_numbers(delays: DelayQueue[int], now: float) -> list[int]:
+    found: list[int] = []
+    while (ready := delays.pop(now)) is not None:
+        found.append(ready[0])
+    return found
+
+
 @pytest.mark.client_go(131)
 def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
     delays = DelayQueue[str]()
@@ -132,6 +139,38 @@ def test_they_are_forgotten_a_few_at_a_time() -> None:
     assert steps == 7
     assert (len(delays), delays.next_due, delays.pop(99.0)) == (0, None, None)
     assert not delays.drop(3)
+
+
+def test_each_dropped_key_is_forgotten_at_once() -> None:
+    delays = DelayQueue[int]()
+    for key in range(5):
+        delays.add(key, float(key), NORMAL)
+    delays.add(4, -1.0, NORMAL)
+    lengths = [len(delays)]
+    while delays.drop(1):
+        lengths.append(len(delays))
+    assert sorted(lengths, reverse=True) == lengths
+    assert (lengths[0], lengths[-1], len(delays)) == (5, 1, 0)
+
+
+def test_dropping_goes_on_in_the_old_heap_and_releases_it() -> None:
+    delays = DelayQueue[int]()
+    for round_ in range(2):
+        for key in range(MIN_STALE + 2):
+            delays.add(key, 1e6 - round_ * 1000 - key, NORMAL)
+    delays.add(0, 1.0, NORMAL)  # a new heap is begun, and the old one is not empty
+    assert not delays.drop(10_000)
+    assert (len(delays), delays.next_due) == (0, None)
+    delays.add(7, 3.0, NORMAL)
+    assert popped_numbers(delays, 3.0) == [7]
+
+
+def test_an_equal_priority_and_time_change_nothing() -> None:
+    delays = DelayQueue[str]()
+    delays.add("a", 2.0, NORMAL)
+    delays.add("b", 2.0, NORMAL)
+    delays.add("a", 2.0, NORMAL)
+    assert popped(delays, 2.0) == ["a", "b"]
 
 
 def test_its_repr_says_how_many_and_when() -> None:

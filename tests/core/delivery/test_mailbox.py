@@ -12,14 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.delivery.batch_queue import FILTER_BATCH
-from aioinformer._core.delivery.mailbox import (
-    LIMIT,
-    MAX_MERGED,
-    MAX_SKIPPED,
-    Mailbox,
-    Overflow,
-    OverflowName,
-)
+from aioinformer._core.delivery.mailbox import LIMIT, MAX_MERGED, MAX_SKIPPED, Mailbox
+from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,

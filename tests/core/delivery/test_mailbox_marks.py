@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.delivery.mailbox import Mailbox, Overflow
+from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.objects.kube_object import Added, Event, KubeObject, ObjectKey
 from tests.core.builders import pod
 

@@ -517,6 +517,30 @@ def test_a_watch_list_ends_an_outage_too() -> None:
     assert advance(state, Outcome.CONNECTION_LOST, now=120.0).delay == 0.8
 
 
+def test_a_load_balancer_that_cuts_each_watch_after_a_minute_causes_short_waits() -> None:
+    state, now, delays = listing_state(), 0.0, list[float]()
+    advance(state, state.finish_page("10", ""), now=now)
+    for _ in range(8):
+        assert isinstance(state.request, WatchRequest)
+        state.open_watch(state.request, now)
+        delays.append(advance(state, Outcome.CONNECTION_LOST, now=now + 60.0).delay)
+        now += 60.0 + delays[-1]
+
+    assert delays == [0.8] * 8
+
+
+def test_a_server_that_breaks_each_watch_after_some_seconds_causes_growing_waits() -> None:
+    state, now, delays = listing_state(), 0.0, list[float]()
+    advance(state, state.finish_page("10", ""), now=now)
+    for _ in range(6):
+        assert isinstance(state.request, WatchRequest)
+        state.open_watch(state.request, now)
+        delays.append(advance(state, Outcome.CONNECTION_LOST, now=now + 10.0).delay)
+        now += 10.0 + delays[-1]
+
+    assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6]
+
+
 def test_a_server_that_serves_each_state_and_breaks_each_watch_is_not_asked_without_a_pause() -> (
     None
 ):

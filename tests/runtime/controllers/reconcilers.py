@@ -36,11 +36,16 @@ DOUBLING_LIMITER = ItemExponential(1.0, 1000.0)
 def make_cluster(*foos: str) -> Cluster:
     """Return a cluster with these foos in its default namespace."""
     cluster = Cluster()
-    for resource in (FOOS, BARS, REALMS):
-        cluster.add_resource(resource)
+    add_resources(cluster)
     for name in foos:
         create_foo(cluster, name)
     return cluster
+
+
+def add_resources(cluster: Cluster) -> None:
+    """Let a cluster serve the resources of these tests."""
+    for resource in (FOOS, BARS, REALMS):
+        cluster.add_resource(resource)
 
 
 def create_foo(cluster: Cluster, name: str, **spec: object) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
+from datetime import timedelta
 from math import inf
 from typing import Any, cast
 
@@ -33,8 +34,10 @@ from aioinformer.errors import (
     PermanentError,
     ReconcileTimeout,
     SyncTimeout,
+    TemporaryError,
     UsageError,
 )
+from aioinformer.metrics import NoMetrics
 from aioinformer.testing import ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import (
     BARS,
@@ -52,6 +55,16 @@ from tests.runtime.controllers.reconcilers import (
     update_foo,
     wait_until,
 )
+
+
+class RunResults(NoMetrics):
+    """The results of the runs, in order."""
+
+    def __init__(self) -> None:
+        self.results = list[str]()
+
+    def reconciled(self, controller: str, result: str, seconds: float) -> None:
+        self.results.append(result)
 
 
 def doubling() -> ItemExponential:
@@ -304,7 +317,7 @@ async def test_wrong_arguments_are_rejected_when_they_are_given() -> None:
         with pytest.raises(TypeError, match=r"sync\(key: .* called as \(key, ctx\): too many"):
             Controller(foos, sync)  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'foos'"):
-            Controller("foos", diary)  # type: ignore[arg-type] # on purpose
+            Controller("foos", diary)
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
             Controller(foos, diary).owns("bars")  # type: ignore[arg-type] # on purpose
         with pytest.raises(TypeError, match=r"takes an informer, .* not 'bars'"):
@@ -778,6 +791,109 @@ def test_a_requeue_of_an_earlier_run_does_not_repeat_a_permanent_error() -> None
 
     run_simulated(main)
     assert runs.times == [0.0, 5.0]
+
+
+# -- errors that name the time of their retry ----------------------------------------------------
+
+
+def test_a_temporary_error_is_retried_after_its_own_time_and_counts_as_a_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, problems, metrics = make_cluster("a"), list[Problem](), RunResults()
+    runs = RecordingReconciler(
+        results=[
+            TemporaryError("the bucket is being created", requeue_after=30),
+            TemporaryError("still", requeue_after=timedelta(minutes=2)),
+            None,
+        ]
+    )
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(foos, runs, on_error=problems.append, metrics=metrics) as it,
+        ):
+            await asyncio.sleep(10)
+            (failing,) = it.health.failing
+            assert (failing.failures, failing.permanent) == (1, False)
+            assert failing.retry_in == pytest.approx(20, abs=0.1)
+            await asyncio.sleep(990)
+            assert it.health.failing == ()
+
+    run_simulated(main)
+    assert runs.times == [0.0, 30.0, 150.0]
+    assert runs.causes[1:] == [["retry"], ["retry"]]
+    assert [each.retry_in for each in problems] == [30.0, 120.0]
+    assert metrics.results == ["temporary_error", "temporary_error", "success"]
+    (first, _) = [each for each in caplog.records if "failed (" in each.message]
+    assert (first.levelno, first.exc_info) == (logging.WARNING, None)
+    assert first.message.endswith(
+        "a failed (1 in a row), retried in 30 s: TemporaryError: the bucket is being created"
+    )
+
+
+def test_a_temporary_error_leaves_the_backoff_as_it_is() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(
+        results=[
+            ValueError("1 s of backoff"),
+            TemporaryError("no backoff", requeue_after=10),
+            TemporaryError("2 s of backoff"),
+            ValueError("4 s of backoff"),
+            None,
+        ]
+    )
+
+    async def main() -> None:
+        async with foo_informer(cluster) as foos, Controller(foos, runs, backoff=doubling()):
+            await asyncio.sleep(100)
+
+    run_simulated(main)
+    assert runs.times == [0.0, 1.0, 11.0, 13.0, 17.0]
+
+
+def test_an_event_starts_a_run_before_the_time_of_a_temporary_error() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(results=[TemporaryError("later", requeue_after=60), None])
+
+    async def main() -> None:
+        async with foo_informer(cluster) as foos, Controller(foos, runs):
+            await asyncio.sleep(5)
+            update_foo(cluster, "a", size=2)
+            await asyncio.sleep(5)
+
+    run_simulated(main)
+    assert runs.times == [0.0, 5.0]
+
+
+# -- programming errors --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make_error", [TypeError, AttributeError, NameError, KeyError])
+def test_a_programming_error_is_retried_with_backoff_and_visible(
+    make_error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, metrics = make_cluster("a"), RunResults()
+    runs = RecordingReconciler(results=[make_error("size")] * 3)
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(foos, runs, backoff=doubling(), metrics=metrics) as it,
+        ):
+            await asyncio.sleep(3.5)
+            (failing,) = it.health.failing
+            assert (failing.key, failing.failures) == (key("a"), 3)
+            assert failing.error.startswith(make_error.__name__)
+            await asyncio.sleep(10)
+
+    run_simulated(main)
+    assert runs.times == [0.0, 1.0, 3.0, 7.0]  # no spinning
+    assert metrics.results == ["error", "error", "error", "success"]
+    first = next(each for each in caplog.records if "failed (1 in a row)" in each.message)
+    assert first.levelno == logging.ERROR
+    assert first.exc_info is not None
+    assert str(key("a")) in first.message
 
 
 def test_an_error_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:

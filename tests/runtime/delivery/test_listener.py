@@ -10,7 +10,8 @@ from operator import length_hint
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
-from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox, OverflowName
+from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer.errors import ListenerOverflow, NotRunning, SyncTimeout
 from aioinformer.testing.simulation.loop import run

@@ -25,7 +25,8 @@ from aioinformer import (
     ObjectKey,
     Updated,
 )
-from aioinformer._core.delivery.mailbox import MAX_MERGED, Mailbox, OverflowName
+from aioinformer._core.delivery.mailbox import MAX_MERGED, Mailbox
+from aioinformer._core.delivery.overflow import OverflowName
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.informer.pump import BATCH_SIZE, FILTERED_BATCH_SIZE, Pump
 from tests.runtime.informers import running_in_background

@@ -1,6 +1,6 @@
 """Several electors at once in simulated time: at most one body runs.
 
-The rules are held through far worse in ``tests/simulation/test_elections.py``; this is about the
+The rules are held through far worse in ``tests/simulation/leases``; this is about the
 tasks, timers and scopes around them.
 """
 

@@ -19,7 +19,7 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer._core.sharding.ranges import shard_of
-from aioinformer.errors import ShardLost, UsageError
+from aioinformer.errors import ShardLost
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
@@ -236,16 +236,6 @@ def test_children_trigger_owners_of_held_shards_alone() -> None:
                 assert sorted(set(reconcile.names)) == sorted(by_shard[mine])
 
     run_simulated(scenario)
-
-
-async def test_a_finalizer_needs_a_controller_without_a_group() -> None:
-    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        pass
-
-    informers = SharedInformerFactory(ClusterSource(make_cluster()))
-    foos = informers.informer(FOOS, shard=MemoryAssignment())
-    with pytest.raises(UsageError, match="can't have finalizer="):
-        Controller(foos, reconcile, finalizer="example.com/x", cleanup=reconcile)
 
 
 # -- several members -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import NoReturn
 from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.oracle import Oracle, Rewinds
 from tests.simulation.checks.violation import Violation
-from tests.simulation.listeners import passes, shown
+from tests.simulation.filters import passes, shown
 from tests.simulation.records import (
     EventDelivered,
     Joined,

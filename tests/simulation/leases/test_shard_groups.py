@@ -1,7 +1,7 @@
 """No shard with two owners, and none without one for long: groups in virtual time.
 
-20 short histories run by default, 200 and the planted bugs under the mark ``simulation``. More:
-``SHARD_HISTORIES=2000 python -m pytest -m simulation tests/simulation/test_shard_groups.py``.
+20 short histories run by default, 200 and the planted bugs under the mark ``simulation``. For more
+histories, set the environment variable ``SHARD_HISTORIES``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.simulation.planted_bug import PlantedBug
-from tests.simulation.shard_bugs import BUGS
-from tests.simulation.shard_world import BrokenPromise, ShardWorld
+from tests.simulation.bugs.planted_bug import PlantedBug
+from tests.simulation.bugs.shards import BUGS
+from tests.simulation.leases.shard_world import BrokenPromise, ShardWorld
 
 FEW = range(20)
 MANY = range(10_000, 10_000 + int(os.environ.get("SHARD_HISTORIES", "200")))

@@ -13,7 +13,7 @@ from aioinformer._core.objects.deltas import Replaced
 from aioinformer._runtime.reflector.delta_queue import ScopeQueue
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower
 from aioinformer._runtime.scopes.scope_set import ScopeSet
-from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
+from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
 
 @planted_bug(ScopeQueue, "remove", promises={1, 2, 3, 9})

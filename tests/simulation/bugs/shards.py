@@ -8,7 +8,7 @@ from aioinformer._core.leaderelection.election import Election
 from aioinformer._core.shardgroup.member import GroupMember, ShardMove
 from aioinformer._core.shardgroup.planner import AssignmentPlanner
 from aioinformer._core.shardgroup.view import GroupView
-from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
+from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
 
 
 @planted_bug(GroupMember, "_claim_assigned")

@@ -81,6 +81,17 @@ def planted_bug(
     return make
 
 
+def other_options(
+    name: str, owner: type, method: str, promises: Collection[int], **wrong: object
+) -> PlantedBug:
+    """Return the bug of a method that is called with other options than those that it was given."""
+
+    def replaced(original: Original, *args: Any, **options: Any) -> Any:
+        return original(*args, **{**options, **wrong})
+
+    return PlantedBug(name, frozenset(promises)).also(owner, method)(replaced)
+
+
 def planted_bugs(module: Mapping[str, object]) -> list[PlantedBug]:
     """Return the bugs among the names of a module."""
     return [

@@ -8,8 +8,8 @@ from math import ceil
 from typing import Any
 
 from aioinformer._core.leaderelection.election import Election
-from tests.simulation.election_world import Candidate
-from tests.simulation.planted_bug import Original, planted_bug, planted_bugs
+from tests.simulation.bugs.planted_bug import Original, planted_bug, planted_bugs
+from tests.simulation.leases.election_world import Candidate
 
 
 @planted_bug(Election, "record_write")
@@ -73,7 +73,7 @@ def a_leader_leads_for_the_whole_lease(match: Original, election: Any, record: A
 @planted_bug(Candidate, "finish_body")
 def a_lease_is_released_first(finish: Original, candidate: Any) -> Any:
     """Release the lease before the body has ended, as client-go does after a loss."""
-    if candidate._body_running and not candidate._body_ending and not candidate.world.calm:
+    if candidate._body_running and not candidate._body_ending and not candidate.world.time.calm:
         finish(candidate)
         candidate.release()
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, TypeAlias
+
+from aioinformer._core.leaderelection.election import (
+    CreateLease,
+    Election,
+    ReadLease,
+    UpdateLease,
+)
 
 
 class Refusal(enum.Enum):
@@ -12,6 +19,13 @@ class Refusal(enum.Enum):
     NOT_FOUND = "not found"
     CONFLICT = "conflict"
     UNAVAILABLE = "unavailable"
+
+
+Answer: TypeAlias = dict[str, Any] | Refusal | None
+"""A Lease, or a refusal. ``None`` says nothing about what was done."""
+
+LeaseRequest: TypeAlias = ReadLease | CreateLease | UpdateLease
+"""The requests of an election."""
 
 
 class LeaseStore:
@@ -53,3 +67,17 @@ class LeaseStore:
 
 def _version(lease: dict[str, Any]) -> str:
     return str(lease["metadata"].get("resourceVersion", ""))
+
+
+def record_answer(
+    election: Election, request: LeaseRequest, answer: Answer, now: float, jitter: float
+) -> None:
+    """Have an election record the answer to its request, or that there was none."""
+    reads = isinstance(request, ReadLease)
+    if isinstance(answer, dict):
+        record = election.record_read if reads else election.record_write
+        record(answer, now, jitter)
+    elif reads and answer is Refusal.NOT_FOUND:
+        election.record_read(None, now, jitter)
+    else:
+        election.record_failure(now, jitter)

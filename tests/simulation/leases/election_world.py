@@ -1,6 +1,7 @@
 """Elections in simulated time: candidates with clocks of their own, pauses, and a bad network.
 
-Each candidate is an ``Election`` and as much of a shell as it needs; the Lease is in a ``Cluster``.
+Each candidate is an ``Election`` and as much of a shell as it needs; the Lease is in a
+``LeaseStore``.
 Everything that happens is drawn from a seed. Requests and answers are slow or lost, servers fail
 before or after they did what was asked, somebody touches the Lease's labels. Candidates are killed
 and begin anew, are cut off, stop for a while in the middle of anything, and most of all where it
@@ -12,12 +13,8 @@ numbers of the leader allow, but hardly so: no two may ever be inside at once.
 from __future__ import annotations
 
 import datetime as dt
-import heapq
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeAlias
 
 from aioinformer import ObjectKey
 from aioinformer._core.leaderelection.election import (
@@ -30,9 +27,9 @@ from aioinformer._core.leaderelection.election import (
     UpdateLease,
 )
 from aioinformer._core.leaderelection.lease import Fencing
-from aioinformer.errors import Conflict, NotFound, ServerError
-from aioinformer.testing import Cluster
-from tests.simulation.candidate_specs import CandidateSpec, draw_candidates, draw_duel
+from tests.simulation.leases.candidate_specs import CandidateSpec, draw_candidates, draw_duel
+from tests.simulation.leases.lease_store import Answer, LeaseRequest, LeaseStore, record_answer
+from tests.simulation.leases.virtual_time import Process, VirtualTime
 
 KEY = ObjectKey("web", "controller")
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -50,45 +47,37 @@ class ElectionWorld:
     """One history."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
-        self.now = 0.0
-        self.cluster = Cluster(seed=seed)
+        self.random = chance = Random(seed)
+        self.store = LeaseStore()
         self.running: list[Candidate] = []
         self.terms: list[Fencing] = []
         self.losses = 0
         self.releases = 0
-        self._order = count()
-        self._scheduled: list[tuple[float, float, int, Callable[[], None]]] = []
-        self.duel = self.random.random() < 0.5
-        self.failure_rate = 0.0 if self.duel else self.random.choice([0.0, 0.05, 0.2, 0.5])
+        self.duel = chance.random() < 0.5
+        self.time = VirtualTime(
+            chance,
+            duration=DURATION,
+            calm_seconds=CALM_SECONDS,
+            failure_rate=0.0 if self.duel else chance.choice([0.0, 0.05, 0.2, 0.5]),
+        )
         draw = draw_duel if self.duel else draw_candidates
-        self.candidates = [Candidate(self, nature) for nature in draw(self.random)]
-
-    def schedule(self, when: float, do: Callable[[], None]) -> None:
-        """Do something then; what is due together comes in any order."""
-        order = (max(when, self.now), self.random.random(), next(self._order), do)
-        heapq.heappush(self._scheduled, order)
+        self.candidates = [Candidate(self, nature) for nature in draw(chance)]
 
     def run(self) -> None:
         """All of it."""
+        schedule, chance = self.time.schedule, self.random
         for candidate in self.candidates:
-            self.schedule(self.random.uniform(0, 5), candidate.start)
+            schedule(chance.uniform(0, 5), candidate.start)
             if not self.duel:
-                self.schedule(self.random.uniform(0, 20), candidate.pause)
-            self.schedule(self.random.uniform(0, 20), candidate.change_latency)
-        self.schedule(self.random.uniform(5, 30), self._change_labels)
-        while self._scheduled and self._scheduled[0][0] <= DURATION:
-            self.now, _, _, do = heapq.heappop(self._scheduled)
-            do()
+                schedule(chance.uniform(0, 20), candidate.pause)
+            schedule(chance.uniform(0, 20), candidate.change_latency)
+        schedule(chance.uniform(5, 30), self._change_labels)
+        self.time.run()
 
     @property
-    def calm(self) -> bool:
-        """True if there are no more faults."""
-        return self.now > DURATION - CALM_SECONDS
-
-    def draw_failure(self) -> bool:
-        """Return True if a fault is on now."""
-        return not self.calm and self.random.random() < self.failure_rate
+    def now(self) -> float:
+        """The time of the history."""
+        return self.time.now
 
     def start_body(self, candidate: Candidate, fencing: Fencing) -> None:
         """Record that a body begins to run."""
@@ -104,25 +93,19 @@ class ElectionWorld:
         self.running.remove(candidate)
 
     def _change_labels(self) -> None:
-        try:
-            labels = {"touched": str(int(self.now))}
-            patch = {"metadata": {"labels": labels}}
-            self.cluster.merge_patch("leases", KEY.name, patch, namespace="web")
-        except NotFound:
-            pass  # nobody has made one yet
-        self.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
+        lease = self.store.get(KEY.name)
+        if isinstance(lease, dict):  # no candidate has made one before
+            labels = {"labels": {"touched": str(int(self.now))}}
+            self.store.put(lease | {"metadata": lease["metadata"] | labels}, creates=False)
+        self.time.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
 
 
-_Response: TypeAlias = dict[str, Any] | ServerError | None
-"""A Lease, or an error. ``None`` says nothing about what was done."""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Request:
-    """On its way, unless nobody waits for it any more."""
+    """A request that is under way, unless its sender has given up on it."""
 
-    action: ReadLease | CreateLease | UpdateLease
-    abandoned: bool = field(default=False)
+    action: LeaseRequest
+    abandoned: bool = False
 
 
 class Candidate:
@@ -131,9 +114,11 @@ class Candidate:
     def __init__(self, world: ElectionWorld, spec: CandidateSpec) -> None:
         self.world = world
         self.spec = spec
+        self.process = Process(world.time, rate=spec.clock_rate, offset=1000.0)
+        self.process.start()
+        self._time = world.time
+        self._chance = world.random
         self._request: _Request | None = None
-        self._generation = 0
-        self._paused_until = 0.0
         self._next_pause_at = 0.0
         self._unreachable_until = 0.0
         self._delays = (0.0, 0.0)
@@ -150,62 +135,48 @@ class Candidate:
     @property
     def now(self) -> float:
         """By its own clock."""
-        return self.world.now * self.spec.clock_rate + 1000.0
+        return self.process.now
 
     @property
     def wall(self) -> dt.datetime:
         """The date, as it believes."""
         return START + dt.timedelta(seconds=self.now + self.spec.date_offset)
 
-    def schedule(self, local: float, do: Callable[[], None]) -> None:
-        """Do something when its clock shows that, or when it is awake after that."""
-        life = self._generation
-
-        def act() -> None:
-            if self._generation != life:
-                return
-            if self.world.now < self._paused_until:
-                self.world.schedule(self._paused_until, act)
-            else:
-                do()
-
-        self.world.schedule((local - 1000.0) / self.spec.clock_rate, act)
-
     def pause(self) -> None:
         """Stop for a while, now and then."""
         self._start_pause()
-        self.world.schedule(self.world.now + self.world.random.uniform(1, 40), self.pause)
+        self._time.schedule(self._time.now + self._chance.uniform(1, 40), self.pause)
 
     def change_latency(self) -> None:
         """Its network changes: requests and answers take longer, or less long."""
-        chance = self.world.random
+        chance = self._chance
         there, back = chance.choice([0.01, 0.3, 2.0]), chance.choice([0.01, 0.3, 2.0, 4.0])
         if self.world.duel:
             there, back = 0.01, back if self.spec.gets_cut_off else 0.01
         self._delays = there, back
-        self.world.schedule(self.world.now + chance.uniform(5, 15), self.cut_off)
+        self._time.schedule(self._time.now + chance.uniform(5, 15), self.cut_off)
 
     def cut_off(self) -> None:
         """None of its requests reach the server for a while, and it stops as its time is up."""
-        chance = self.world.random
-        if not self.world.calm and self.spec.gets_cut_off:
-            self._unreachable_until = self.world.now + chance.uniform(5, 40)
+        chance = self._chance
+        if not self._time.calm and self.spec.gets_cut_off:
+            self._unreachable_until = self._time.now + chance.uniform(5, 40)
             self._pauses_on_loss = self.world.duel or chance.random() < 0.7
-        self.world.schedule(self._unreachable_until + chance.uniform(1, 30), self.change_latency)
+        self._time.schedule(self._unreachable_until + chance.uniform(1, 30), self.change_latency)
 
     def _start_pause(self) -> bool:
         """Stop, but not so soon after the last time that one body would end in both."""
-        now = self.world.now
-        if self.world.calm or now < self._next_pause_at:
+        now = self._time.now
+        if self._time.calm or now < self._next_pause_at:
             return False
-        self._paused_until = now + self.spec.max_pause * self._draw_share()
-        self._next_pause_at = self._paused_until + self.spec.max_shutdown + 0.1
+        self.process.paused_until = now + self.spec.max_pause * self._draw_share()
+        self._next_pause_at = self.process.paused_until + self.spec.max_shutdown + 0.1
         return True
 
     def _draw_share(self) -> float:
         """Return a share of a time, often all of it."""
-        certain = self.world.duel or self.world.random.random() < 0.5
-        return 1.0 if certain else self.world.random.random()
+        certain = self.world.duel or self._chance.random() < 0.5
+        return 1.0 if certain else self._chance.random()
 
     # -- the shell -----------------------------------------------------------------------------
 
@@ -221,13 +192,13 @@ class Candidate:
             return
         match self.election.step(self.now, self.wall):
             case SleepUntil(until):
-                self.schedule(until, self.step)
+                self.process.schedule(until, self.step)
             case LeaseLost():
                 self.world.losses += 1
                 self.cancel_body()
             case ElectionEnded(released):
                 self.world.releases += released
-                self.schedule(self.now + self.world.random.uniform(0, 5), self.start)
+                self.process.schedule(self.now + self._chance.uniform(0, 5), self.start)
             case action:
                 self._send(action)
 
@@ -240,12 +211,12 @@ class Candidate:
             and self._start_pause()
         ):
             self._pauses_on_loss = False  # just before
-            self.schedule(self.now, self.cancel_body)
+            self.process.schedule(self.now, self.cancel_body)
         elif self._body_running and not self._body_ending:
             self._body_ending = True
-            self.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
+            self.process.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
         elif not self._body_running:
-            self.schedule(self.now, self.start)
+            self.process.schedule(self.now, self.start)
 
     def _draw_shutdown(self) -> float:
         return self.spec.max_shutdown * self._draw_share() * self.spec.clock_rate
@@ -256,7 +227,7 @@ class Candidate:
         if self._body_running and not self.election.leads(self.now):
             self.cancel_body()
         elif self._body_running:
-            self.schedule(self.election.leads_until, self.check_deadline)
+            self.process.schedule(self.election.leads_until, self.check_deadline)
 
     def handle_response(self) -> None:
         """Something was answered: perhaps it leads now."""
@@ -265,19 +236,19 @@ class Candidate:
             assert fencing is not None
             self.world.start_body(self, fencing)
             self._body_running = True
-            self.schedule(self.election.leads_until, self.check_deadline)
-            self.schedule(
-                self.now + self.world.random.uniform(0, self.spec.max_term), self.finish_body
+            self.process.schedule(self.election.leads_until, self.check_deadline)
+            self.process.schedule(
+                self.now + self._chance.uniform(0, self.spec.max_term), self.finish_body
             )
-            if not self.world.duel and self.world.random.random() < 0.2:
-                self.schedule(self.now + self.world.random.uniform(0, 30), self.kill)
+            if not self.world.duel and self._chance.random() < 0.2:
+                self.process.schedule(self.now + self._chance.uniform(0, 30), self.kill)
         self.step()
 
     def finish_body(self) -> None:
         """Let the body end by itself. The lease is renewed until then."""
-        if self._body_running and not self._body_ending and not self.world.calm:
+        if self._body_running and not self._body_ending and not self._time.calm:
             self._body_ending = True
-            self.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
+            self.process.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
 
     def on_body_ended(self) -> None:
         """Nothing runs under the lease any more."""
@@ -294,14 +265,14 @@ class Candidate:
 
     def kill(self) -> None:
         """Be killed, and come back with nothing."""
-        if self.world.calm:
+        if self._time.calm:
             return
         if self._body_running:
             self.world.end_body(self)
-        self._generation += 1
+        self.process.start()
         self._body_running = self._body_ending = False
         self._request, self.election = None, self._make_election()
-        self.schedule(self.now + self.world.random.uniform(0, 20), self.start)
+        self.process.schedule(self.now + self._chance.uniform(0, 20), self.start)
 
     # -- the network ---------------------------------------------------------------------------
 
@@ -310,60 +281,49 @@ class Candidate:
         """Seconds that a request may take."""
         return self.election.request_timeout(self.now)
 
-    def _send(self, action: ReadLease | CreateLease | UpdateLease) -> None:
+    def _send(self, action: LeaseRequest) -> None:
         request = self._request = _Request(action)
-        self.schedule(self.now + self.request_timeout, lambda: self._on_response(request, None))
-        if not self.world.draw_failure() and self.world.now >= self._unreachable_until:
-            self.world.schedule(
-                self.world.now + self._draw_latency(0), lambda: self._on_request(request)
+        self.process.schedule(
+            self.now + self.request_timeout, lambda: self._on_response(request, None)
+        )
+        if not self._time.draw_failure() and self._time.now >= self._unreachable_until:
+            self._time.schedule(
+                self._time.now + self._draw_latency(0), lambda: self._on_request(request)
             )
 
     def _draw_latency(self, back: int) -> float:
         """Seconds that something is on its way; some arrive when nobody waits for it any more."""
-        delay = (0.1 if self.world.calm else self._delays[back]) * self.world.random.random()
-        return delay + (self.world.random.uniform(0, 20) if self.world.draw_failure() else 0.0)
+        delay = (0.1 if self._time.calm else self._delays[back]) * self._chance.random()
+        return delay + (self._chance.uniform(0, 20) if self._time.draw_failure() else 0.0)
 
     def _on_request(self, request: _Request) -> None:
         """At the server, whatever has become of who sent it."""
-        if self.world.draw_failure():
+        if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, and nothing was done
             return
         answer = self._execute(request.action)
-        if self.world.draw_failure():
+        if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, but it was done
-        elif not self.world.draw_failure():
+        elif not self._time.draw_failure():
             self._respond(request, answer)
 
-    def _respond(self, request: _Request, answer: _Response) -> None:
-        local = (self.world.now + self._draw_latency(1)) * self.spec.clock_rate + 1000.0
-        self.schedule(local, lambda: self._on_response(request, answer))
+    def _respond(self, request: _Request, answer: Answer) -> None:
+        delay = self._draw_latency(1)
+        self.process.schedule_in(delay, lambda: self._on_response(request, answer))
 
-    def _execute(self, action: ReadLease | CreateLease | UpdateLease) -> _Response:
-        try:
-            match action:
-                case ReadLease():
-                    return self.world.cluster.get("leases", KEY.name, namespace=KEY.namespace)
-                case CreateLease(body):
-                    return self.world.cluster.create("leases", body, namespace=KEY.namespace)
-                case UpdateLease(body):
-                    return self.world.cluster.update("leases", body, namespace=KEY.namespace)
-        except (NotFound, Conflict) as error:
-            return error
+    def _execute(self, action: LeaseRequest) -> Answer:
+        match action:
+            case ReadLease():
+                return self.world.store.get(KEY.name)
+            case CreateLease(body) | UpdateLease(body):
+                creates = isinstance(action, CreateLease)
+                return self.world.store.put(body, creates=creates)
 
-    def _on_response(self, request: _Request, answer: _Response) -> None:
+    def _on_response(self, request: _Request, answer: Answer) -> None:
         if request is not self._request or request.abandoned:
             return
         self._request = None
-        chance = self.world.random.random()
-        match request.action, answer:
-            case ReadLease(), NotFound():
-                self.election.record_read(None, self.now, chance)
-            case _, None | ServerError():
-                self.election.record_failure(self.now, chance)
-            case ReadLease(), _:
-                self.election.record_read(answer, self.now, chance)
-            case _:
-                self.election.record_write(answer, self.now, chance)
+        record_answer(self.election, request.action, answer, self.now, self._chance.random())
         self.handle_response()
 
     def __repr__(self) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.simulation.election_bugs import BUGS
-from tests.simulation.election_world import ElectionWorld, LeadershipOverlap
-from tests.simulation.planted_bug import PlantedBug
+from tests.simulation.bugs.elections import BUGS
+from tests.simulation.bugs.planted_bug import PlantedBug
+from tests.simulation.leases.election_world import ElectionWorld, LeadershipOverlap
 
 FEW = range(40)
 MANY = range(10_000, 14_000)

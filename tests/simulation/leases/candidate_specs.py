@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from aioinformer._core.leaderelection.election import ElectionTimes
-
-MAX_CLOCK_DRIFT = 0.05
-"""By how much clocks may run too fast or too slow, at most."""
+from tests.simulation.leases.virtual_time import MAX_CLOCK_DRIFT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

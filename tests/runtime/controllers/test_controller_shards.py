@@ -1,0 +1,191 @@
+"""Controllers of a resource on a group: ``Controller("configmaps", ..., shards=group)``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from aioinformer import (
+    Controller,
+    ObjectKey,
+    ReconcileContext,
+    Shard,
+    ShardGroup,
+    SharedInformerFactory,
+)
+from aioinformer._core.sharding.ranges import shard_of
+from aioinformer.errors import ShardLost, UnknownResource, UsageError
+from aioinformer.testing import Cluster, ClusterSource
+from tests.runtime.controllers.reconcilers import FOOS, RecordingReconciler, make_cluster
+from tests.runtime.leaderelection.electors import pause_process, run_simulated
+from tests.runtime.shardgroup.shard_groups import GroupSetup, joined, settled, until
+
+OURS = "example.com/cleanup"
+
+
+async def reconcile_nothing(key: ObjectKey, ctx: ReconcileContext) -> None:
+    pass
+
+
+def setup_of(count: int) -> GroupSetup:
+    return GroupSetup(make_cluster(*(f"f{number}" for number in range(count))))
+
+
+def shards_of(cluster: Cluster) -> dict[str, int]:
+    """Return the shard of each foo."""
+    found = [each["metadata"] for each in cluster.objects(FOOS)]
+    return {each["name"]: shard_of(each["uid"], 16) for each in found}
+
+
+def finalizers(cluster: Cluster, name: str) -> list[str]:
+    found = cluster.find_object(FOOS, name, namespace="default")
+    return [] if found is None else list(found["metadata"].get("finalizers") or ())
+
+
+class Cleaner:
+    """A member with a controller that has a finalizer, and a record of its cleanups."""
+
+    def __init__(self, group: ShardGroup, log: list[str]) -> None:
+        self.group = group
+        self.log = log
+        self.hold = asyncio.Event()
+        """Cleanups wait for it."""
+        self.hold.set()
+        self.error: BaseException | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Controller]:
+        name = self.group.identity
+
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+            assert ctx.obj is None or OURS in ctx.obj["metadata"]["finalizers"]
+
+        async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
+            self.log.append(f"{name} begins {key.name}")
+            await self.hold.wait()
+            self.log.append(f"{name} ends {key.name}")
+
+        async with Controller(
+            FOOS, reconcile, shards=self.group, finalizer=OURS, cleanup=cleanup, concurrency=8
+        ) as controller:
+            yield controller
+
+
+def test_controllers_of_a_resource_divide_its_objects_among_the_members() -> None:
+    setup = setup_of(40)
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        seen = {"a": RecordingReconciler(), "b": RecordingReconciler()}
+        async with (
+            joined(a, b),
+            Controller(FOOS, seen["a"], shards=a, name="a") as first,
+            Controller(FOOS, seen["b"], shards=b, name="b"),
+        ):
+            assert first.informer is a.informer(FOOS)
+            await until(lambda: len(seen["a"].runs) + len(seen["b"].runs) == 40)
+            shards = shards_of(setup.cluster)
+            assert {shards[name] for name in seen["a"].names} <= a.held
+            assert {shards[name] for name in seen["b"].names} <= b.held
+
+    run_simulated(main)
+
+
+def test_leaving_a_group_ends_its_informers_before_the_shards_are_given_away() -> None:
+    setup = setup_of(10)
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with b:
+            async with a:
+                foos = a.informer(FOOS)
+                await a.informers.wait_synced(30)
+                await settled(a, b)
+                await until(lambda: set(foos.health.shards) == set(a.held))
+            assert foos.health.state == "stopped"
+            assert a.health.state == "left"
+            assert await until(lambda: len(b.held) == 16) < 2
+
+    run_simulated(main)
+
+
+def test_a_cleanup_under_way_ends_before_its_shard_moves_and_is_not_repeated() -> None:
+    setup, log = setup_of(12), list[str]()
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with a:
+            first = Cleaner(a, log)
+            async with first.running():
+                await until(lambda: all(finalizers(setup.cluster, f"f{n}") for n in range(12)))
+                first.hold.clear()
+                for number in range(8):
+                    setup.cluster.delete(FOOS, f"f{number}", namespace="default")
+                await until(lambda: len(log) == 8)
+                async with b, Cleaner(b, log).running():
+                    await until(lambda: bool(b.health.assigned))
+                    await asyncio.sleep(5)
+                    moving = b.health.assigned
+                    assert {each.split()[0] for each in log} == {"a"}
+                    first.hold.set()
+                    await settled(a, b)
+                    await until(lambda: len(shards_of(setup.cluster)) == 4)
+                    for number in range(8, 12):
+                        setup.cluster.delete(FOOS, f"f{number}", namespace="default")
+                    await until(lambda: not shards_of(setup.cluster))
+                    assert b.held == moving
+        names = [each.split()[2] for each in log if "begins" in each]
+        assert sorted(names) == sorted(f"f{number}" for number in range(12))
+
+    run_simulated(main)
+
+
+def test_a_cleanup_that_lost_its_shard_leaves_the_finalizer_to_the_next_owner() -> None:
+    setup, log = setup_of(1), list[str]()
+
+    async def main() -> None:
+        a = setup.group("a")
+        async with a:
+            cleaner = Cleaner(a, log)
+            async with cleaner.running() as controller:
+                await until(lambda: finalizers(setup.cluster, "f0") == [OURS])
+                cleaner.hold.clear()
+                setup.cluster.delete(FOOS, "f0", namespace="default")
+                await until(lambda: log == ["a begins f0"])
+                pause_process(30)
+                cleaner.hold.set()
+                await until(lambda: controller.health.failed_runs == 1)
+                failing = controller.failing("default/f0")
+                assert failing is None or ShardLost.__name__ in failing.error
+                assert finalizers(setup.cluster, "f0") == [OURS]
+                # The member acquires its Lease again, cleans up again, and may write then.
+                await until(lambda: not shards_of(setup.cluster))
+                assert log == ["a begins f0", "a ends f0"] * 2
+
+    run_simulated(main)
+
+
+def test_a_controller_takes_an_informer_or_a_resource_with_a_group() -> None:
+    async def main() -> None:
+        setup = setup_of(1)
+        group = setup.group("a")
+        informers = SharedInformerFactory(ClusterSource(setup.cluster))
+        wrong: Any = Shard(0, 4)
+        with pytest.raises(TypeError, match=r"and for those with shards=group"):
+            Controller("configmaps", reconcile_nothing)
+        with pytest.raises(TypeError, match=r"shards takes a ShardGroup, not Shard\("):
+            Controller("configmaps", reconcile_nothing, shards=wrong)
+        with pytest.raises(UsageError, match=r"foos.* reads no shards already: pass the resource"):
+            Controller(informers.informer(FOOS), reconcile_nothing, shards=group)
+        with pytest.raises(UsageError, match=r"reads the shards of shop already: pass the resour"):
+            Controller(group.informer(FOOS), reconcile_nothing, shards=group)
+        with pytest.raises(UnknownResource):
+            Controller("gadgets", reconcile_nothing, shards=group)
+        with pytest.raises(UsageError, match="or of the ShardGroup"):
+            await Controller(FOOS, reconcile_nothing, shards=group).run()
+
+    run_simulated(main)
