@@ -31,7 +31,7 @@ __all__ = [
 LISTENERS = 1, 4, 16, 64
 POINTS = 160
 """Points of a curve of memory at most."""
-TURNS = 3
+TURNS = 2
 """Measurements of a point of the library; the peers differ by more than noise, and have one."""
 
 Curve: TypeAlias = list[tuple[float, float]]

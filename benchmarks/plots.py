@@ -33,7 +33,7 @@ IN_MEMORY = ("ours", "client-go protobuf", "client-go JSON", "kube-rs typed", "l
 
 def label(name: str) -> str:
     """Return the name of a contestant for readers."""
-    return LABELS.get(name, name)
+    return LABELS.get(name, name.replace("ours, ", "aioinformer, "))
 
 
 def plots(results: Results) -> Iterator[tuple[str, str]]:
