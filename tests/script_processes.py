@@ -72,6 +72,7 @@ async def running_script(
     *arguments: str,
     end: signal.Signals = signal.SIGINT,
     user: str = "",
+    seconds: float = RUN_SECONDS,
 ) -> AsyncGenerator[RunningScript]:
     """Run a script against the server until the block ends, then end it by Ctrl-C.
 
@@ -85,7 +86,7 @@ async def running_script(
     process = await start_process(*command, env=environment, stdout=PIPE, stderr=PIPE)
     run = RunningScript(process)
     try:
-        async with asyncio.timeout(RUN_SECONDS):
+        async with asyncio.timeout(seconds):
             yield run
     finally:
         run.send_signal(end)

@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -17,7 +17,7 @@ import pytest
 from aioinformer.testing import ApiServer
 from tests.examples.notebooks import Notebook
 from tests.examples.sample_controller import eventually
-from tests.script_processes import RunningScript, run_to_completion, running_script
+from tests.script_processes import RUN_SECONDS, RunningScript, run_to_completion, running_script
 
 ROOT = Path(__file__).parent.parent.parent
 HOSTS = ROOT / "examples" / "hosts"
@@ -36,7 +36,7 @@ async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
 
 @asynccontextmanager
 async def service(
-    script: str, server: ApiServer, folder: Path
+    script: str, server: ApiServer, folder: Path, *, seconds: float = RUN_SECONDS
 ) -> AsyncGenerator[tuple[RunningScript, httpx.AsyncClient]]:
     """Run a program that serves on a port until Ctrl-C, with a client."""
     with socket.socket() as free:
@@ -44,7 +44,7 @@ async def service(
         port = free.getsockname()[1]
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
-        running_script(HOSTS / script, server, folder, str(port)) as run,
+        running_script(HOSTS / script, server, folder, str(port), seconds=seconds) as run,
     ):
         yield run, http
 
@@ -173,6 +173,46 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
     others = [line for line in run.stderr.splitlines() if '"GET /' not in line]
     assert [line for line in others if '"POST /' not in line] == [], "its own log of requests"
     assert run.status == 0
+
+
+@pytest.mark.timeout(240)
+async def test_uvicorn_workers_share_one_watch(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_FOLDER", str(tmp_path))
+    watches = server.faults.latency(1e-9, verb="watch")
+    async with service("uvicorn_workers.py", server, tmp_path, seconds=200) as (run, http):
+        for _ in range(5):  # five processes that import FastAPI take long on a busy machine
+            with suppress(TimeoutError):
+                await eventually(lambda: all_workers(http))
+                break
+        assert watches.hits == 1, "one watch for four workers"
+        server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
+        await eventually(lambda: same_caches(http, server))
+        states = [each["state"] for each in await answers(http, "/worker")]
+        assert sorted(set(states)) == ["following", "watching"]
+    assert run.status == 0
+
+
+async def answers(http: httpx.AsyncClient, path: str) -> list[dict[str, str]]:
+    """Return the answers of many connections. Any worker may accept each of them."""
+    found: list[dict[str, str]] = []
+    for _ in range(40):
+        with suppress(httpx.TransportError):
+            found.append((await http.get(path, headers={"connection": "close"})).json())
+    return found
+
+
+async def all_workers(http: httpx.AsyncClient) -> bool:
+    """Return True once each of the four workers has answered."""
+    return len({each["pid"] for each in await answers(http, "/worker")}) == 4
+
+
+async def same_caches(http: httpx.AsyncClient, server: ApiServer) -> bool:
+    """Return True once all workers show the state of the server."""
+    stored = [each["metadata"] for each in server.cluster.objects("pods")]
+    wanted = {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in stored}
+    return all(each == wanted for each in await answers(http, "/pods"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -16,19 +16,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from aioinformer.testing.simulation.loop import Stuck
-from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
 from tests.simulation.plan import Plan
-from tests.simulation.runner import (
-    Row,
-    explain,
-    parse_ranges,
-    rows_taken,
-    show_rows,
-    simulate,
-)
+from tests.simulation.runner import Row, explain, judged, parse_ranges, rows_taken, show_rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,17 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(plan: Plan, rows: Counter[Row], *, trace: bool) -> Violation | None:
-    try:
-        history = simulate(plan)
-    except Stuck as stuck:
-        return Violation(9, str(stuck), time=plan.ends)
-    rows += rows_taken([history])
-    _say(history.trace().rstrip("\n") if trace else repr(history))
-    try:
-        judge(history)
-    except Violation as violation:
-        return violation
-    return None
+    violation, history = judged(plan)
+    if history is not None:
+        rows += rows_taken([history])
+        _say(history.trace().rstrip("\n") if trace else repr(history))
+    return violation
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -56,15 +56,21 @@ def draw(seed: int) -> Plan:
     steps += draw_endless_pages(pages, informers[0], writes, first=WRITES // 5)
     steps += draw_outage(Random(f"{seed} outage"), writes)
     ordered = sorted(steps, key=lambda step: step.at)
-    return Plan(
-        seed=seed,
-        informers=informers,
-        steps=tuple(vary(Random(f"{seed} variety"), ordered)),
+    plan = Plan(
+        seed=seed, informers=informers, steps=tuple(vary(Random(f"{seed} variety"), ordered))
+    )
+    return with_server(chance, plan, costs=(0.0, 0.002, 0.01, 0.01))
+
+
+def with_server(chance: Random, plan: Plan, *, costs: Sequence[float]) -> Plan:
+    """Draw the server of a plan, and the time that looking at the clock takes."""
+    return replace(
+        plan,
         custom=chance.random() < 0.25,
         window=chance.choice((60, 1000)),
         watch_buffer=chance.choice((40, 1000)),
         watch_list=chance.random() < 0.85,
-        cost=chance.choice((0.0, 0.002, 0.01, 0.01)),
+        cost=chance.choice(costs),
     )
 
 

@@ -50,12 +50,7 @@ class SimulatedListener:
     """One listener of one informer."""
 
     def __init__(
-        self,
-        spec: ListenerSpec,
-        probe: InformerProbe,
-        history: History,
-        random: Random,
-        host: Host,
+        self, spec: ListenerSpec, probe: InformerProbe, history: History, random: Random, host: Host
     ) -> None:
         """Create a listener that has not joined."""
         self.spec = spec

@@ -403,6 +403,10 @@ class History:
         """Return the records of one kind that concern one informer, in order."""
         return [each for each in self.of(kind) if each.informer == name]
 
+    def joined(self, informer: InformerSpec) -> list[Joined]:
+        """Return the listeners of an informer, in the order in which they joined."""
+        return [each for each in self.of(Joined) if each.listener.informer == informer.name]
+
     def readers(self) -> list[InformerSpec]:
         """Return the informers of one scope, and the scopes of the others."""
         single = [each for each in self.plan.informers if not each.scoped]

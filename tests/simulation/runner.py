@@ -46,15 +46,30 @@ def simulate(plan: Plan) -> History:
     return history
 
 
+def judged(plan: Plan) -> tuple[Violation | None, History | None]:
+    """Carry out ``plan`` and return the first violation, if there is one.
+
+    The history is the second value; ``None`` if it doesn't end.
+    """
+    try:
+        history = simulate(plan)
+    except Stuck as stuck:
+        return Violation(9, str(stuck), time=plan.ends), None
+    try:
+        judge(history)
+    except Violation as violation:
+        return violation, history
+    return None, history
+
+
 def examine(plan: Plan) -> Violation | None:
     """Carry out ``plan`` and return the first violation, if there is one."""
-    try:
-        judge(simulate(plan))
-    except Violation as violation:
-        return violation
-    except Stuck as stuck:
-        return Violation(9, str(stuck), time=plan.ends)
-    return None
+    return judged(plan)[0]
+
+
+def first_violation(plans: Iterable[Plan]) -> Violation | None:
+    """Return the violation of the first plan that has one."""
+    return next(filter(None, map(examine, plans)), None)
 
 
 # -- reports -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.simulation.fault_generator import draw_faults
-from tests.simulation.generator import BEFORE, draw_listeners, draw_writes
+from tests.simulation.generator import BEFORE, draw_listeners, draw_writes, with_server
 from tests.simulation.plan import (
     FOLLOWED_TEAM,
     NAMESPACE_INFORMER,
@@ -61,16 +61,8 @@ def draw_scoped(seed: int) -> Plan:
         *_draw_roles(chance, moments),
         *_draw_deletion(chance, writes),
     ]
-    return Plan(
-        seed=seed,
-        informers=(spec,),
-        steps=tuple(sorted(steps, key=lambda step: step.at)),
-        custom=chance.random() < 0.25,
-        window=chance.choice((60, 1000)),
-        watch_buffer=chance.choice((40, 1000)),
-        watch_list=chance.random() < 0.85,
-        cost=chance.choice((0.0, 0.002, 0.01)),
-    )
+    plan = Plan(seed=seed, informers=(spec,), steps=tuple(sorted(steps, key=lambda step: step.at)))
+    return with_server(chance, plan, costs=(0.0, 0.002, 0.01))
 
 
 def draw_followed(seed: int) -> Plan:

@@ -163,7 +163,7 @@ def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> 
     assert {each.concurrency for each in listeners()} >= {1, 3, 4}
 
 
-def test_a_listener_that_is_stuck_keeps_nobody_waiting() -> None:
+def test_a_listener_that_is_stuck_does_not_block_others() -> None:
     assert "block" not in {each.overflow for each in listeners() if each.behaviour == "stuck"}
 
 

@@ -14,11 +14,9 @@ import pytest
 
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
-from aioinformer.testing.simulation.loop import Stuck
-from tests.simulation.checks.promises import judge
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
-from tests.simulation.runner import ROWS, Row, explain, rows_taken, show_rows, simulate
+from tests.simulation.runner import ROWS, Row, explain, judged, rows_taken, show_rows
 
 BLOCK = 10
 """Histories in one test."""
@@ -65,16 +63,8 @@ OFTEN = {
 @cache
 def examined(seed: int) -> tuple[Violation | None, Counter[Row]]:
     """Return the violation in the history of a seed, and the rows that the history took."""
-    plan = draw(seed)
-    try:
-        history = simulate(plan)
-    except Stuck as stuck:
-        return Violation(9, str(stuck), time=plan.ends), Counter()
-    try:
-        judge(history)
-    except Violation as violation:
-        return violation, rows_taken([history])
-    return None, rows_taken([history])
+    violation, history = judged(draw(seed))
+    return violation, rows_taken([history] if history else [])
 
 
 def hold_in(seeds: Iterable[int]) -> None:

@@ -105,7 +105,7 @@ class Copier:
             self.copy[key] = found
 
 
-def truth(cluster: Cluster) -> Copy:
+def expected_copy(cluster: Cluster) -> Copy:
     """Return the state that the copy should have."""
     foos, bars = (existing(cluster, resource) for resource in (FOOS, BARS))
     return {
@@ -170,7 +170,7 @@ async def copy_all(
             await simulation.settled()
             health = controller.health
             assert (health.waiting, health.failing_keys, health.running) == (0, 0, {})
-    assert copier.copy == truth(cluster)
+    assert copier.copy == expected_copy(cluster)
     assert copier.overlaps == 0
 
 
@@ -204,14 +204,14 @@ def test_a_reconciler_that_is_not_told_of_children_would_not_get_there() -> None
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
             foos, bars = informers.informer(FOOS), informers.informer(BARS)
             copier = Copier(foos, bars, random.Random(1))
-            async with Controller(foos, copier).watches(bars, nobody):
+            async with Controller(foos, copier).watches(bars, no_foos):
                 await asyncio.sleep(60)
                 cluster.create(BARS, body_with_owner("bar-0", "foo-0"))
                 await asyncio.sleep(600)
-        return copier.copy == truth(cluster)
+        return copier.copy == expected_copy(cluster)
 
     assert not run(main(), seed=1)
 
 
-def nobody(obj: KubeObject) -> tuple[str, ...]:
+def no_foos(obj: KubeObject) -> tuple[str, ...]:
     return ()

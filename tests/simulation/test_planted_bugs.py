@@ -33,7 +33,7 @@ from tests.simulation.plan import (
     Step,
     Visit,
 )
-from tests.simulation.runner import examine
+from tests.simulation.runner import examine, first_violation
 
 BUGS = [*delivery.BUGS, *reflector.BUGS]
 SEEDS = (*range(8), 12, 25, 39, 52, *range(8, 60))
@@ -44,10 +44,9 @@ few that show what others don't come early."""
 def caught(bug: PlantedBug) -> Violation:
     """Return the first violation in the histories with a bug."""
     with bug.planted():
-        for seed in SEEDS:
-            if (violation := examine(draw(seed))) is not None:
-                return violation
-    pytest.fail(f"no history shows that {bug}")
+        violation = first_violation(map(draw, SEEDS))
+    assert violation is not None, f"no history shows that {bug}"
+    return violation
 
 
 @pytest.mark.parametrize("bug", BUGS[4::5], ids=str)

@@ -52,13 +52,7 @@ def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() ->
         text = explain(plan, violation, budget=60)
     assert f"seed {SEED}: promise 3" in text
     repeat = text.splitlines()[-1].split()
-    assert repeat[:5] == [
-        "PYTHONHASHSEED=0",
-        "python",
-        "-m",
-        "tests.simulation",
-        "--seed",
-    ]
+    assert repeat[:5] == ["PYTHONHASHSEED=0", "python", "-m", "tests.simulation", "--seed"]
     kept = parse_ranges(repeat[repeat.index("--keep") + 1])
     assert len(kept) <= 5, text
     with an_index_loses_entries.planted():

@@ -37,7 +37,7 @@ from tests.simulation.records import (
     ScopeClosed,
     ScopeOpened,
 )
-from tests.simulation.runner import Row, examine, rows_taken, show_rows, simulate
+from tests.simulation.runner import Row, examine, first_violation, rows_taken, show_rows, simulate
 from tests.simulation.scoped_generator import NAME, connection, draw_followed, draw_scoped
 
 FEW = range(10)
@@ -155,6 +155,6 @@ def test_an_optional_namespace_that_is_refused_for_ever_is_not_waited_for() -> N
 def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
     draw = draw_followed if bug in FOLLOWER_BUGS else draw_scoped
     with bug.planted():
-        found = next(filter(None, (examine(draw(seed)) for seed in SEARCHED)), None)
+        found = first_violation(map(draw, SEARCHED))
     assert found is not None
     assert found.promise in bug.promises, found

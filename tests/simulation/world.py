@@ -400,10 +400,7 @@ async def visit(step: Visit, network: Network, resource: Resource) -> None:
             informer.events() as events,  # before the handler, so that it wakes up first
         ):
             registration = informer.add_handler(
-                visitor,
-                drain=step.drains,
-                fail_fast=step.fails > 0,
-                concurrency=step.concurrency,
+                visitor, drain=step.drains, fail_fast=step.fails > 0, concurrency=step.concurrency
             )
             await asyncio.sleep(step.lasting)
             if step.leaves_with_event:

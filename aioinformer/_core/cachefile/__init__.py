@@ -2,4 +2,5 @@
 
 identity        the cluster and the scope that a stored state belongs to
 change_record   the newest state of each object that has changed since the last write
+change_log      the changes in order, for the processes that share a file
 """

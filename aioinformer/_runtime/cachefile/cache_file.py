@@ -16,15 +16,18 @@ __all__ = ["CacheFile"]
 WRITE_INTERVAL = 1.0
 """Seconds between two writes. A change that is repeated within them is written once."""
 
+SHARED_INTERVAL = 0.05
+"""Seconds between two writes of a shared file: other processes learn the changes from the file."""
+
 
 class CacheFile:
     """A file in which informers keep their caches, so that a restart needs no list.
 
     Pass it to a factory, for all of its informers: ``SharedInformerFactory(client,
     cache=CacheFile("pods.db"))``, or to ``informer(...)`` for one of them. Many informers may share
-    a file, but one process alone uses a file at a time: where a second process, a full disk or a
-    corrupt file makes the file unusable, one line of the log and ``health.cache_problem`` say so,
-    and the informers go on without the file.
+    a file, but one process alone uses a file at a time, unless the file is ``shared``. Where a
+    second process, a full disk or a corrupt file makes the file unusable, one line of the log and
+    ``health.cache_problem`` say so, and the informers go on without the file.
 
     What is not promised: that the newest changes are in the file after a crash (they are read from
     the server again), and that another version of this library can read the file (it lists then).
@@ -42,7 +45,8 @@ class CacheFile:
         self,
         path: str | os.PathLike[str],
         *,
-        interval: float = WRITE_INTERVAL,
+        shared: bool = False,
+        interval: float | None = None,
         allow_secrets: bool = False,
         version: str = "",
     ) -> None:
@@ -51,7 +55,11 @@ class CacheFile:
         Args:
             path: the path of the file. Its directory must exist and be on a local disk: SQLite's
                 locks and write-ahead log don't work on network file systems.
-            interval: seconds between two writes.
+            shared: True if several processes of this host, such as the workers of a web server,
+                use the file. The first one watches the server and writes the file; the others read
+                their caches from the file, and one of them takes over when the first one ends. All
+                must pass ``shared=True``.
+            interval: seconds between two writes: by default 1, and 0.05 for a shared file.
             allow_secrets: True to store Secrets, too, with their contents. By default an informer
                 of Secrets goes on without the file.
             version: a text of the program's own, which is stored with each state: a state of
@@ -63,9 +71,12 @@ class CacheFile:
             ValueError: ``interval`` is no positive number of seconds.
         """
         self.path = Path(path)
+        if interval is None:
+            interval = SHARED_INTERVAL if shared else WRITE_INTERVAL
         check_seconds("interval", interval)
         if not isinstance(version, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"version must be text, not {version!r}")
+        self.shared = shared
         self.interval = interval
         self.allow_secrets = allow_secrets
         self.version = version
@@ -74,7 +85,7 @@ class CacheFile:
     def access(self) -> FileAccess:
         """Return the access that the informers of this process share. For informers only."""
         if self._access is None:
-            self._access = FileAccess(self.path)
+            self._access = FileAccess(self.path, shared=self.shared)
         return self._access
 
     def refusal(self, resource: Resource, shape: Shape[Any]) -> str:

@@ -21,9 +21,12 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
+from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.objects.kube_object import (
@@ -33,9 +36,10 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
+from aioinformer._runtime.cachefile.shared_tables import LedScope, SharedTables
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
 
-__all__ = ["Database"]
+__all__ = ["Database", "LedState"]
 
 APPLICATION_ID = 0x61696F69
 """``aioi`` in ASCII: marks a SQLite file as a cache file of this library."""
@@ -90,28 +94,56 @@ reread = excluded.reread, handlers = excluded.handlers RETURNING id
 """
 
 
+class LedState(NamedTuple):
+    """The head of what a follower reads: the state behind its position, without the objects."""
+
+    led: LedScope
+    stored: StoredScope | None
+    """The stored state; ``None`` as long as the leader has written none."""
+    whole: bool
+    """True if the whole state follows, and False if the changes behind the position do."""
+
+
 class Database:
     """One open cache file."""
 
-    def __init__(self, path: Path, cluster: ClusterIdentity) -> None:
-        """Open the file, or create it, for this process alone.
+    def __init__(
+        self, path: Path, cluster: ClusterIdentity, *, term: str = "", follows: bool = False
+    ) -> None:
+        """Open the file, or create it.
 
         Args:
             path: the path of the file.
             cluster: the cluster whose objects are cached.
+            term: the leadership of this process, if processes share the file; empty to open the
+                file for this process alone.
+            follows: True to open an existing file for reading, beside its leader.
 
         Raises:
             CacheFileProblem: the file can't be used.
         """
         self.path = path
         self._codec = load_codec()
+        self._term = term
         with self._explained():
-            self._check_owner()
+            if not follows:
+                self._check_owner()
+            # A follower must not create the file that its leader is to prepare.
             self._connection = sqlite3.connect(
-                path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+                f"file:{quote(str(path.absolute()))}?mode=rw",
+                timeout=LOCK_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
             )
             try:
-                self._prepare(cluster)
+                self._tables = SharedTables(self._connection, self._codec)
+                if follows:
+                    self._connection.execute("PRAGMA query_only = ON")
+                self._prepare(cluster, follows=follows)
+                if term and not follows:
+                    self._tables.create()
+                    self._tables.lead()
             except BaseException:
                 self._connection.close()
                 raise
@@ -138,17 +170,18 @@ class Database:
             if status.st_mode & 0o077:
                 self.path.chmod(0o600)
 
-    def _prepare(self, cluster: ClusterIdentity) -> None:
+    def _prepare(self, cluster: ClusterIdentity, *, follows: bool) -> None:
         execute = self._connection.execute
-        # Exclusive before the WAL is opened: then SQLite needs no file of shared memory, and a
-        # second process can't open the file.
-        execute("PRAGMA locking_mode = EXCLUSIVE")
-        execute("BEGIN IMMEDIATE")
+        if not self._term:
+            # Exclusive before the WAL is opened: then SQLite needs no file of shared memory, and a
+            # second process can't open the file.
+            execute("PRAGMA locking_mode = EXCLUSIVE")
+        execute("BEGIN" if follows else "BEGIN IMMEDIATE")
         application = execute("PRAGMA application_id").fetchone()[0]
         version = execute("PRAGMA user_version").fetchone()[0]
         tables = execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         execute("COMMIT")
-        if not tables and not application:
+        if not tables and not application and not follows:
             self._use_log()
             self._create(cluster)
         elif application != APPLICATION_ID:
@@ -161,7 +194,8 @@ class Database:
                 f"version {version}, not {SCHEMA_VERSION}); remove the file"
             )
         else:
-            self._use_log()
+            if not follows:
+                self._use_log()
             self._check_cluster(cluster)
 
     def _use_log(self) -> None:
@@ -229,6 +263,56 @@ class Database:
                     for namespace, name, uid, version, body in batch
                 ]
 
+    # -- following a leader --------------------------------------------------------------------
+
+    def follow(
+        self, identity: str, position: int | None, resource: Resource, size: int
+    ) -> Generator[LedState | list[KubeObject] | list[LogEntry]]:
+        """Return an iterator over the changes of a scope behind ``position``, or its whole state.
+
+        All of it is read in one transaction, and so belongs to one state of the leader.
+
+        Yields:
+            First the ``LedState``, if a leader has announced the scope. Then lists of objects or of
+            entries.
+
+        Raises:
+            CacheFileProblem: the file can't be read.
+        """
+        with self._explained(), self._reading():
+            led = self._tables.read_scope(identity)
+            if led is None:
+                return
+            stored = self.read_scope(identity)
+            whole = led.must_read_state(position)
+            yield LedState(led, stored, whole)
+            if stored is None:
+                return
+            if whole:
+                yield from self.read_objects(stored, resource, size)
+            elif position is not None and position < led.head:
+                yield from self._tables.read_entries(led.number, position, resource, size)
+
+    @contextmanager
+    def _reading(self) -> Generator[None]:
+        """Read one state of the file, and release it in the end."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def lead(self) -> None:
+        """Become the file's writer, after its leader has ended."""
+        with self._explained():
+            self._tables.lead()
+
+    def announce(self, identity: str, *, synced: bool, fresh: float) -> None:
+        """Tell followers that this process reads a scope from now on."""
+        with self._explained():
+            self._tables.announce(identity, self._term, synced=synced, fresh=fresh)
+
     # -- writing -------------------------------------------------------------------------------
 
     def write(self, writes: Sequence[ScopeWrite]) -> None:
@@ -253,13 +337,18 @@ class Database:
         execute = self._connection.execute
         if not write.version:
             chosen = "(SELECT id FROM scopes WHERE identity = ?)"
-            execute(f"DELETE FROM objects WHERE scope = {chosen}", (write.identity,))  # noqa: S608
+            execute(f"DELETE FROM objects WHERE scope = {chosen}", (write.identity,))  # noqa: S608 - constant text
             execute("DELETE FROM scopes WHERE identity = ?", (write.identity,))
             return
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()
         values = (write.identity, write.version, time.time(), write.reread, handlers)
         number = execute(PUT_SCOPE, values).fetchone()[0]
         self._put_objects(number, write.changes)
+        if self._term:
+            led = self._tables.announce(
+                write.identity, self._term, synced=write.synced, fresh=write.fresh
+            )
+            self._tables.append(led, write.entries)
 
     def _put_objects(self, scope: int, changes: Changes) -> None:
         compress = self._codec.compress

@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec.structs import replace
 
+from aioinformer._core.cachefile.change_log import LogEntry, LogRecord, make_entries
 from aioinformer._core.cachefile.change_record import ChangeRecord, Changes
 from aioinformer._core.cachefile.identity import scope_identity
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.cachefile.file_access import log
+from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollower
+from aioinformer._runtime.cachefile.recorded_state import RecordedCache, SealedState
 from aioinformer._runtime.cachefile.stored_scope import ScopeWrite
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.listener import Listener
@@ -35,53 +39,17 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import UsageError
 
-__all__ = ["RecordedCache", "RecordedState", "Recorder"]
+if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
+    from aioinformer._runtime.cachefile.leadership import Leadership
+
+__all__ = ["Recorder"]
+
+FRESH_SECONDS = 10.0
+"""Seconds after which a newer proof of freshness is written for the followers of a shared file, if
+nothing else has changed."""
 
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
-
-
-class RecordedState(Protocol):
-    """The state of one scope."""
-
-    @property
-    def resource_version(self) -> str:
-        """The version up to which everything was applied."""
-        ...
-
-    @property
-    def synced(self) -> bool:
-        """True once a whole state of the server was applied."""
-        ...
-
-    @property
-    def restored(self) -> bool:
-        """True if the state comes from the file and was not confirmed."""
-        ...
-
-
-class RecordedCache(Protocol):
-    """The cache of the informer."""
-
-    @property
-    def rejected(self) -> Mapping[ObjectKey, Exception]:
-        """The objects whose newest version was rejected."""
-        ...
-
-    def scope_states(self) -> Mapping[str, RecordedState]:
-        """Return the state of each scope by its name."""
-        ...
-
-
-class _Sealed(Struct, frozen=True):
-    """A state of the cache that is to be written once the durable listeners have handled it."""
-
-    versions: Mapping[str, str]
-    """The resourceVersion of each scope."""
-    rejecting: frozenset[str]
-    """The scopes with rejected objects."""
-    records: Sequence[ChangeRecord]
-    """The changes that lead to the state; a later record has the newer ones."""
 
 
 class Recorder:
@@ -117,12 +85,19 @@ class Recorder:
         self._transform = transform
         self._refusal = refusal
         self._record = ChangeRecord()
+        self._log = LogRecord()
+        self._reflectors: dict[str, Reflector] = {}
+        self._unrecorded: set[str] = set()
+        """The scopes of a shared file that this process doesn't write: it follows another process,
+        or watches on its own."""
+        self._alone: set[str] = set()
+        """The scopes of a shared file that no leader reads."""
         self._identities: dict[str, str] = {}
         self._written: dict[str, float] = {}
         """The times at which the restored states were written, by scope."""
-        self._stored: tuple[Mapping[str, str], frozenset[str]] | None = None
-        """The versions and the scopes with rejected objects, as last written."""
-        self._sealed: _Sealed | None = None
+        self._stored: SealedState | None = None
+        """The state that was last written; its changes don't count."""
+        self._sealed: SealedState | None = None
         self._opening = asyncio.Lock()
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
@@ -136,7 +111,16 @@ class Recorder:
         closed = [each.name for each in self.positioned if each.closed]
         if self._frozen and closed:
             return f"{self._file.path} is held back by {', '.join(closed)}, which was closed"
+        if self._alone:
+            return f"{self._file.path}: its leader does not read the same objects"
         return ""
+
+    @property
+    def leader(self) -> str:
+        """The process that writes the shared file; empty if it isn't shared or has no leader."""
+        leadership = self._access.leadership
+        known = leadership is not None and leadership.leader is not None
+        return str(leadership.leader) if known and leadership is not None else ""
 
     @property
     def restored(self) -> float | None:
@@ -161,6 +145,12 @@ class Recorder:
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
+        if self._file.shared:
+            raise UsageError(
+                f"durable={name!r} needs a file of its own, since {self._file.path} is shared and "
+                "would stand still for all processes while this handler is in a call: add the "
+                "handler in one process, to an informer with cache=CacheFile(...) of another path"
+            )
         if self._started:
             raise UsageError(
                 f"durable={name!r} comes too late: the informer of {self._name} runs, and the "
@@ -183,25 +173,60 @@ class Recorder:
             scope: the name of the scope.
         """
         self._started = True
-        stored = await self._restore(reflector.source, queue, scope)
-        if stored is None:
-            await reflector.run()
+        self._reflectors[scope] = reflector
+        identity = await self._open(reflector.source, scope)
+        leadership = self._access.leadership
+        if not identity:
+            found = None
+        elif leadership is not None and not leadership.leads:
+            found = await self._follow(leadership, queue, scope, identity)
         else:
-            version, reread = stored
-            resume, list_from = ("", version) if reread else (version, "")
-            await reflector.run(resume_from=resume, not_older_than=list_from, restored=True)
+            if leadership is not None:
+                await self._access.announce(identity, synced=False, fresh=0.0)
+            found = await self._restore(identity, reflector.source, queue, scope)
+        if found is None or not found.version:
+            await reflector.run()
+        elif found.reread:
+            await reflector.run(not_older_than=found.version, restored=True)
+        else:
+            await reflector.run(resume_from=found.version, restored=not found.synced)
+
+    async def _follow(
+        self, leadership: Leadership, queue: EntryQueue, scope: str, identity: str
+    ) -> FollowedVersion:
+        """Follow the leader of a shared file. Return the place to watch from on the own account."""
+        self._unrecorded.add(scope)
+        reflector = self._reflectors[scope]
+        follower = ScopeFollower(
+            *(self._access, leadership, identity, reflector.source.resource),
+            *(queue, reflector.reports),
+        )
+        leads = await follower.run()
+        found = follower.reached
+        if leads:
+            await self._access.announce(identity, synced=found.synced, fresh=0.0)
+            # What was read from the file must not be written to the file once more.
+            reached = asyncio.Event()
+            queue.mark(partial(self._begin_recording, scope, reached))
+            await reached.wait()
+        elif not self._access.problem:
+            self._alone.add(scope)
+            log.warning(
+                "%s: the leader of %s (%s) does not read the same objects; watching without the "
+                "cache file",
+                *(self._name, self._file.path, self.leader or "none"),
+            )
+        return found
+
+    def _begin_recording(self, scope: str, reached: asyncio.Event) -> None:
+        """Record all further changes: everything from the file was applied."""
+        self._unrecorded.discard(scope)
+        reached.set()
 
     async def _restore(
-        self, source: ListerWatcher, queue: EntryQueue, scope: str
-    ) -> tuple[str, bool] | None:
-        """Queue the stored state of a scope.
-
-        Returns:
-            The version of the state, and True if a list is needed; ``None`` if nothing is stored.
-        """
-        identity = await self._open(source, scope)
-        if not identity:
-            return None
+        self, identity: str, source: ListerWatcher, queue: EntryQueue, scope: str
+    ) -> FollowedVersion | None:
+        """Queue the stored state of a scope. Return its version; ``None`` if nothing is stored."""
         stored = await self._access.read_scope(identity)
         if stored is None:
             return None
@@ -216,7 +241,7 @@ class Recorder:
         self._forget_handlers(stored.handlers)
         self._written[scope] = stored.written
         queue.restore(objects, stored.version)
-        return stored.version, stored.reread
+        return FollowedVersion(stored.version, synced=False, reread=stored.reread)
 
     async def _open(self, source: ListerWatcher, scope: str) -> str:
         """Return the identity of a scope that can be restored and recorded; else an empty text."""
@@ -269,25 +294,56 @@ class Recorder:
 
     def record(self, events: Sequence[Event]) -> None:
         """Record the events of one step of the pump."""
-        if not self._stopped:
+        if self._stopped:
+            return
+        if self._unrecorded:
+            events = [each for each in events if not self._is_unrecorded(each.obj.key)]
+        if events:
             self._record.record(events)
+            if self._file.shared:
+                self._log.record(events)
 
-    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
+    def _is_unrecorded(self, key: ObjectKey) -> bool:
+        return self._scope_of(key) in self._unrecorded
+
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
-        if not restored and not self._stopped:
+        if not restored and not self._stopped and scope not in self._unrecorded:
             self._record.record_list(batches)
+            self._log.record_list(scope)
 
-    def _seal(self) -> _Sealed:
+    def _seal(self) -> SealedState:
         """Return the state of this moment, and the changes since the last such state."""
         states = self._cache.scope_states()
         versions = {
             scope: states[scope].resource_version
-            for scope, identity in self._identities.items()
-            if identity and scope in states and (states[scope].synced or states[scope].restored)
+            for scope in self._recorded_scopes()
+            if states[scope].synced or states[scope].restored
         }
         rejecting = frozenset(map(self._scope_of, self._cache.rejected))
+        synced = frozenset(scope for scope in versions if states[scope].synced)
         record, self._record = self._record, ChangeRecord()
-        return _Sealed(versions, rejecting, [record])
+        entries, self._log = self._log, LogRecord()
+        return SealedState(versions, rejecting, [record], entries, synced, self._proofs(versions))
+
+    def _recorded_scopes(self) -> list[str]:
+        """Return the scopes with a state that this process writes."""
+        states, excluded = self._cache.scope_states(), self._unrecorded
+        return [
+            scope
+            for scope, identity in self._identities.items()
+            if identity and scope in states and scope not in excluded
+        ]
+
+    def _proofs(self, scopes: Iterable[str]) -> Mapping[str, float]:
+        """Return the time of the last proof of freshness of each scope of a shared file."""
+        if not self._file.shared:
+            return {}
+        now = time.time()
+        ages = {scope: self._reflectors[scope].condition.fresh for scope in scopes}
+        return {scope: 0.0 if age is None else now - age for scope, age in ages.items()}
 
     def _scope_of(self, key: ObjectKey) -> str:
         return "" if "" in self._identities else key.namespace
@@ -301,7 +357,10 @@ class Recorder:
             return
         later, earlier = self._seal(), self._sealed
         records = later.records if earlier is None else [*earlier.records, *later.records]
-        self._sealed = _Sealed(later.versions, later.rejecting, records)
+        if earlier is not None:
+            # The earlier changes may be in the file already: its writing may have been cancelled.
+            later.log.require_state()
+        self._sealed = replace(later, records=records)
         self._frozen = True
         self._put_marks()
 
@@ -342,17 +401,19 @@ class Recorder:
     @property
     def _has_news(self) -> bool:
         """True if the cache shows another state than the last written one."""
-        states = self._cache.scope_states()
-        if len(self._record) or self._stored is None:
-            return any(state.synced or state.restored for state in states.values())
-        versions = self._stored[0]
+        states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
+        if len(self._record) or stored is None:
+            return any(states[scope].synced or states[scope].restored for scope in scopes)
         return any(
-            states[scope].resource_version != versions.get(scope)
-            for scope, identity in self._identities.items()
-            if identity and scope in states
+            states[scope].resource_version != stored.versions.get(scope)
+            or (self._file.shared and states[scope].synced != (scope in stored.synced))
+            for scope in scopes
+        ) or any(
+            proof - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
+            for scope, proof in self._proofs(scopes).items()
         )
 
-    async def _write(self, sealed: _Sealed) -> None:
+    async def _write(self, sealed: SealedState) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
         parts: dict[str, Changes] = {scope: {} for scope in sealed.versions}
         for record in sealed.records:
@@ -363,21 +424,41 @@ class Recorder:
                     part[key] = obj
                 if number % ITEMS_PER_STEP == 0:
                     await pace.maybe_yield()
+        entries = await self._split_log(sealed)
         names = [each.position.name for each in self.positioned if each.position is not None]
         writes = [
-            ScopeWrite(self._identities[scope], version, scope in sealed.rejecting, names, changes)
+            ScopeWrite(
+                *(self._identities[scope], version, scope in sealed.rejecting, names, changes),
+                entries=None if sealed.log.needs_state(scope) else entries.get(scope, ()),
+                synced=scope in sealed.synced,
+                fresh=sealed.fresh.get(scope, 0.0),
+            )
             for scope, version in sealed.versions.items()
-            if (changes := parts[scope]) or self._stored is None or self._differs(sealed, scope)
+            if (changes := parts[scope]) or self._differs(sealed, scope)
         ]
-        if await self._access.write(writes):
-            self._stored = (sealed.versions, sealed.rejecting)
+        if not writes or await self._access.write(writes):
+            self._stored = replace(sealed, records=(), log=LogRecord())
         self._sealed = None
 
-    def _differs(self, sealed: _Sealed, scope: str) -> bool:
-        versions, rejecting = self._stored or ({}, frozenset())
+    async def _split_log(self, sealed: SealedState) -> Mapping[str, list[LogEntry]]:
+        """Return the changes of each scope one by one, for followers."""
+        entries: dict[str, list[LogEntry]] = {}
+        pace = TimeSlice()
+        for batch in sealed.log.batches:
+            for entry in make_entries(batch):
+                entries.setdefault(self._scope_of(entry.obj.key), []).append(entry)
+            await pace.maybe_yield()
+        return entries
+
+    def _differs(self, sealed: SealedState, scope: str) -> bool:
+        stored = self._stored
+        if stored is None:
+            return True
         return (
-            versions.get(scope) != sealed.versions[scope]
-            or (scope in rejecting) != (scope in sealed.rejecting)
+            stored.versions.get(scope) != sealed.versions[scope]
+            or (scope in stored.rejecting) != (scope in sealed.rejecting)
+            or (scope in stored.synced) != (scope in sealed.synced)
+            or sealed.fresh.get(scope, 0.0) - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
         )  # fmt: skip
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.cachefile.change_record import Changes
 
 __all__ = ["CacheFileProblem", "ScopeWrite", "StoredScope"]
@@ -38,3 +39,11 @@ class ScopeWrite(Struct, frozen=True):
     reread: bool
     handlers: Sequence[str]
     changes: Changes
+    entries: Sequence[LogEntry] | None = ()
+    """The same changes one by one, for the followers of a shared file; ``None`` if the followers
+    must read the whole state."""
+    synced: bool = False
+    """True if the server has confirmed the state. For followers."""
+    fresh: float = 0.0
+    """The time, in seconds since the epoch, at which the server last proved the state up to date;
+    0 before the first one. For followers."""

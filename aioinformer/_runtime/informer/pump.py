@@ -13,10 +13,17 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeVar
 
-from aioinformer._core.cache.indexer import without_traceback
+from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.delivery.replay import drain_batches
-from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    QueueMark,
+    Replaced,
+)
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
@@ -52,8 +59,10 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(self, batches: Sequence[Sequence[Event]], *, restored: bool) -> None:
-        """Receive the changes of a list, or of a state that was ``restored``."""
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
+        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
         ...
 
 
@@ -76,8 +85,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
-        self.recorder: ChangeObserver | None = None
-        """Receives all changes, if the informer has a cache file."""
+        self.observers: tuple[ChangeObserver, ...] = ()
+        """Receive all changes: the recorder of a cache file, and the compression of the cache."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -228,6 +237,7 @@ class Pump:
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
+        mark: QueueMark | None = None
         entries, pop = self._queue.fifo.entries, self._queue.fifo.pop
         for count in range(self._batch_size):
             if (
@@ -249,6 +259,10 @@ class Pump:
                 self._indexer.confirm_restored(entry)
                 confirmed = True
                 break
+            elif isinstance(entry, QueueMark):
+                # The events before the mark are recorded when they are distributed.
+                mark = entry
+                break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
         self._queue.wake_producer()
@@ -260,6 +274,8 @@ class Pump:
             self._report_rejected(rejected)
         if confirmed:
             self.update_synced()
+        if mark is not None:
+            mark.on_reached()
         return replaced
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
@@ -276,8 +292,8 @@ class Pump:
         for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
             if listener.put(events, at):
                 self._needs_merge.append(listener)
-        if self.recorder is not None:
-            self.recorder.record(events)
+        for observer in self.observers:
+            observer.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -312,8 +328,8 @@ class Pump:
         initial = not self.synced.is_set()
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
-        if self.recorder is not None:
-            self.recorder.record_list(batches, restored=restored)
+        for observer in self.observers:
+            observer.record_list(batches, scope=scope or "", restored=restored)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)

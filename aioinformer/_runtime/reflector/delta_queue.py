@@ -7,7 +7,7 @@ it acts, with no await in between, so that a cancellation can't lose an entry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Protocol
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -41,12 +41,26 @@ class EntryQueue(Protocol):
         """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
         ...
 
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of all shards but these."""
+        ...
+
+    def extend_state(
+        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
+    ) -> None:
+        """Queue the state of shards that were gained."""
+        ...
+
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
         """Queue a whole state that was read from a cache file."""
         ...
 
     def confirm(self) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
+        ...
+
+    def mark(self, on_reached: Callable[[], None]) -> None:
+        """Queue a mark behind all present entries."""
         ...
 
     async def room(self) -> None:
@@ -86,9 +100,21 @@ class DeltaQueue:
         self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
         self._filled.set()
 
-    def retain(self, ranges: HashRanges) -> None:
+    def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
         """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
-        self.fifo.retain(ranges)
+        self.fifo.retain(ranges, scope=scope)
+        self._filled.set()
+
+    def extend_state(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        gained: HashRanges,
+        *,
+        scope: str | None = None,
+    ) -> None:
+        """Queue the state of shards that were gained. See ``DeltaFIFO.extend_state``."""
+        self.fifo.extend_state(objects, resource_version, gained, scope=scope)
         self._filled.set()
 
     def restore(
@@ -101,6 +127,11 @@ class DeltaQueue:
     def confirm(self, *, scope: str | None = None) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         self.fifo.confirm(scope)
+        self._filled.set()
+
+    def mark(self, on_reached: Callable[[], None]) -> None:
+        """Queue a mark behind all present entries. See ``QueueMark``."""
+        self.fifo.mark(on_reached)
         self._filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -185,6 +216,18 @@ class ScopeQueue:
                 objects, resource_version, reason=reason, scope=self._namespace, gained=gained
             )
 
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of the namespace's objects of all shards but these."""
+        if not self.closed:
+            self._queue.retain(ranges, scope=self._namespace)
+
+    def extend_state(
+        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
+    ) -> None:
+        """Queue the state of shards of the namespace that were gained."""
+        if not self.closed:
+            self._queue.extend_state(objects, resource_version, gained, scope=self._namespace)
+
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
         """Queue a whole state of the namespace that was read from a cache file."""
         if not self.closed:
@@ -194,6 +237,10 @@ class ScopeQueue:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         if not self.closed:
             self._queue.confirm(scope=self._namespace)
+
+    def mark(self, on_reached: Callable[[], None]) -> None:
+        """Queue a mark behind all present entries."""
+        self._queue.mark(on_reached)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

@@ -23,9 +23,19 @@ __all__ = [
 ]
 
 InformerState: TypeAlias = Literal[
-    "new", "listing", "watching", "polling", "waiting", "absent", "stopped", "failed"
+    "new",
+    "listing",
+    "watching",
+    "following",
+    "polling",
+    "waiting",
+    "absent",
+    "stopped",
+    "failed",
 ]
-"""``new``: not started. ``waiting``: a request failed; the next one is due in ``retry_in``.
+"""``new``: not started. ``following``: another process, the ``leader``, watches, and the shared
+cache file brings what the leader has received.
+``waiting``: a request failed; the next one is due in ``retry_in``.
 ``polling``: the server refuses watches, for the reason in ``error``, and lists refresh the cache;
 the next list is due in ``retry_in``.
 ``absent``: the server doesn't serve the resource; the next check is due in ``retry_in``.
@@ -131,8 +141,11 @@ class Health:
     other_shards: int = 0
     """The number of objects and events of other shards that have arrived and were dropped."""
     shards: tuple[int, ...] = ()
-    """The shards of the group that this member holds, for an informer with ``shard=group``. One
-    watch reads all of them."""
+    """The shards of the group that this member holds, for an informer with ``shard=group``."""
+    shard_watches: int = 0
+    """The number of watches and lists under way that read these shards: one for each namespace of
+    the informer, and one more while the state of shards that moved in is read. 0 without a group,
+    and without a shard."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""
@@ -151,6 +164,10 @@ class Health:
     ``lister.unsynced`` reads the state."""
     cache_problem: str = ""
     """The reason why the cache file isn't used or doesn't advance; empty if there is none."""
+    leader: str = ""
+    """The process that watches for all that share the cache file, such as ``pid 7 on web-1``; empty
+    if the file isn't shared, or no leader is known. It is this process if it isn't ``following``.
+    """
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
     fields above then tell the worst of all: the ``state`` and ``error`` of a namespace in trouble,
@@ -173,6 +190,8 @@ class Health:
             return "not started: enter the factory with `async with`, or await run()"
         doing = _STATE_TEXTS.get(self.state, self.state)
         parts = [f"{doing} for {self.since:.1f} s"]
+        if self.state == "following":
+            parts.append(f"led by {self.leader or 'no process'}")
         if self.restored is not None:
             parts.append(f"restored from a state that is {self.restored:.0f} s old")
         if self.cache_problem:

@@ -9,14 +9,7 @@ from itertools import chain, count, islice
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from aioinformer import (
-    Added,
-    Event,
-    KubeObject,
-    SharedInformer,
-    SharedInformerFactory,
-    Updated,
-)
+from aioinformer import Added, Event, KubeObject, SharedInformer, SharedInformerFactory, Updated
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.selectors.event_filter import EventFilter
@@ -57,10 +50,7 @@ def mailboxes_grow(free: Original, box: Mailbox) -> Any:
 
 @planted_bug(Mailbox, "resync", promises={8})
 def resyncs_pile_up(
-    _: Original,
-    box: Mailbox,
-    objects: Iterable[KubeObject],
-    current: Callable[[KubeObject], bool],
+    _: Original, box: Mailbox, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]
 ) -> Any:
     box.put_relist([[Updated(obj, obj, resync=True) for obj in objects]])
     return True

@@ -7,12 +7,7 @@ from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from aioinformer import (
-    BackoffPolicy,
-    KubeObject,
-    LivenessPolicy,
-    SharedInformer,
-)
+from aioinformer import BackoffPolicy, KubeObject, LivenessPolicy, SharedInformer
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.store import Index
 from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder

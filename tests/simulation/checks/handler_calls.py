@@ -58,10 +58,7 @@ def judge_calls(
     errors = {
         sample_listener.listener: sample_listener.errors for sample_listener in last.listeners
     }
-    for joined in history.of(Joined):
-        listener = joined.listener
-        if listener.informer != spec.name:
-            continue
+    for listener in (joined.listener for joined in history.joined(spec)):
         calls = delivered.get(listener.name, [])
         _judge_overlaps(listener, calls)
         _judge_ends(listener, calls, last)
@@ -149,10 +146,8 @@ def judge_resyncs(
         Violation: there was one too many, or none.
     """
     there = {sample_listener.listener for sample_listener in last.listeners}
-    for joined in history.of(Joined):
+    for joined in history.joined(spec):
         listener = joined.listener
-        if listener.informer != spec.name:
-            continue
         period = spec.resync if listener.resync is None else listener.resync
         delivered = checks[listener.name].delivered
         _judge_excess(joined, delivered, period)

@@ -303,13 +303,7 @@ LASTING = {Outcome.SHORT_WATCH, Outcome.POLLED, Outcome.WATCH_REFUSED}
 """The outcomes of requests that count as long ones. Watches that are cut short have a distance of
 their own. Where watches are refused, a list ends an outage as a watch that lasts does elsewhere,
 and the next list waits."""
-ONE_MORE = {
-    Outcome.EXPIRED,
-    Outcome.VERSION_TOO_LARGE,
-    Outcome.REWOUND,
-    *FALLBACKS,
-    *REFUSALS,
-}
+ONE_MORE = {Outcome.EXPIRED, Outcome.VERSION_TOO_LARGE, Outcome.REWOUND, *FALLBACKS, *REFUSALS}
 """The outcomes that another kind of request may follow at once, one time."""
 
 

@@ -235,7 +235,7 @@ class Oracle:
         return any(since < each.order < before for each in exits)
 
     def __repr__(self) -> str:
-        return f"<Truth timelines={len(self._timelines)} final={len(self.final)}>"
+        return f"<Oracle timelines={len(self._timelines)} final={len(self.final)}>"
 
 
 class Rewinds:

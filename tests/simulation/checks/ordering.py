@@ -12,14 +12,7 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from tests.simulation.checks.oracle import Oracle, Rewinds
 from tests.simulation.checks.violation import Violation
 from tests.simulation.filters import passes, shown
-from tests.simulation.records import (
-    EventDelivered,
-    Joined,
-    ListenerSample,
-    Sample,
-    State,
-    Version,
-)
+from tests.simulation.records import EventDelivered, Joined, ListenerSample, Sample, State, Version
 
 
 class OrderingCheck:

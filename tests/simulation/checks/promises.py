@@ -96,10 +96,7 @@ def _know(history: History, spec: InformerSpec) -> tuple[Oracle, Rewinds]:
     """Return the states that the server had in all scopes of an informer, and its rewinds."""
     rewinds = Rewinds(history, *history.readers_of(spec))
     begin = f"{spec.name} ("
-    changes: list[ScopeOpened | ScopeClosed] = [
-        *history.of(ScopeOpened),
-        *history.of(ScopeClosed),
-    ]
+    changes: list[ScopeOpened | ScopeClosed] = [*history.of(ScopeOpened), *history.of(ScopeClosed)]
     scopes = [each for each in changes if each.informer.startswith(begin)]
     return Oracle(history.of(Write), spec, history.of(Restored), scopes), rewinds
 
@@ -301,10 +298,8 @@ def _check_order(
     left = {each.listener: each for each in history.of(Left)}
     checks: dict[str, OrderingCheck] = {}
     first = _first_namespaces(history, spec)
-    for joined in history.of(Joined):
+    for joined in history.joined(spec):
         name = joined.listener.name
-        if joined.listener.informer != spec.name:
-            continue
         events = delivered.get(name, [])
         if name in left and events and events[-1].order > left[name].order:
             what = f"{name} receives an event after it has left"

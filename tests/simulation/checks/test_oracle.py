@@ -63,7 +63,7 @@ def test_everything_is_selected_without_a_selector() -> None:
         {A: Version("2", 7)},
     ]
     assert oracle.final == {A: Version("2", 7)}
-    assert repr(oracle) == "<Truth timelines=1 final=1>"
+    assert repr(oracle) == "<Oracle timelines=1 final=1>"
 
 
 def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
@@ -120,7 +120,7 @@ def test_what_a_backup_doesnt_have_goes_with_the_rewind() -> None:
     oracle = Oracle(REWOUND, InformerSpec(name="all"), RESTORED)
     assert oracle.left(A, Version("2", 7))
     assert not oracle.left(A, Version("2", 7), before=95)
-    assert oracle.left(B, Version("1", 2), before=60), "it had gone once"
+    assert oracle.left(B, Version("1", 2), before=60), "it was deleted before"
     assert not oracle.left(A, Version("1", 5, 9))
     assert oracle.made(A, Version("1", 5, 9)) == 100
 
@@ -200,7 +200,7 @@ def test_what_cant_be_known_is_not_judged(
 def test_what_was_undone_is_what_was_made_before_and_announced_after() -> None:
     rewinds = Rewinds(history(known=40, announced=1500, bookmark_interval=60.0), "web")
     assert rewinds.undone(900, 1600)
-    assert not rewinds.undone(900, 1400), "nobody has said so yet"
+    assert not rewinds.undone(900, 1400), "the rewind was not announced yet"
     assert not rewinds.undone(1100, 1600), "it was made afterwards"
     assert (rewinds.by(1400), rewinds.by(1600)) == (0, 1)
     assert repr(rewinds) == "<Rewinds of web announced=1 lost=inf>"

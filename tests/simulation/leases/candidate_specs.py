@@ -1,7 +1,7 @@
 """Candidates of simulated elections: their times, clocks, and faults.
 
-What they stop for, what their bodies take to end and what their clocks differ in stay together
-below what their times allow, but hardly so.
+The pauses, the time that bodies take to end and the difference of the clocks together stay just
+below the margin that the times of an election allow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class CandidateSpec:
     clock_rate: float
     """Seconds of the candidate's clock in one second."""
     date_offset: float
-    """By how much its date is wrong."""
+    """Seconds by which the candidate's date is wrong."""
     max_pause: float
     """The most seconds for which the candidate stops."""
     max_shutdown: float
@@ -34,9 +34,10 @@ class CandidateSpec:
 
 
 def draw_duel(chance: Random) -> list[CandidateSpec]:
-    """One that is often cut off, with all the time that it may take, and one that waits for that.
+    """Draw a candidate that is often disconnected, and one that waits for the end of its lease.
 
-    Nothing else goes wrong, so that little stands between a small mistake and an overlap.
+    The first one takes all the time that it may take. There are no other faults, so that a small
+    mistake leads to an overlap.
     """
     times, drift = _draw_times(chance), MAX_CLOCK_DRIFT * chance.random()
     spare = 0.99 * (times.lease_duration / (1 + drift) - times.renew_deadline / (1 - drift))
@@ -45,7 +46,7 @@ def draw_duel(chance: Random) -> list[CandidateSpec]:
     quick = ElectionTimes(lease_duration=4, renew_deadline=3, retry_period=0.4)
     return [
         CandidateSpec(
-            identity="victim",
+            identity="disconnected",
             times=times,
             clock_rate=1 - drift,
             date_offset=0.0,
@@ -53,7 +54,7 @@ def draw_duel(chance: Random) -> list[CandidateSpec]:
             max_shutdown=ending,
         ),
         CandidateSpec(
-            identity="vulture",
+            identity="successor",
             times=quick,
             clock_rate=1 + drift,
             date_offset=chance.uniform(-20, 20),
@@ -66,7 +67,7 @@ def draw_duel(chance: Random) -> list[CandidateSpec]:
 
 
 def draw_candidates(chance: Random) -> list[CandidateSpec]:
-    """Two or three candidates that are safe with each other."""
+    """Draw two or three candidates whose times exclude an overlap."""
     same = chance.random() < 0.2  # they were given the same identity, by mistake
     drift = chance.choice([0.0, MAX_CLOCK_DRIFT * chance.random(), MAX_CLOCK_DRIFT])
     natures: list[CandidateSpec] = []

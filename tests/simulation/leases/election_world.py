@@ -2,29 +2,25 @@
 
 Each candidate is an ``Election`` and as much of a shell as it needs; the Lease is in a
 ``LeaseStore``.
-Everything that happens is drawn from a seed. Requests and answers are slow or lost, servers fail
-before or after they did what was asked, somebody touches the Lease's labels. Candidates are killed
-and begin anew, are cut off, stop for a while in the middle of anything, and most of all where it
-hurts: as their lease runs out. Clocks are hours apart and run at different rates; what runs under
-the lease takes time to end. A pause, that time, and what the rates add up to stay below what the
-numbers of the leader allow, but hardly so: no two may ever be inside at once.
+All that happens is drawn from a seed. Requests and answers are slow or lost, the server fails
+before or after it has carried out a request, and another program changes the Lease's labels.
+Candidates are killed and start again, are disconnected, and stop for a while, most of all as their
+lease runs out. Clocks are hours apart and run at different rates, and a body takes time to end. A
+pause, that time, and the difference of the clocks stay just below the margin that the times of the
+leader allow: no two bodies may ever run at once.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from random import Random
 
 from aioinformer import ObjectKey
 from aioinformer._core.leaderelection.election import (
-    CreateLease,
     Election,
     ElectionEnded,
     LeaseLost,
-    ReadLease,
     SleepUntil,
-    UpdateLease,
 )
 from aioinformer._core.leaderelection.lease import Fencing
 from tests.simulation.leases.candidate_specs import CandidateSpec, draw_candidates, draw_duel
@@ -36,11 +32,11 @@ START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DURATION = 150.0
 """Seconds of a history."""
 CALM_SECONDS = 50.0
-"""Seconds at its end in which nothing goes wrong, and somebody must come to lead."""
+"""Seconds at its end in which no fault begins, and a candidate must come to lead."""
 
 
 class LeadershipOverlap(AssertionError):
-    """Two were inside at once, or a later term had no greater number."""
+    """Two bodies ran at once, or a later term had no greater number."""
 
 
 class ElectionWorld:
@@ -64,7 +60,7 @@ class ElectionWorld:
         self.candidates = [Candidate(self, nature) for nature in draw(chance)]
 
     def run(self) -> None:
-        """All of it."""
+        """Run the whole history."""
         schedule, chance = self.time.schedule, self.random
         for candidate in self.candidates:
             schedule(chance.uniform(0, 5), candidate.start)
@@ -94,22 +90,14 @@ class ElectionWorld:
 
     def _change_labels(self) -> None:
         lease = self.store.get(KEY.name)
-        if isinstance(lease, dict):  # no candidate has made one before
+        if isinstance(lease, dict):  # a candidate has created the Lease
             labels = {"labels": {"touched": str(int(self.now))}}
             self.store.put(lease | {"metadata": lease["metadata"] | labels}, creates=False)
         self.time.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A request that is under way, unless its sender has given up on it."""
-
-    action: LeaseRequest
-    abandoned: bool = False
-
-
 class Candidate:
-    """A process: a clock, an election, and what runs under it."""
+    """A process that takes part in an election, and its body, which runs while it leads."""
 
     def __init__(self, world: ElectionWorld, spec: CandidateSpec) -> None:
         self.world = world
@@ -118,7 +106,8 @@ class Candidate:
         self.process.start()
         self._time = world.time
         self._chance = world.random
-        self._request: _Request | None = None
+        self._request: LeaseRequest | None = None
+        """The request whose answer the candidate waits for."""
         self._next_pause_at = 0.0
         self._unreachable_until = 0.0
         self._delays = (0.0, 0.0)
@@ -134,21 +123,21 @@ class Candidate:
 
     @property
     def now(self) -> float:
-        """By its own clock."""
+        """The time of the candidate's clock."""
         return self.process.now
 
     @property
     def wall(self) -> dt.datetime:
-        """The date, as it believes."""
+        """The date that the candidate's clock shows."""
         return START + dt.timedelta(seconds=self.now + self.spec.date_offset)
 
     def pause(self) -> None:
-        """Stop for a while, now and then."""
+        """Stop the process for a while, now and then."""
         self._start_pause()
         self._time.schedule(self._time.now + self._chance.uniform(1, 40), self.pause)
 
     def change_latency(self) -> None:
-        """Its network changes: requests and answers take longer, or less long."""
+        """Change the time that requests and answers take."""
         chance = self._chance
         there, back = chance.choice([0.01, 0.3, 2.0]), chance.choice([0.01, 0.3, 2.0, 4.0])
         if self.world.duel:
@@ -157,7 +146,7 @@ class Candidate:
         self._time.schedule(self._time.now + chance.uniform(5, 15), self.cut_off)
 
     def cut_off(self) -> None:
-        """None of its requests reach the server for a while, and it stops as its time is up."""
+        """Keep requests from the server for a while; the process may stop as its lease runs out."""
         chance = self._chance
         if not self._time.calm and self.spec.gets_cut_off:
             self._unreachable_until = self._time.now + chance.uniform(5, 40)
@@ -165,7 +154,7 @@ class Candidate:
         self._time.schedule(self._unreachable_until + chance.uniform(1, 30), self.change_latency)
 
     def _start_pause(self) -> bool:
-        """Stop, but not so soon after the last time that one body would end in both."""
+        """Stop the process, unless one body would end in this pause and in the one before."""
         now = self._time.now
         if self._time.calm or now < self._next_pause_at:
             return False
@@ -181,14 +170,14 @@ class Candidate:
     # -- the shell -----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Run for a term, unless it does."""
+        """Run for a term, unless the candidate does."""
         if self.election.phase in ("idle", "lost", "ended"):
             self.election.seek(self.now)
             self.step()
 
     def step(self) -> None:
-        """Do what there is to do, if nothing is under way."""
-        if self._request is not None and not self._request.abandoned:
+        """Take the next action of the election, unless a request is under way."""
+        if self._request is not None:
             return
         match self.election.step(self.now, self.wall):
             case SleepUntil(until):
@@ -203,14 +192,14 @@ class Candidate:
                 self._send(action)
 
     def cancel_body(self) -> None:
-        """End what runs under the lease; when it has ended, begin anew."""
+        """End the body; the candidate runs again when the body has ended."""
         if (
             self._pauses_on_loss
             and self._body_running
             and not self._body_ending
             and self._start_pause()
         ):
-            self._pauses_on_loss = False  # just before
+            self._pauses_on_loss = False  # the pause begins just before the body ends
             self.process.schedule(self.now, self.cancel_body)
         elif self._body_running and not self._body_ending:
             self._body_ending = True
@@ -222,7 +211,7 @@ class Candidate:
         return self.spec.max_shutdown * self._draw_share() * self.spec.clock_rate
 
     def check_deadline(self) -> None:
-        """Time may have ended it."""
+        """End the body if the time to lead has passed."""
         self.election.check_deadline(self.now)
         if self._body_running and not self.election.leads(self.now):
             self.cancel_body()
@@ -230,7 +219,7 @@ class Candidate:
             self.process.schedule(self.election.leads_until, self.check_deadline)
 
     def handle_response(self) -> None:
-        """Something was answered: perhaps it leads now."""
+        """Start the body if the candidate leads since this answer; take the next action."""
         if self.election.leads(self.now) and not self._body_running:
             fencing = self.election.fencing
             assert fencing is not None
@@ -251,20 +240,19 @@ class Candidate:
             self.process.schedule(self.now + self._draw_shutdown(), self.on_body_ended)
 
     def on_body_ended(self) -> None:
-        """Nothing runs under the lease any more."""
+        """Record the end of the body, and release the lease."""
         self.world.end_body(self)
         self._body_running = self._body_ending = False
         self.release()
 
     def release(self) -> None:
-        """Release it, if there is something to be released."""
-        if self._request is not None:
-            self._request.abandoned = True
+        """Release the lease if the candidate holds it."""
+        self._request = None  # the candidate gives up on it
         self.election.release(self.now)
         self.step()
 
     def kill(self) -> None:
-        """Be killed, and come back with nothing."""
+        """Kill the process; it starts again later without its memory."""
         if self._time.calm:
             return
         if self._body_running:
@@ -281,8 +269,8 @@ class Candidate:
         """Seconds that a request may take."""
         return self.election.request_timeout(self.now)
 
-    def _send(self, action: LeaseRequest) -> None:
-        request = self._request = _Request(action)
+    def _send(self, request: LeaseRequest) -> None:
+        self._request = request
         self.process.schedule(
             self.now + self.request_timeout, lambda: self._on_response(request, None)
         )
@@ -292,38 +280,30 @@ class Candidate:
             )
 
     def _draw_latency(self, back: int) -> float:
-        """Seconds that something is on its way; some arrive when nobody waits for it any more."""
+        """Draw the seconds on the way; some messages arrive after their sender has given up."""
         delay = (0.1 if self._time.calm else self._delays[back]) * self._chance.random()
         return delay + (self._chance.uniform(0, 20) if self._time.draw_failure() else 0.0)
 
-    def _on_request(self, request: _Request) -> None:
-        """At the server, whatever has become of who sent it."""
+    def _on_request(self, request: LeaseRequest) -> None:
+        """Carry out a request at the server, also if its sender has given up on it."""
         if self._time.draw_failure():
-            self._respond(request, None)  # a 5xx, and nothing was done
+            self._respond(request, None)  # a 5xx, and the request was not carried out
             return
-        answer = self._execute(request.action)
+        answer = self.world.store.carry_out(request, KEY.name)
         if self._time.draw_failure():
-            self._respond(request, None)  # a 5xx, but it was done
+            self._respond(request, None)  # a 5xx, but the request was carried out
         elif not self._time.draw_failure():
             self._respond(request, answer)
 
-    def _respond(self, request: _Request, answer: Answer) -> None:
+    def _respond(self, request: LeaseRequest, answer: Answer) -> None:
         delay = self._draw_latency(1)
         self.process.schedule_in(delay, lambda: self._on_response(request, answer))
 
-    def _execute(self, action: LeaseRequest) -> Answer:
-        match action:
-            case ReadLease():
-                return self.world.store.get(KEY.name)
-            case CreateLease(body) | UpdateLease(body):
-                creates = isinstance(action, CreateLease)
-                return self.world.store.put(body, creates=creates)
-
-    def _on_response(self, request: _Request, answer: Answer) -> None:
-        if request is not self._request or request.abandoned:
-            return
+    def _on_response(self, request: LeaseRequest, answer: Answer) -> None:
+        if request is not self._request:
+            return  # the candidate has given up on it
         self._request = None
-        record_answer(self.election, request.action, answer, self.now, self._chance.random())
+        record_answer(self.election, request, answer, self.now, self._chance.random())
         self.handle_response()
 
     def __repr__(self) -> str:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, TypeAlias
 
-from aioinformer._core.leaderelection.election import (
-    CreateLease,
-    Election,
-    ReadLease,
-    UpdateLease,
-)
+from aioinformer._core.leaderelection.election import CreateLease, Election, ReadLease, UpdateLease
 
 
 class Refusal(enum.Enum):
@@ -54,6 +49,12 @@ class LeaseStore:
         self._leases[name] = lease
         self.log.append((name, lease))
         return lease
+
+    def carry_out(self, request: LeaseRequest, name: str) -> Answer:
+        """Carry out a request of an election for the Lease of this name."""
+        if isinstance(request, ReadLease):
+            return self.get(name)
+        return self.put(request.body, creates=isinstance(request, CreateLease))
 
     def delete(self, name: str, version: str) -> Refusal | None:
         """Delete a Lease unless it was changed since."""

@@ -62,7 +62,7 @@ class ShardWorld:
         self._members: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """All of it."""
+        """Run the whole history."""
         for number in range(self.options.replicas):
             replica = self.replicas[f"replica-{number}"] = Replica(self, f"replica-{number}")
             self.time.schedule(self.random.uniform(0, 10), replica.start)

@@ -24,7 +24,7 @@ def hold_in(seeds: Iterable[int]) -> None:
     for seed in seeds:
         world = ElectionWorld(seed)
         world.run()
-        assert world.running, f"seed {seed}: nobody leads at the end: {world.candidates}"
+        assert world.running, f"seed {seed}: no candidate leads at the end: {world.candidates}"
         terms, losses = terms + len(world.terms), losses + world.losses
         releases += world.releases
     # They are not only the ones in which nothing happens.

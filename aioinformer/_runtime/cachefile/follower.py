@@ -1,0 +1,160 @@
+"""The follower: feeds one scope's queue from a shared cache file, as a reflector does from a watch.
+
+The follower queues the state that the leader has stored, and then each change in the leader's
+order. The pump, the cache and the listeners don't know the difference. The follower ends when this
+process becomes the leader, or when no leader reads the scope. The reflector of this process then
+watches from the version that the follower has reached, without a list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from aioinformer._core.cachefile.change_log import make_delta
+from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.objects.identity import is_older
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.cachefile.file_access import FileAccess, FollowedState
+from aioinformer._runtime.cachefile.stored_scope import StoredScope
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer.errors import ServerRewound
+
+if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
+    from aioinformer._runtime.cachefile.leadership import Leadership
+
+__all__ = ["FollowedVersion", "ScopeFollower"]
+
+ANNOUNCE_SECONDS = 5.0
+"""Seconds in which a new leader announces the scopes that it reads. A follower of another scope
+watches on its own then."""
+
+
+class FollowedVersion(Struct, frozen=True):
+    """The place from which this process watches on its own."""
+
+    version: str
+    """The version that was queued last; empty if there is no state to continue."""
+    synced: bool
+    """True if a leader had the state confirmed by the server."""
+    reread: bool
+    """True if newer versions of some objects were rejected, so that a list is needed."""
+
+
+class ScopeFollower:
+    """The follower of one scope."""
+
+    def __init__(
+        self,
+        access: FileAccess,
+        leadership: Leadership,
+        identity: str,
+        resource: Resource,
+        queue: EntryQueue,
+        reports: InformerReporter,
+    ) -> None:
+        """Follow a scope of an open file.
+
+        Args:
+            access: the file.
+            leadership: the leadership of this process in the file.
+            identity: the identity of the scope.
+            resource: the resource of its objects.
+            queue: the queue to feed.
+            reports: receives the state and the freshness.
+        """
+        self._access = access
+        self._leadership = leadership
+        self._identity = identity
+        self._resource = resource
+        self._queue = queue
+        self._reports = reports
+        self._position: int | None = None
+        self._stored: StoredScope | None = None
+        self._synced = False
+
+    @property
+    def reached(self) -> FollowedVersion:
+        """The place that was reached."""
+        stored = self._stored
+        if stored is None:
+            return FollowedVersion("", synced=False, reread=False)
+        return FollowedVersion(stored.version, self._synced, stored.reread)
+
+    async def run(self) -> bool:
+        """Feed the queue. Return True once this process leads and has read everything.
+
+        False if the file can't be used, or the leader doesn't read this scope.
+        """
+        loop = asyncio.get_running_loop()
+        self._reports.start(loop.time)
+        self._reports.status.set_state("following")
+        started = loop.time()
+        while True:
+            # Both are taken before the reading, so that nothing is missed that happens meanwhile.
+            changed, leads = self._leadership.changed, self._leadership.leads
+            found = await self._access.follow(self._identity, self._position, self._resource)
+            if self._access.problem:
+                return False
+            if found is not None:
+                await self._feed(found)
+            if leads:
+                return True
+            wait = None
+            if not self._is_announced(found):
+                wait = max(started, self._leadership.leader_since) + ANNOUNCE_SECONDS - loop.time()
+                if wait <= 0:
+                    return False
+            await _wait_for(changed, wait)
+
+    def _is_announced(self, found: FollowedState | None) -> bool:
+        """Return True if the present leader reads the scope."""
+        leader = self._leadership.leader
+        return found is not None and leader is not None and found.state.led.term == leader.term
+
+    async def _feed(self, found: FollowedState) -> None:
+        """Queue what was read."""
+        led, stored, whole = found.state
+        if stored is None:
+            return
+        confirmed = led.synced and self._is_announced(found)
+        if whole:
+            self._replace(found, stored, synced=self._synced or confirmed)
+        else:
+            entries: list[Delta | Bookmark] = [make_delta(each) for each in found.entries]
+            entries.append(Bookmark(stored.version))
+            self._queue.feed(entries)
+        self._position, self._stored = led.head, stored
+        if confirmed:
+            if not self._synced:
+                self._synced = True
+                self._queue.confirm()
+            age = max(0.0, time.time() - led.fresh)
+            self._reports.mark_fresh(asyncio.get_running_loop().time() - age)
+        await self._queue.room()
+
+    def _replace(self, found: FollowedState, stored: StoredScope, *, synced: bool) -> None:
+        """Queue the whole state. The first one is restored, and confirmed afterwards."""
+        version = stored.version
+        if self._stored is not None and is_older(version, self._stored.version):
+            self._reports.server_rewound(ServerRewound(str(self._resource), version))
+        if self._synced and synced:
+            self._queue.replace(found.objects, version)
+        else:
+            self._queue.restore(found.objects, version)
+
+    def __repr__(self) -> str:
+        return f"<ScopeFollower position={self._position} {self.reached!r}>"
+
+
+async def _wait_for(event: asyncio.Event, seconds: float | None) -> None:
+    """Wait for ``event``, for ``seconds`` at most."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,168 @@
+"""The tables of a cache file that several processes share: the led scopes and the log of changes.
+
+``change_log`` (core) describes the log. The functions here block, and belong to the thread of
+``file_access``. A file that one process uses alone doesn't have these tables.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from aioinformer._core.cachefile.change_log import (
+    EntryKind,
+    LogEntry,
+    LogSequence,
+    choose_read,
+)
+from aioinformer._core.objects.kube_object import ObjectKey, create_packed_object
+from aioinformer._core.objects.resources import Resource
+from aioinformer._runtime.cachefile.compression import Codec
+
+__all__ = ["LedScope", "SharedTables"]
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS led_scopes (
+    id INTEGER PRIMARY KEY,
+    identity TEXT NOT NULL UNIQUE,
+    term TEXT NOT NULL,
+    synced INTEGER NOT NULL,
+    fresh REAL NOT NULL,
+    floor INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS change_log (
+    sequence INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    version TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+"""
+
+PUT_LED_SCOPE = """
+INSERT INTO led_scopes (identity, term, synced, fresh, floor) VALUES (?, ?, ?, ?, 0)
+ON CONFLICT (identity) DO UPDATE SET term = excluded.term, synced = excluded.synced,
+fresh = excluded.fresh RETURNING id
+"""
+
+PUT_ENTRY = """
+INSERT INTO change_log (sequence, scope, kind, namespace, name, uid, version, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+READ_ENTRIES = """
+SELECT kind, namespace, name, uid, version, body FROM change_log
+WHERE sequence > ? AND scope = ? AND kind != 'relisted' ORDER BY sequence
+"""
+
+RELISTED = "relisted"
+"""The kind of an entry without an object: the scope was listed, and its whole state is to be read.
+The entry gives the list a number, so that positions before and after the list differ."""
+
+
+EntryRow: TypeAlias = tuple[EntryKind, str, str, str, str, bytes]
+"""The columns of ``READ_ENTRIES``."""
+
+
+class LedScope(Struct, frozen=True):
+    """A scope that a leader reads, as a follower finds it in the file."""
+
+    number: int
+    term: str
+    """The leadership that wrote the scope last."""
+    synced: bool
+    """True if that leader's state is confirmed by the server."""
+    fresh: float
+    """The time of the server's last proof that the state was up to date, as far as the leader has
+    written it, in seconds since the epoch; 0 before the first proof."""
+    floor: int
+    head: int
+    """The number of the last entry of the log."""
+
+    def must_read_state(self, position: int | None) -> bool:
+        """Return True if the log doesn't lead from ``position`` to the present state."""
+        return choose_read(position, self.floor, self.head) == "state"
+
+
+class SharedTables:
+    """The additional tables of one open file."""
+
+    def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
+        """Use the tables of ``connection``; bodies are compressed by ``codec``."""
+        self._execute: Callable[..., sqlite3.Cursor] = connection.execute
+        self._connection = connection
+        self._codec = codec
+        self._sequence = LogSequence()
+
+    def create(self) -> None:
+        """Create the tables, if the file has none."""
+        self._connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
+
+    def lead(self) -> None:
+        """Continue the log as its writer."""
+        self._execute("PRAGMA query_only = OFF")
+        row = self._execute("SELECT max(sequence), min(sequence) FROM change_log").fetchone()
+        self._sequence = LogSequence(row[0] or 0, row[1] or 0)
+
+    # -- writing, in a transaction of the caller -------------------------------------------------
+
+    def announce(self, identity: str, term: str, *, synced: bool, fresh: float) -> int:
+        """Record that the leader of ``term`` reads a scope. Return the scope's number."""
+        values = (identity, term, synced, fresh)
+        number: int = self._execute(PUT_LED_SCOPE, values).fetchone()[0]
+        return number
+
+    def append(self, scope: int, entries: Sequence[LogEntry] | None) -> None:
+        """Append the changes of a scope; ``None`` if followers must read the whole state."""
+        if entries is None:
+            (number,) = self._sequence.take(1)
+            self._execute(PUT_ENTRY, (number, scope, RELISTED, "", "", "", "", b""))
+            self._execute("UPDATE led_scopes SET floor = ? WHERE id = ?", (number, scope))
+        elif entries:
+            compress = self._codec.compress
+            rows = (
+                (
+                    *(number, scope, each.kind, each.obj.key.namespace, each.obj.key.name),
+                    *(each.obj.uid, each.obj.resource_version, compress(each.obj.raw)),
+                )
+                for number, each in zip(self._sequence.take(len(entries)), entries, strict=True)
+            )
+            self._connection.executemany(PUT_ENTRY, rows)
+        if removed := self._sequence.trim():
+            self._execute("DELETE FROM change_log WHERE sequence <= ?", (removed,))
+            self._execute("UPDATE led_scopes SET floor = max(floor, ?)", (removed,))
+
+    # -- reading, in a transaction of the caller -------------------------------------------------
+
+    def read_scope(self, identity: str) -> LedScope | None:
+        """Return a scope that a leader reads, or has read; ``None`` if there is none."""
+        query = "SELECT id, term, synced, fresh, floor FROM led_scopes WHERE identity = ?"
+        row = self._execute(query, (identity,)).fetchone()
+        if row is None:
+            return None
+        head = self._execute("SELECT max(sequence) FROM change_log").fetchone()[0] or 0
+        return LedScope(row[0], row[1], bool(row[2]), row[3], row[4], head)
+
+    def read_entries(
+        self, scope: int, position: int, resource: Resource, size: int
+    ) -> Iterator[list[LogEntry]]:
+        """Return an iterator over the changes behind ``position``, in lists of ``size``."""
+        rows = self._execute(READ_ENTRIES, (position, scope))
+        while batch := list(islice(rows, size)):
+            yield [self._make_entry(row, resource) for row in batch]
+
+    def _make_entry(self, row: EntryRow, resource: Resource) -> LogEntry:
+        kind, namespace, name, uid, version, body = row
+        raw = self._codec.decompress(body)
+        obj = create_packed_object(ObjectKey(namespace, name), uid, version, raw, resource)
+        return LogEntry(kind, obj)
+
+    def __repr__(self) -> str:
+        return f"<SharedTables {self._sequence!r}>"
