@@ -63,7 +63,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     each worker would start again; ``-n 2`` runs them in parallel all the same.
     """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    selected = config.option.keyword or config.option.lf or not _is_default_mark(config)
+    selected = (
+        config.option.keyword or getattr(config.option, "lf", False) or not _is_default_mark(config)
+    )
     if not whole or selected:
         return 0
     cpus = len(os.sched_getaffinity(0))

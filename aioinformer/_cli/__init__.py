@@ -8,6 +8,7 @@ help_texts        the texts of ``--help``
 options           the options of each command
 completion        completion of names from the cluster
 cluster_options   the client, and the kubeconfig, context and namespace options
+outages           lines about requests that fail for a while
 terminal          output, styles, signals
 watch             ``aioinformer watch``: kubectl get --watch, from a cache
 wait              ``aioinformer wait``: until one object has reached a state

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, NoReturn, cast, get_args
 
 from aioinformer._cli.argument_types import (
     duration_seconds,
@@ -73,10 +73,13 @@ def parse_arguments(
     Raises:
         SystemExit: the arguments are wrong, or ask for help or the version.
     """
-    parser = _build_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    parser = _build_parser(argv)
     if complete is not None:
         complete(parser)
-    found = parser.parse_args(argv)
+    found, unknown = parser.parse_known_args(argv)
+    if unknown:
+        found.report_error(f"unrecognized arguments: {' '.join(unknown)}")
     make: Callable[[argparse.Namespace], CommandOptions] | None = _OPTION_BUILDERS.get(
         found.command
     )
@@ -193,8 +196,32 @@ _OPTION_BUILDERS: dict[str, Callable[[argparse.Namespace], CommandOptions]] = {
 # -- the parsers -------------------------------------------------------------------------------
 
 
-def _build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+class _SuggestingParser(argparse.ArgumentParser):
+    """A parser whose errors suggest the option that a misspelt one was meant to be."""
+
+    given: Sequence[str] = ()
+    """All arguments of the command line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage of this parser and the message, and end the process."""
+        names = [each.partition("=")[0] for each in self.given if each.startswith("--")]
+        meant = dict.fromkeys(filter(None, map(self._similar_option, names)))
+        hint = f"; did you mean {' and '.join(meant)}?" if meant else ""
+        super().error(message + hint)
+
+    def _similar_option(self, name: str) -> str | None:
+        """Return the option that an unknown one resembles, or begins."""
+        from difflib import get_close_matches  # rarely needed
+
+        known = [each for each in self._option_string_actions if each.startswith("--")]
+        if name in known or name == "--":
+            return None
+        begun = [each for each in known if each.startswith(name)]
+        return next(iter(begun or get_close_matches(name, known, n=1)), None)
+
+
+def _build_parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+    parser = _SuggestingParser(
         prog="aioinformer",
         description="Kubernetes informers for asyncio, from the command line.",
         epilog=HELP_EPILOG,
@@ -203,6 +230,8 @@ def _build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_VersionAction, help="print the version and exit")
     _add_verbose(parser, default=False)
+    parser.given = given
+    parser.set_defaults(report_error=parser.error)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary, examples, add in (
         ("demo", DEMO_HELP, "", _add_demo),
@@ -221,6 +250,8 @@ def _build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        command.given = given
+        command.set_defaults(report_error=command.error)
         add(command)
         _add_verbose(command, default=argparse.SUPPRESS)
     return parser
@@ -404,7 +435,6 @@ def _add_completion(completion: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster(command: argparse.ArgumentParser) -> None:
-    command.set_defaults(report_error=command.error)
     scope = command.add_mutually_exclusive_group()
     scope.add_argument(
         "-n",

@@ -35,7 +35,6 @@ from aioinformer._core.listwatch.rate_limit import Limits
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer.errors import FetchError, NotRunning, Phase, RequestTimedOut, UsageError
 
@@ -437,7 +436,7 @@ class Client:
 class _ClientEndpoint:
     """The sender of the requests of a ``ResourceApi``. See ``ApiEndpoint``."""
 
-    client: Client
+    source: Client
     read_response: Callable[[ApiRequest], Awaitable[bytes]]
 
     async def send(self, request: WriteRequest) -> bytes:
@@ -460,20 +459,5 @@ class _ClientEndpoint:
         The body may be silent for hours: a log is followed while its container has nothing to say.
         """
         call = ApiRequest("list", request.path, request.query, watch_timeout=MAX_LOG_SECONDS)
-        async with self.client.request(call) as body:
+        async with self.source.request(call) as body:
             yield body
-
-    def lister_watcher(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None,
-        labels: str,
-        fields: str,
-        metadata_only: bool,
-    ) -> ListerWatcher:
-        """Return the source of that selection."""
-        source = self.client.lister_watcher(
-            resource, namespace=namespace, labels=labels, fields=fields
-        )
-        return source.with_metadata_only() if metadata_only else source

@@ -149,7 +149,7 @@ class ControllerBuilder:
         self,
         resource: WatchedResource,
         *,
-        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[Any] | None = None,
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
@@ -169,7 +169,7 @@ class ControllerBuilder:
         resource: WatchedResource,
         to_keys: ToKeys[Any],
         *,
-        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[Any] | None = None,
     ) -> Self:
         """Reconcile keys when objects of another resource change.
 

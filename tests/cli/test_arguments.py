@@ -136,6 +136,40 @@ def test_mistakes_end_with_code_2_and_say_what_is_wrong(
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "command", "hint"),
+    [
+        ("watch pods --namspace web", "watch", "--namespace?"),
+        ("watch pods --namspace=web", "watch", "--namespace?"),
+        ("watch pods --field f", "watch", "--field-selector?"),
+        ("watch pods --all", "watch", "--all-namespaces?"),
+        ("wait deploy/web --fro rollout", "wait", "--for?"),
+        ("wait deploy/web --for rollout --timeuot 5s", "wait", "--timeout?"),
+        ("serve --objcets 5 --rat 3", "serve", "--objects and --rate?"),
+        ("health --contxt a", "health", "--context?"),
+        ("demo --second 3", "demo", "--seconds?"),
+    ],
+)
+def test_a_misspelt_option_is_suggested_with_the_usage_of_its_command(
+    argv: str, command: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ending:
+        parse_arguments(argv.split())
+
+    said = capsys.readouterr().err
+    assert ending.value.code == 2
+    assert said.startswith(f"usage: aioinformer {command} ")
+    assert said.endswith(f"; did you mean {hint}\n")
+
+
+@pytest.mark.parametrize("argv", ["watch pods --zzz", "watch pods --color no", "watch pods a b"])
+def test_other_mistakes_suggest_no_option(argv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments(argv.split())
+
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_an_empty_namespace_is_no_namespace(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(["watch", "pods", "-n", ""])

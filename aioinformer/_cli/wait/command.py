@@ -11,6 +11,7 @@ import asyncio
 from aioinformer import FieldSelector, Health, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WaitCommandOptions
+from aioinformer._cli.outages import show_outages
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.wait.goals import Goal, parse_goal
 
@@ -39,8 +40,12 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
                 fields=str(FieldSelector.parse({"metadata.name": options.name})),
             )
             key = f"{namespace}/{options.name}" if resource.namespaced else options.name
+            until = f"for at most {options.timeout:g} s"
             try:
-                async with asyncio.timeout(options.timeout):
+                async with (
+                    show_outages(informer, terminal.messages, until=until),
+                    asyncio.timeout(options.timeout),
+                ):
                     await informer.wait_synced()
                     found = await informer.wait_until(key, goal.end)
             except TimeoutError:

@@ -1,25 +1,22 @@
 """``aioinformer watch``: print the objects of a resource, then each change.
 
 The command runs an informer of the server's tables. Each line is written at once. The informer
-retries failed requests; the command shows the errors on stderr and goes on. An error that a retry
-can't fix (no cluster, an unknown resource, a selector that doesn't parse) ends the command.
+retries failed requests; the command shows the errors on stderr, and that it goes on. An error that
+a retry can't fix (no cluster, an unknown resource, a selector that doesn't parse) ends the command.
 """
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import NoReturn
 
 from aioinformer import (
     Added,
     Client,
     Event,
     FieldSelector,
-    Health,
     KubeObject,
     LabelSelector,
     Resource,
@@ -29,7 +26,7 @@ from aioinformer import (
 )
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WatchCommandOptions
-from aioinformer._cli.terminal.messages import Messages
+from aioinformer._cli.outages import REFRESH_INTERVAL, format_wait, show_outages
 from aioinformer._cli.terminal.process import EXIT_USAGE, Terminal
 from aioinformer._cli.watch.first_objects import FirstObjects
 from aioinformer._cli.watch.formats import OutputFormat, create_format
@@ -46,8 +43,6 @@ EVENTS_RESOURCE = find_built_in("events")
 """The resource that ``--events`` shows."""
 STATUS_DELAY = 1.5
 """Seconds without a line before the status line shows the reason of the wait."""
-REFRESH_INTERVAL = 0.25
-"""Seconds between two readings of the informer's health and of the first objects."""
 
 
 async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
@@ -89,7 +84,7 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
                 terminal.messages.show(_describe_nothing(resource, namespace, options))
             async with (
                 _open_related_events(client, informer, namespace, options) as related,
-                _show_outages(informer, terminal.messages),
+                show_outages(informer, terminal.messages, until="until interrupted"),
             ):
                 await _print_events(informer, related, first, rows)
     return 0
@@ -153,7 +148,7 @@ async def _wait_synced(
             if health.state == "listing" and progress.items:
                 messages.show_status(f"{informer.name}: {_format_progress(progress)}")
             elif attempt * REFRESH_INTERVAL >= STATUS_DELAY:
-                messages.show_status(f"waiting for {informer.name}: {_format_wait(health)}")
+                messages.show_status(f"waiting for {informer.name}: {format_wait(health)}")
     messages.show_status("")
     return True
 
@@ -166,36 +161,7 @@ def _format_progress(progress: ListProgress) -> str:
     return f"{progress.items:,} of {progress.total:,} items ({share:.0%})"
 
 
-def _format_wait(health: Health) -> str:
-    """Describe the wait in a few words; its reason was shown as a line of its own."""
-    if health.retry_in is not None:
-        return f"next attempt in {health.retry_in:.1f} s"
-    return f"{health.state} for {health.since:.0f} s"
-
-
 # -- changes -----------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _show_outages(informer: SharedInformer, messages: Messages) -> AsyncGenerator[None]:
-    """On a terminal, show in the status line that the server can't be reached."""
-
-    async def refresh() -> NoReturn:
-        while True:
-            await asyncio.sleep(REFRESH_INTERVAL)
-            health = informer.health
-            waiting = health.retry_in is not None
-            messages.show_status(
-                f"waiting for {informer.name}: {_format_wait(health)}" if waiting else ""
-            )
-
-    task = asyncio.create_task(refresh()) if messages.is_terminal else None
-    try:
-        yield
-    finally:
-        if task is not None:
-            task.cancel()
-            await asyncio.wait((task,))
 
 
 @asynccontextmanager

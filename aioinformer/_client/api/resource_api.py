@@ -35,7 +35,11 @@ from aioinformer._runtime.reading.object_list import (
     read_pages,
 )
 from aioinformer._runtime.reading.object_watch import ObjectWatch
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.lister_watcher import (
+    ListerWatcher,
+    Source,
+    SupportsMetadataOnly,
+)
 from aioinformer.errors import FetchError
 
 __all__ = ["ApiEndpoint", "ResourceApi"]
@@ -45,6 +49,11 @@ T = TypeVar("T")
 
 class ApiEndpoint(Protocol):
     """The sender of requests: a client, or a cluster in memory."""
+
+    @property
+    def source(self) -> Source:
+        """The source of lists and watches."""
+        ...
 
     async def send(self, request: WriteRequest) -> bytes:
         """Send a request once and return the body of a successful answer.
@@ -62,18 +71,6 @@ class ApiEndpoint(Protocol):
             FetchError: the request failed (phase ``list``).
             NotRunning: the client is not open.
         """
-        ...
-
-    def lister_watcher(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None,
-        labels: str,
-        fields: str,
-        metadata_only: bool,
-    ) -> ListerWatcher:
-        """Return the source of lists and watches of that selection."""
         ...
 
 
@@ -227,13 +224,15 @@ class ResourceApi:
         )
 
     def _source(self, options: WatchKeywords) -> ListerWatcher:
-        return self.endpoint.lister_watcher(
+        source = self.endpoint.source.lister_watcher(
             self.resource,
             namespace=self.namespace,
             labels=str(label_selector(options.get("labels"))),
             fields=str(field_selector(options.get("fields"))),
-            metadata_only=options.get("metadata_only", False),
         )
+        if options.get("metadata_only", False) and isinstance(source, SupportsMetadataOnly):
+            return source.with_metadata_only()
+        return source
 
     # -- single objects ------------------------------------------------------------------------
 

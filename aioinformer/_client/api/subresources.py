@@ -28,8 +28,8 @@ class Scale:
     """The version of the scaled object."""
 
 
-class _Metadata(Struct):
-    resourceVersion: str = ""  # noqa: N815 - the key in the JSON
+class _Metadata(Struct, rename="camel"):
+    resource_version: str = ""
 
 
 class _Spec(Struct, frozen=True):
@@ -69,7 +69,7 @@ def decode_scale(body: bytes) -> Scale:
         found.spec.replicas,
         found.status.replicas,
         found.status.selector,
-        found.metadata.resourceVersion,
+        found.metadata.resource_version,
     )
 
 

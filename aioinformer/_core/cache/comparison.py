@@ -1,4 +1,4 @@
-"""The comparison of two objects by version and content.
+"""The comparison of two objects by version and content, and the events for the differences.
 
 Equal resourceVersions prove nothing by themselves: a new schema of a custom resource, an upgrade of
 the API server or another conversion webhook changes what is served without a write, and a server
@@ -10,11 +10,26 @@ from __future__ import annotations
 
 from msgspec.json import encode
 
-from aioinformer._core.objects.kube_object import SAME_VERSION, KubeObject, compare_identity
+from aioinformer._core.objects.kube_object import (
+    SAME_VERSION,
+    Added,
+    Deleted,
+    DeleteReason,
+    Event,
+    KubeObject,
+    Updated,
+    compare_identity,
+)
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer.errors import ObjectDecodeError
 
-__all__ = ["has_equal_content", "is_same_content"]
+__all__ = [
+    "append_change",
+    "has_equal_content",
+    "is_same_content",
+    "removal_reason",
+    "without_traceback",
+]
 
 
 def is_same_content(old: KubeObject, new: KubeObject) -> bool:
@@ -39,7 +54,8 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     their JSON if their class compares identities. If that raises, the objects count as different: a
     redundant update is better than a lost one.
     """
-    if old.raw and old.raw == new.raw:
+    raw = old.raw  # a compressed object is decompressed once
+    if raw and raw == new.raw:
         return True
     try:
         before, after = _content(old), _content(new)
@@ -61,3 +77,25 @@ def _content(obj: KubeObject) -> object:
     except ObjectDecodeError:
         return obj.raw
     return {key: value for key, value in body.items() if key not in ("kind", "apiVersion")}
+
+
+def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
+    """Return why the excluded ``obj`` removes ``old`` from the cache; ``None`` if ``old`` stays."""
+    if old.uid != obj.uid:  # ``old`` was deleted and re-created under its name
+        return "vanished"
+    return "dropped" if obj.error is None else None
+
+
+def without_traceback(error: Exception) -> Exception:
+    """Return ``error`` without its traceback, whose frames keep objects alive."""
+    if error.__cause__ is not None:
+        error.__cause__.__traceback__ = None
+    return error.with_traceback(None)
+
+
+def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
+    """Append the events for ``new`` in the place of ``old``."""
+    if old.uid == new.uid:
+        events.append(Updated(old, new))
+    else:
+        events += (Deleted(old, "vanished"), Added(new))

@@ -104,7 +104,7 @@ class DeltaFIFO:
             if entry.kind == "Deleted" and not self._is_new_deletion(obj.key):
                 continue
             append(entry)
-            self._bytes += len(obj.raw) or size_of(obj)
+            self._bytes += len(obj.stored) or size_of(obj)
 
     def replace(
         self,
@@ -132,9 +132,29 @@ class DeltaFIFO:
         )
         self._replaced = True
 
-    def retain(self, ranges: HashRanges) -> None:
+    def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
         """Queue the removal of the cached objects of all shards but these."""
-        self._push_state(Replaced((), "", "scope_removed", retained=ranges))
+        self._push_state(Replaced((), "", "scope_removed", scope, retained=ranges))
+
+    def extend_state(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        gained: HashRanges,
+        *,
+        scope: str | None = None,
+    ) -> None:
+        """Queue the state of shards that were gained, which leaves the cached objects as they are.
+
+        Args:
+            objects: all objects of these shards.
+            resource_version: the version of this state.
+            gained: the shards. The objects are delivered as initial ones.
+            scope: as for ``replace``.
+        """
+        self._push_state(
+            Replaced(objects, resource_version, scope=scope, gained=gained, extends=True)
+        )
 
     def _push_state(self, replaced: Replaced) -> None:
         self.entries.append(replaced)
@@ -209,7 +229,7 @@ class DeltaFIFO:
             self._forget_entry(entry)
         if isinstance(entry, Delta):
             obj = entry.obj
-            self._bytes -= len(obj.raw) or size_of(obj)
+            self._bytes -= len(obj.stored) or size_of(obj)
         elif isinstance(entry, Replaced):
             self._queued_replaces -= 1
             self._replace_in_progress = True

@@ -17,7 +17,12 @@ from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any, cast
 
-from aioinformer._core.cache.comparison import is_same_content
+from aioinformer._core.cache.comparison import (
+    append_change,
+    is_same_content,
+    removal_reason,
+    without_traceback,
+)
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
 from aioinformer._core.callables import check_not_async
@@ -47,35 +52,7 @@ from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer.errors import UsageError
 
-__all__ = [
-    "Indexer",
-    "StagedReplacement",
-    "append_change",
-    "removal_reason",
-    "without_traceback",
-]
-
-
-def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
-    """Return why the excluded ``obj`` removes ``old`` from the cache; ``None`` if ``old`` stays."""
-    if old.uid != obj.uid:  # ``old`` was deleted and re-created under its name
-        return "vanished"
-    return "dropped" if obj.error is None else None
-
-
-def without_traceback(error: Exception) -> Exception:
-    """Return ``error`` without its traceback, whose frames keep objects alive."""
-    if error.__cause__ is not None:
-        error.__cause__.__traceback__ = None
-    return error.with_traceback(None)
-
-
-def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
-    """Append the events for ``new`` in the place of ``old``."""
-    if old.uid == new.uid:
-        events.append(Updated(old, new))
-    else:
-        events += (Deleted(old, "vanished"), Added(new))
+__all__ = ["Indexer", "StagedReplacement"]
 
 
 class Indexer:
@@ -86,6 +63,7 @@ class Indexer:
         indexers: Mapping[str, IndexFunction[Any]] | None = None,
         *,
         view: ObjectView[Any] | None = None,
+        index_type: type[Index] = Index,
     ) -> None:
         """Make an empty cache.
 
@@ -93,18 +71,23 @@ class Indexer:
             indexers: index functions by index name.
             view: converts stored objects to what programs and index functions see; ``None`` if
                 they see stored objects.
+            index_type: the class of the indexes.
 
         Raises:
             UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
         """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
+        self._index_type = index_type
         self.state = CacheState()
         """The current state. A reader picks it up once for each read."""
         self.rejected: dict[ObjectKey, Exception] = {}
         """Errors by key of the objects whose newest version was rejected, because the model, the
         transform or an index function raised. The previous version stays cached."""
         self._staged: CacheState | None = None
+        self.extended_to = ""
+        """The newest version of the state of shards that were gained; the watch may be behind it.
+        Empty if no shard was gained since the last whole state."""
         self.guards: list[RepairGuard] = []
         """The guards of the verifications under way that may repair the cache."""
         self.add_indexers(indexers or {})
@@ -143,7 +126,7 @@ class Indexer:
         seen = (
             None if self.view is None else self.view.adapter_for(function, f"the index {name!r}:")
         )
-        return Index(name, function, seen)
+        return self._index_type(name, function, seen)
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
         """Begin to build an index over the cached objects; return ``None`` if it exists already.
@@ -200,13 +183,16 @@ class Indexer:
         old = state.objects.get(obj.key)
         state.resource_version = obj.resource_version or state.resource_version
         if delta.kind == "Deleted":
-            self._delete(old, obj, events)
+            if old is None or not self._is_predecessor(obj, old):
+                self._delete(old, obj, events)
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
         likeness = DIFFERENT if old is None else compare_identity(old, obj)
         if likeness == SAME_VERSION and old is not None and is_same_content(old, obj):
             self.rejected.pop(obj.key, None)
+            return None
+        if likeness == DIFFERENT and old is not None and self._is_predecessor(obj, old):
             return None
         try:
             state.put(obj, old)
@@ -222,6 +208,19 @@ class Indexer:
         else:
             append_change(old, obj, events)
         return None
+
+    def _is_predecessor(self, obj: KubeObject, cached: KubeObject) -> bool:
+        """Return True if ``cached`` was created under the name of ``obj`` after this change.
+
+        The name of an object that the watch has not shown as deleted may belong to an object of a
+        gained shard, whose state is newer than the watch.
+        """
+        return (
+            bool(self.extended_to)
+            and obj.uid != cached.uid
+            and is_older(obj.resource_version, self.extended_to)
+            and is_older(obj.resource_version, cached.resource_version)
+        )
 
     def _exclude(
         self, old: KubeObject | None, obj: ExcludedObject, events: list[Event]
@@ -327,7 +326,7 @@ class StagedReplacement:
         self._old, self._new = indexer.state, staged
         staged.restored, staged.synced = replaced.restored, not replaced.restored
         staged.resource_version = replaced.resource_version
-        if replaced.retained is not None:
+        if not replaced.is_whole:
             staged.resource_version, staged.synced = self._old.resource_version, self._old.synced
         self._changes: list[Event] = []
         self._deletions: list[Event] = []
@@ -359,15 +358,17 @@ class StagedReplacement:
             The events for listeners: deletions, then the rest in the order of the list.
         """
         self._indexer.install(self._new, self._rejected)
+        if self._replaced.retained is None:
+            replaced = self._replaced
+            self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
         self._steps = self._free()
         events = self._deletions + self._changes
         self._deletions, self._changes = [], []  # freed with the last listener's batch
         return events
 
     def _stage(self) -> Iterator[None]:
-        if self._replaced.retained is not None:
-            yield from self._stage_retained(self._replaced.retained)
-            return
+        if not self._replaced.is_whole:
+            yield from self._stage_cached(self._replaced.retained)
         for obj in self._replaced.objects:
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
@@ -375,18 +376,20 @@ class StagedReplacement:
             yield
         if self._repeated:
             yield from self._discard_repeated()
+        if not self._replaced.is_whole:
+            return
         for key, obj in self._old.objects.items():
             if key not in self._new.objects:
                 reason = self._removal_reasons.get(key, self._replaced.reason)
                 self._deletions.append(Deleted(obj, reason))
             yield
 
-    def _stage_retained(self, ranges: HashRanges) -> Iterator[None]:
-        """Keep the cached objects of these shards, and delete the others."""
+    def _stage_cached(self, ranges: HashRanges | None) -> Iterator[None]:
+        """Keep the cached objects of these shards, and delete the others; keep all for ``None``."""
         for key, obj in self._old.objects.items():
             if len(self._new.objects) in DICT_RESIZE_POINTS:
                 yield from self._new.resize_dicts()
-            if ranges.has(obj.uid, key.namespace):
+            if ranges is None or ranges.has(obj.uid, key.namespace):
                 self._new.put(obj, None)  # index functions accepted it before
             else:
                 self._deletions.append(Deleted(obj, self._replaced.reason))
@@ -445,9 +448,7 @@ class StagedReplacement:
             self._new.remove(staged)
 
     def _discard_earlier(self, key: ObjectKey) -> None:
-        """Discard an earlier item of the same key: a list should contain a key once; the last
-        counts.
-        """
+        """Discard an earlier item of the same key; the last one of a list counts."""
         self._repeated[key] = len(self._changes)
         self._rejected.pop(key, None)
 

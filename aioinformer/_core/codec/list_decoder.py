@@ -75,11 +75,19 @@ class _ShardInfo(Struct):
     selector: str = ""
 
 
-class _ListMetadata(Struct, rename={"continue_token": "continue"}):
-    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
+class _ListMetadata(
+    Struct,
+    rename={
+        "resource_version": "resourceVersion",
+        "continue_token": "continue",
+        "remaining": "remainingItemCount",
+        "shard_info": "shardInfo",
+    },
+):
+    resource_version: VersionText = ""
     continue_token: str = ""
-    remainingItemCount: int | None = None  # noqa: N815 - the key in the JSON
-    shardInfo: _ShardInfo | None = None  # noqa: N815 - the key in the JSON
+    remaining: int | None = None
+    shard_info: _ShardInfo | None = None
 
 
 class ListEnvelope(Struct):
@@ -92,7 +100,7 @@ class ListEnvelope(Struct):
     @property
     def resource_version(self) -> str:
         """The version of the state that the list shows; the same on every page."""
-        return self.metadata.resourceVersion
+        return self.metadata.resource_version
 
     @property
     def continue_token(self) -> str:
@@ -102,12 +110,12 @@ class ListEnvelope(Struct):
     @property
     def remaining(self) -> int | None:
         """The number of items on later pages, if the server sends it."""
-        return self.metadata.remainingItemCount
+        return self.metadata.remaining
 
     @property
     def shard_selector(self) -> str:
         """The shard selector that the server has applied; empty for none (recordings 54, 65)."""
-        info = self.metadata.shardInfo
+        info = self.metadata.shard_info
         return "" if info is None else info.selector
 
 
@@ -360,8 +368,8 @@ class ListDecoder:
                 its items, the cache would be emptied.
         """
         metadata, difference = item.metadata, ""
-        if item.kind or item.apiVersion:
-            difference = find_other_type(self._resource, item.kind, item.apiVersion)
+        if item.kind or item.api_version:
+            difference = find_other_type(self._resource, item.kind, item.api_version)
         if self._namespace is not None and metadata.namespace != self._namespace:
             difference = difference or find_other_namespace(self._namespace, metadata.namespace)
         if difference:

@@ -52,14 +52,14 @@ _OPENING = len(_METADATA[0]) - 1
 _SPACE = b" \t\r\n"
 
 
-class ObjectMetadata(Struct, gc=False):
+class ObjectMetadata(Struct, rename="camel", gc=False):
     """The metadata that the cache needs, and the part to cut."""
 
     name: str
     namespace: str = ""
     uid: str = ""
-    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
-    managedFields: Raw | UnsetType = UNSET  # noqa: N815 - the key in the JSON
+    resource_version: VersionText = ""
+    managed_fields: Raw | UnsetType = UNSET
 
 
 class ObjectEnvelope(Struct, gc=False):
@@ -68,12 +68,12 @@ class ObjectEnvelope(Struct, gc=False):
     metadata: ObjectMetadata
 
 
-class ItemEnvelope(Struct, gc=False):
+class ItemEnvelope(Struct, rename="camel", gc=False):
     """An item of a list, with everything but its metadata and type skipped."""
 
     metadata: ObjectMetadata
     kind: str = ""
-    apiVersion: str = ""  # noqa: N815 - the key in the JSON
+    api_version: str = ""
 
 
 decode_item = Decoder(ItemEnvelope).decode
@@ -108,10 +108,10 @@ def decode_object(
             list that begins with its metadata instead; empty to leave the object unchanged.
         packed: True leaves uid and version in the object's bytes (``object_body``).
     """
-    if managed_fields or metadata.managedFields is UNSET:
+    if managed_fields or metadata.managed_fields is UNSET:
         raw = source[start:end]
     else:
-        value = bytes(metadata.managedFields)
+        value = bytes(metadata.managed_fields)
         raw = _cut_managed_fields(source, start, end, value) or remove_managed_fields(
             source[start:end], value
         )
@@ -120,7 +120,7 @@ def decode_object(
     # Namespaces repeat in every object, so one string is shared.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
     create = create_packed_object if packed else create_object
-    return create(key, metadata.uid, metadata.resourceVersion, raw, resource)
+    return create(key, metadata.uid, metadata.resource_version, raw, resource)
 
 
 def encode_type_meta(resource: Resource) -> bytes:
@@ -163,7 +163,7 @@ def remove_managed_fields(raw: bytes, value: bytes) -> bytes:
     """
     for start, end in _find_managed_fields(raw, value):
         shorter = _remove_member(raw, start, end)
-        if decode_envelope(shorter).metadata.managedFields is UNSET:
+        if decode_envelope(shorter).metadata.managed_fields is UNSET:
             return shorter
     return raw  # the key is spelled with escapes: leave the object unchanged
 

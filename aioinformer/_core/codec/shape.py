@@ -87,7 +87,7 @@ def _replace_body(body: object, obj: KubeObject) -> KubeObject:
         raw = _encode(cast("Mapping[str, Any]", body))
         metadata = decode_envelope(raw).metadata
         key = ObjectKey(metadata.namespace, metadata.name)
-        identity = (key, metadata.uid, metadata.resourceVersion)
+        identity = (key, metadata.uid, metadata.resource_version)
     else:
         raise TypeError(f"it returned a {type(body).__name__}, not an object, a mapping or None")
     expected = (obj.key, obj.uid, obj.resource_version)

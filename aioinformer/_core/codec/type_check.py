@@ -63,9 +63,9 @@ def iter_line_heads(resource: Resource) -> Iterator[LineHeads]:
             yield _make_heads(encode(ordered)[:-1] + b",")
 
 
-class _TypeMeta(Struct, gc=False):
+class _TypeMeta(Struct, rename="camel", gc=False):
     kind: str = ""
-    apiVersion: str = ""  # noqa: N815 - the key in the JSON
+    api_version: str = ""
 
 
 _decode_type_meta = Decoder(_TypeMeta).decode
@@ -92,7 +92,7 @@ def read_other_type(resource: Resource, raw: bytes) -> str:
         msgspec.DecodeError: kind or apiVersion is no text.
     """
     meta = decode_nested(_decode_type_meta, raw)
-    return find_other_type(resource, meta.kind, meta.apiVersion)
+    return find_other_type(resource, meta.kind, meta.api_version)
 
 
 def find_other_namespace(expected: str | None, namespace: str) -> str:

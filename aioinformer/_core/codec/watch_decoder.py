@@ -71,8 +71,8 @@ class _EventEnvelope(Struct, gc=False):
     object: Raw
 
 
-class _BookmarkMetadata(Struct, gc=False):
-    resourceVersion: VersionText = ""  # noqa: N815 - the key in the JSON
+class _BookmarkMetadata(Struct, rename="camel", gc=False):
+    resource_version: VersionText = ""
     annotations: Raw | UnsetType = UNSET
 
 
@@ -155,14 +155,24 @@ class EventDecoder:
             return self._decode_envelope(line)
         if metadata.namespace != self._namespace and self._namespace is not None:
             self._check_namespace(metadata.namespace)
-        self.resource_version = metadata.resourceVersion or self.resource_version
-        if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
+        self.resource_version = metadata.resource_version or self.resource_version
+        if self._shard is not None and self._drops(self._shard, metadata):
             return _OTHER_SHARD
         end = len(line) - (2 if line.endswith(b"\n") else 1)
         obj = decode_object(
             self._resource, metadata, line, start, end, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
+
+    @staticmethod
+    def _drops(shard: ShardFilter, metadata: ObjectMetadata) -> bool:
+        """Return True if an object is of another shard, or if the state of its shard contains the
+        change already.
+        """
+        uid, namespace = metadata.uid, metadata.namespace
+        return shard.excludes(uid, namespace) or (
+            bool(shard.read_ahead) and shard.repeats(uid, namespace, metadata.resource_version)
+        )
 
     def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
         """Return the change on ``line`` and the offset of its object, after a check of its kind.
@@ -236,8 +246,8 @@ class EventDecoder:
         metadata = decode_envelope(raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
-        self.resource_version = metadata.resourceVersion or self.resource_version
-        if self._shard is not None and self._shard.excludes(metadata.uid, metadata.namespace):
+        self.resource_version = metadata.resource_version or self.resource_version
+        if self._shard is not None and self._drops(self._shard, metadata):
             return None
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
@@ -255,13 +265,13 @@ def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
     """Return the bookmark; an end mark if the annotation is exactly ``"true"`` (client-go)."""
     raw = metadata.annotations
     if raw is UNSET or _END_ANNOTATION_BYTES not in bytes(raw):
-        return Bookmark(metadata.resourceVersion)
+        return Bookmark(metadata.resource_version)
     try:
         annotations = _decode_annotations(raw)
     except DECODE_ERRORS:
-        return Bookmark(metadata.resourceVersion)
+        return Bookmark(metadata.resource_version)
     return Bookmark(
-        metadata.resourceVersion, bytes(annotations.get(_END_ANNOTATION, b"")) == b'"true"'
+        metadata.resource_version, bytes(annotations.get(_END_ANNOTATION, b"")) == b'"true"'
     )
 
 
@@ -374,9 +384,9 @@ class WatchDecoder:
         object is an error: the list isn't the one that was requested, and must not replace the
         cached state.
         """
-        batch, decoder = WatchBatch([], 0, 0), self._decoder
+        batch, decoder, shard = WatchBatch([], 0, 0), self._decoder, self._shard
         bookmarks, decoder.resource_version = decoder.bookmarks, ""
-        excluded = 0 if self._shard is None else self._shard.excluded
+        excluded, dropped = (0, 0) if shard is None else (shard.excluded, shard.dropped)
         try:
             lines = self._splitter.feed(data)
             batch.event_count = len(lines)
@@ -396,8 +406,8 @@ class WatchDecoder:
         if self._initial is None:
             batch.bookmarks = decoder.bookmarks - bookmarks
             batch.resource_version = decoder.resource_version
-        if self._shard is not None and self._shard.excluded > excluded:
-            batch.excluded = self._shard.excluded - excluded
+        if shard is not None and shard.dropped > dropped:
+            batch.excluded = shard.excluded - excluded
             self._remove_excluded(batch)
         return batch
 

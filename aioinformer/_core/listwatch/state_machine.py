@@ -47,18 +47,16 @@ from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, Reques
 __all__ = ["WATCH_SECONDS", "ListWatchState", "ScheduledRequest"]
 
 WATCH_SECONDS = (300, 600)
-"""Limits of the requested duration of a watch. It is random, so that watches that were opened
-together don't end together (client-go)."""
+"""Limits of the random duration of a watch, so that watches don't end together (client-go)."""
 VERY_SHORT_WATCH_SECONDS = 1.0
 """A watch that ends sooner without a change was not served (client-go's VeryShortWatch)."""
 SHORT_WATCH_SECONDS = 10.0
-"""A watch that ends sooner without a change is not replaced at once if the watch before was short
-too. (client-go replaces it without a pause.)"""
+"""A watch that ends sooner without a change is not replaced at once if the last was short, too."""
 SHORT_WATCH_SPACING = 20.0
 """Seconds between the beginnings of watches that a proxy keeps cutting: three a minute."""
 MAX_CONSECUTIVE_FAILURES = 3
-"""Outcomes with a ``fallback`` in a row after which the fallback is used: after so many watches
-that were not served the state is read again, after so many failed WatchLists it is listed."""
+"""Outcomes with a ``fallback`` in a row after which it is used: after so many watches that were not
+served the state is read again, after so many failed WatchLists it is listed."""
 MISSED_CHANGES_WINDOW = 5.0
 """Seconds after the opening of a watch within which the changes arrive that the previous watch
 missed."""
@@ -154,6 +152,7 @@ class ListWatchState:
         resume_from: str = "",
         not_older_than: str = "",
         restored: bool = False,
+        newest: bool = False,
     ) -> AnyRequest:
         """Return the first request.
 
@@ -164,8 +163,10 @@ class ListWatchState:
                 state first.
             not_older_than: the version of the last state, if the whole state is read again.
             restored: True if that state comes from a file. A freshness check precedes the watch.
+            newest: True if the next read of a whole state is a consistent one.
         """
         self._requested_at, self.resource_version = now, resume_from or not_older_than
+        self._needs_newest |= newest
         first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
         if restored and resume_from:
             self.confirmation.pending, first = True, NextRequest.FRESHNESS_CHECK
@@ -311,9 +312,8 @@ class ListWatchState:
         """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
 
         A bookmark and an old event that is sent again don't count as changes. If they did, a server
-        that sends one of them and closes would be watched again without a pause. (client-go counts
-        events, and does this.) A server that sends one change per watch is accepted a few times in
-        a row.
+        that sends one of them and closes would be watched again without a pause, as by client-go. A
+        server that sends one change per watch is accepted a few times in a row.
         """
         request = self.request
         started = request.resource_version if isinstance(request, WatchRequest) else ""

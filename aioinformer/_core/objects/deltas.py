@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.sharding.ranges import HashRanges
@@ -53,13 +53,20 @@ class Replaced(Struct, frozen=True):
     retained: HashRanges | None = None
     """The shards whose objects stay. ``objects`` and ``resource_version`` are empty then, and the
     state is the cached one without the objects of other shards."""
+    extends: bool = False
+    """True if the state is that of shards which were gained: the cached objects stay, and so does
+    the cache's version, which may be older than ``resource_version``."""
     restored: bool = False
     """True if a cache file, and not the server, has shown this state."""
 
+    @property
+    def is_whole(self) -> bool:
+        """True if the state takes the place of all cached objects of its scope."""
+        return self.retained is None and not self.extends
+
     def without_objects(self) -> Replaced:
         """Return a copy that keeps no objects alive."""
-        version, reason, scope = self.resource_version, self.reason, self.scope
-        return Replaced((), version, reason, scope, restored=self.restored)
+        return structs.replace(self, objects=())
 
 
 class RepairGuard(Struct, eq=False, gc=False):

@@ -12,15 +12,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
+from types import GenericAlias
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
+from aioinformer._core.objects.decode_errors import decode_error
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
-    decode_error,
     decoded_body,
 )
 from aioinformer._core.objects.readonly import freeze
@@ -262,7 +263,7 @@ class _Node:
     def build_type(self) -> Any:
         """Return the type that msgspec decodes this place as."""
         if self.is_list and self.items is not None:
-            return list[self.items.build_type()]  # type: ignore[misc] # a type made at run time
+            return GenericAlias(list, (self.items.build_type(),))
         if not self.is_struct:
             return Any
         members: list[tuple[str, Any, Any]] = []

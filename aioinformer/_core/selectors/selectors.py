@@ -148,8 +148,8 @@ class FieldSelector:
         return ",".join(map(str, self.requirements))
 
 
-def _make_equality(path: str, value: str) -> FieldRequirement:
-    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] # from YAML
+def _make_equality(path: str, value: object) -> FieldRequirement:
+    if not isinstance(value, str):  # a number or a boolean, from YAML
         raise TypeError(f"a field selector maps paths to strings, not {path!r} to {value!r}")
     if not path or re.search(r"[=!,\\]", path):
         raise selector_error(f"invalid selector: can't understand '{path}' as a path", path, 0)

@@ -30,6 +30,12 @@ class ShardFilter:
         """The hashes of the objects to read."""
         self.gained: HashRanges | None = None
         """The shards that were added since the last whole state; ``None`` for none."""
+        self.repeated = 0
+        """The number of events that arrived after the state that contains them, and were dropped:
+        those of shards that were gained at a later version than the watch's."""
+        self.read_ahead: list[tuple[HashRanges, str]] = []
+        """Shards whose state is newer than the watch, and the version of that state. Empty once
+        the watch has reached these versions."""
         self.excluded = 0
         """The number of objects and events of other shards that have arrived and were dropped."""
         self._excluded_before = 0
@@ -42,8 +48,44 @@ class ShardFilter:
         self.excluded += 1
         return True
 
+    def repeats(self, uid: str, namespace: str, version: str) -> bool:
+        """Return True and count a change that the state of its shard contains already.
+
+        Called while ``read_ahead`` isn't empty, for changes of the watch in their order.
+        """
+        ahead = self.read_ahead = [
+            (ranges, known)
+            for ranges, known in self.read_ahead
+            # Numbers without leading zeros (KEP-5504) order by length, then by digits.
+            if version.isdecimal() and (len(version), version) <= (len(known), known)
+        ]
+        if not any(ranges.has(uid, namespace) for ranges, _ in ahead):
+            return False
+        self.repeated += 1
+        return True
+
+    @property
+    def dropped(self) -> int:
+        """The number of events that were dropped for either reason."""
+        return self.excluded + self.repeated
+
+    def count_excluded(self, number: int) -> None:
+        """Count objects of other shards that arrived with the state of gained ones."""
+        self.excluded += number
+
+    def extend(self, ranges: HashRanges, gained: HashRanges, version: str) -> None:
+        """Read more shards from now on.
+
+        Args:
+            ranges: all shards to read.
+            gained: the added ones, whose state was read.
+            version: the version of that state, a number that is not below the watch's.
+        """
+        self.ranges, self.gained = ranges, None
+        self.read_ahead.append((gained, version))
+
     def narrow(self, ranges: HashRanges, gained: HashRanges | None) -> None:
-        """Read fewer shards from now on: ``ranges``; ``gained`` are those without a state yet."""
+        """Read ``ranges`` from now on; ``gained`` are those without a state yet."""
         self.ranges, self.gained = ranges, gained
 
     def take_gained(self) -> HashRanges | None:
@@ -54,6 +96,7 @@ class ShardFilter:
     def begin_state(self) -> None:
         """Record that the whole state is read anew, perhaps by another server."""
         self._excluded_before = self.excluded
+        self.read_ahead = []  # the objects of a WatchList are no changes
 
     @property
     def filtered_by(self) -> FilteredBy:

@@ -342,7 +342,7 @@ class Database:
         execute = self._connection.execute
         if not write.version:
             chosen = "(SELECT id FROM scopes WHERE identity = ?)"
-            execute(f"DELETE FROM objects WHERE scope = {chosen}", (write.identity,))  # noqa: S608
+            execute(f"DELETE FROM objects WHERE scope = {chosen}", (write.identity,))  # noqa: S608 - constant text
             execute("DELETE FROM scopes WHERE identity = ?", (write.identity,))
             return
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()

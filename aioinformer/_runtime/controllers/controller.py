@@ -107,7 +107,7 @@ class Controller:
         concurrency: int | None = None,
         name: str = "",
         backoff: RateLimiter[ObjectKey] | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
         timeout: float | None = None,
         resync: float | None = None,
         metrics: Metrics | None = None,
@@ -255,7 +255,7 @@ class Controller:
         self,
         informer: SharedInformer[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
@@ -293,7 +293,7 @@ class Controller:
         informer: SharedInformer[T],
         to_keys: ToKeys[T],
         *,
-        filter: Filter[T] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[T] | None = None,
     ) -> Self:
         """Reconcile keys when objects of another informer change.
 

@@ -129,7 +129,7 @@ class SharedInformer(Generic[T]):
         overflow: Overflow | OverflowName = "coalesce",
         concurrency: int = 1,
         resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        filter: Filter[T] | None = None,
         timeout: float | None = None,
         run_in_thread: bool = False,
         drain: bool = False,
@@ -213,7 +213,7 @@ class SharedInformer(Generic[T]):
         limit: int = LIMIT,
         overflow: Overflow | OverflowName = "coalesce",
         resync: float | None = None,
-        filter: Filter[T] | None = None,  # noqa: A002 - the name that callers expect
+        filter: Filter[T] | None = None,
         durable: str | None = None,
         durable_since: DurableSince = "everything",
     ) -> EventStream[T]:

@@ -23,14 +23,14 @@ from typing_extensions import TypeVar
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.cache.protocols import ObjectCache
-from aioinformer._core.cache.store import Indexers
+from aioinformer._core.cache.store import CompressedIndex, Index, Indexers
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.cachefile.recorder import Recorder
+from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -40,7 +40,7 @@ from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.group_reflector import GroupReflector
+from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import (
@@ -90,11 +90,15 @@ class InformerPipeline(Generic[T]):
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
+        rest = None if shape.model is not None else options.compress_after
+        index_type = Index if rest is None else CompressedIndex
         if isinstance(source, ScopedSource):
-            self.indexer = partitioned = PartitionedIndexer(found, view=shape.view())
+            self.indexer = partitioned = PartitionedIndexer(
+                found, view=shape.view(), index_type=index_type
+            )
             make_reflectors = partial(self._make_scopes, source, partitioned)
         else:
-            self.indexer = indexer = Indexer(found, view=shape.view())
+            self.indexer = indexer = Indexer(found, view=shape.view(), index_type=index_type)
             make_reflectors = partial(self._make_single, source, indexer)
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
@@ -103,6 +107,10 @@ class InformerPipeline(Generic[T]):
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.recorder = self._make_recorder(options, shape)
+        self.compression = None if rest is None else CacheCompression(self.indexer, rest)
+        """Compresses the objects at rest; ``None`` without ``compress=``."""
+        observers = (self.recorder, self.compression)
+        self.pump.observers = tuple(each for each in observers if each is not None)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
@@ -140,7 +148,7 @@ class InformerPipeline(Generic[T]):
         refusal = options.cache.refusal(self._source.resource, shape)
         if not (options.shard is None or isinstance(options.shard, Shard)):
             refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
-        recorder = self.pump.recorder = Recorder(
+        return Recorder(
             self.name,
             options.cache,
             self.indexer,
@@ -148,7 +156,6 @@ class InformerPipeline(Generic[T]):
             transform=shape.transform,
             refusal=refusal,
         )
-        return recorder
 
     def _make_status(self) -> InformerStatus:
         return InformerStatus(
@@ -159,6 +166,7 @@ class InformerPipeline(Generic[T]):
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
             self.recorder,
+            self.compression,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
@@ -190,28 +198,30 @@ class InformerPipeline(Generic[T]):
         self, source: ListerWatcher, indexer: Indexer, builder: ReflectorBuilder
     ) -> Reflectors:
         reflector = builder.make(source, self._queue)
-        if self._shard is None or isinstance(self._shard, Shard):
-            run = self._run_reflector
-            return SingleReflector(self.name, reflector, self._queue, indexer, run)
-        return GroupReflector(self.name, reflector, self._queue, indexer, self._shard)
+        return self._run_on_group(
+            lambda run: SingleReflector(self.name, reflector, self._queue, indexer, run)
+        )
 
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
-    ) -> ScopeSet:
-        if not (self._shard is None or isinstance(self._shard, Shard)):
-            raise UsageError(
-                f"the informer of {self.name} can't read the shards of a group and several "
-                "namespaces: pass shard=group with namespace=, or with all namespaces"
+    ) -> Reflectors:
+        return self._run_on_group(
+            lambda run: ScopeSet(
+                self.name,
+                source,
+                self._queue,
+                indexer,
+                make_reflector=partial(builder.make_scoped, source),
+                update_synced=self.pump.update_synced,
+                run=run,
             )
-        return ScopeSet(
-            self.name,
-            source,
-            self._queue,
-            indexer,
-            make_reflector=partial(builder.make_scoped, source),
-            update_synced=self.pump.update_synced,
-            run=self._run_reflector,
         )
+
+    def _run_on_group(self, make_scopes: Callable[[RunReflector], Reflectors]) -> Reflectors:
+        """Return the reflectors of the scopes; on a group, they read the shards that are held."""
+        if self._shard is None or isinstance(self._shard, Shard):
+            return make_scopes(self._run_reflector)
+        return GroupReflectors(self.name, self._shard, make_scopes)
 
     @property
     def _run_reflector(self) -> RunReflector:
@@ -220,20 +230,15 @@ class InformerPipeline(Generic[T]):
     @property
     def scopes(self) -> ScopeSet | None:
         """The namespaces of an informer that reads several; ``None`` for any other."""
-        return self._reflectors if isinstance(self._reflectors, ScopeSet) else None
+        found = self._reflectors
+        scopes = found.scopes if isinstance(found, GroupReflectors) else found
+        return scopes if isinstance(scopes, ScopeSet) else None
 
     @property
     def group_shards(self) -> GroupShards | None:
         """The shards of an informer on a group; ``None`` for any other."""
         reflectors = self._reflectors
-        return reflectors.shards if isinstance(reflectors, GroupReflector) else None
-
-    def _shard_ranges(self) -> HashRanges | None:
-        """Return the hashes of the objects that are read; ``None`` for all."""
-        if isinstance(self._shard, Shard):
-            return self._shard.ranges
-        shards = self.group_shards
-        return None if shards is None else shards.ranges_of(shards.held)
+        return reflectors.shards if isinstance(reflectors, GroupReflectors) else None
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -273,10 +278,10 @@ class InformerPipeline(Generic[T]):
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                ranges=self._shard_ranges(),
+                ranges=ranges,
                 repair=self._queue.correct if repair else None,
             )
-            for source, indexer in self._reflectors.parts()
+            for source, indexer, ranges in self._reflectors.parts()
         ]
         result = Verification.merge(results)
         self.reporter.status.record_comparison(len(result.differences), result.repaired)
@@ -317,6 +322,8 @@ class InformerPipeline(Generic[T]):
             parts["verification"] = self._verifier.run
         if self.recorder is not None:
             parts["cache file"] = self.recorder.run
+        if self.compression is not None:
+            parts["compression"] = self.compression.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own

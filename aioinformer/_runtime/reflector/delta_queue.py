@@ -41,6 +41,16 @@ class EntryQueue(Protocol):
         """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
         ...
 
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of all shards but these."""
+        ...
+
+    def extend_state(
+        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
+    ) -> None:
+        """Queue the state of shards that were gained."""
+        ...
+
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
         """Queue a whole state that was read from a cache file."""
         ...
@@ -90,9 +100,21 @@ class DeltaQueue:
         self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
         self._filled.set()
 
-    def retain(self, ranges: HashRanges) -> None:
+    def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
         """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
-        self.fifo.retain(ranges)
+        self.fifo.retain(ranges, scope=scope)
+        self._filled.set()
+
+    def extend_state(
+        self,
+        objects: Sequence[KubeObject],
+        resource_version: str,
+        gained: HashRanges,
+        *,
+        scope: str | None = None,
+    ) -> None:
+        """Queue the state of shards that were gained. See ``DeltaFIFO.extend_state``."""
+        self.fifo.extend_state(objects, resource_version, gained, scope=scope)
         self._filled.set()
 
     def restore(
@@ -193,6 +215,18 @@ class ScopeQueue:
             self._queue.replace(
                 objects, resource_version, reason=reason, scope=self._namespace, gained=gained
             )
+
+    def retain(self, ranges: HashRanges) -> None:
+        """Queue the removal of the namespace's objects of all shards but these."""
+        if not self.closed:
+            self._queue.retain(ranges, scope=self._namespace)
+
+    def extend_state(
+        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
+    ) -> None:
+        """Queue the state of shards of the namespace that were gained."""
+        if not self.closed:
+            self._queue.extend_state(objects, resource_version, gained, scope=self._namespace)
 
     def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
         """Queue a whole state of the namespace that was read from a cache file."""

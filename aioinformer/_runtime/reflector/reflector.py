@@ -26,6 +26,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
@@ -126,6 +127,11 @@ class Reflector:
         return select_shard(self._source, self.shard)
 
     @property
+    def ranges(self) -> HashRanges | None:
+        """The hashes of the objects that are read; ``None`` for all objects."""
+        return None if self.shard is None else self.shard.ranges
+
+    @property
     def condition(self) -> ReflectorStatus:
         """The state of the reflector, and its last error."""
         return self.reports.status
@@ -140,12 +146,39 @@ class Reflector:
         """True if the request under way, or the next one, reads the whole state."""
         return not self._state.watches
 
+    def with_shards(
+        self, queue: EntryQueue, ranges: HashRanges, reports: InformerReporter
+    ) -> Reflector:
+        """Return a reflector of other shards of the same source, with the same options.
+
+        Args:
+            queue: the queue that the reflector feeds.
+            ranges: the shards.
+            reports: receives states, numbers and problems.
+        """
+        other = Reflector(
+            self._source,
+            queue,
+            options=self._options,
+            profile=self._state.profile,
+            managed_fields=self._managed_fields,
+            keep=self._converter,
+            known=self._find_cached,
+            fail_fast=self._fail_fast,
+            reports=reports,
+        )
+        if other.shard is None:
+            raise AssertionError("a reflector of shards has a filter")
+        other.shard.narrow(ranges, None)
+        return other
+
     async def run(
         self,
         *,
         resume_from: str = "",
         not_older_than: str = "",
         read_again: bool = False,
+        newest: bool = False,
         restored: bool = False,
     ) -> NoReturn:
         """List and watch until cancelled.
@@ -156,6 +189,7 @@ class Reflector:
             not_older_than: a version; the state that is read first is not older.
             read_again: True to read the whole state, not older than the one that was read before,
                 because the shards to read have changed.
+            newest: True if the next whole state must be the newest one, by a consistent read.
             restored: True if the state to resume from comes from a cache file; see
                 ``ListWatchState.begin``.
 
@@ -171,6 +205,7 @@ class Reflector:
             resume_from=resume_from,
             not_older_than=known,
             restored=restored,
+            newest=newest,
         )
         while True:
             end = await self._attempt(request)

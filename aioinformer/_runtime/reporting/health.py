@@ -141,8 +141,11 @@ class Health:
     other_shards: int = 0
     """The number of objects and events of other shards that have arrived and were dropped."""
     shards: tuple[int, ...] = ()
-    """The shards of the group that this member holds, for an informer with ``shard=group``. One
-    watch reads all of them."""
+    """The shards of the group that this member holds, for an informer with ``shard=group``."""
+    shard_watches: int = 0
+    """The number of watches and lists under way that read these shards: one for each namespace of
+    the informer, and one more while the state of shards that moved in is read. 0 without a group,
+    and without a shard."""
     verified: float | None = None
     """Seconds since the cache was last compared with the server without a difference (``verify``,
     ``verify_every=``); ``None`` before the first time."""

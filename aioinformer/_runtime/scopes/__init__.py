@@ -3,8 +3,8 @@
     namespaces informer ──▶ namespace_follower ──▶ scope_set ──▶ a reflector for each namespace
                                                                     └──▶ one DeltaQueue
 
-    ShardGroup ──▶ group_shards ──▶ group_reflector (a reflector for all shards that are held)
-                        └──▶ shard_gate ──▶ controllers
+    ShardGroup ──▶ group_reflectors ──▶ shard_reader (the shards that are held, in each scope)
+                          └──▶ group_shards ──▶ shard_gate ──▶ controllers
 
 scoped_source       where the reflectors of several namespaces get their sources from
 reflector_builder   makes the reflectors of an informer from its options
@@ -12,6 +12,7 @@ reflectors          what an informer needs of its reflectors; the case of one re
 scope_set           starts and stops a reflector for each namespace; their health as one
 group_shards        the shards of a group that an informer reads, and its controllers
 shard_gate          admits the keys of a controller on a group
-group_reflector     reads the shards that a member of a group holds
+shard_reader        reads the shards that a member of a group holds, in one scope
+group_reflectors    follows the assignment of a group for the scopes of one informer
 namespace_follower  adds and removes the namespaces that match a predicate
 """

@@ -36,6 +36,8 @@ class GroupShards:
         """The group."""
         self.held: frozenset[int] = frozenset()
         """The shards that are read, and worked on."""
+        self.assigned_once = False
+        """True once the first assignment was taken, which may be of no shard."""
         self._users: list[ShardUser] = []
 
     def add_user(self, user: ShardUser) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 
-__all__ = ["Reflectors", "RunReflector", "SingleReflector", "run_reflector", "with_shards"]
+__all__ = [
+    "Reflectors",
+    "RunReflector",
+    "ScopePart",
+    "SingleReflector",
+    "run_reflector",
+    "with_shards",
+]
 
 RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
@@ -22,6 +30,20 @@ RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, 
 def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
     """Return the run of a reflector that begins with a list."""
     return reflector.run()
+
+
+class ScopePart(NamedTuple):
+    """The source and the cache of one scope, to compare them."""
+
+    source: ListerWatcher
+    indexer: Indexer
+    ranges: HashRanges | None
+    """The hashes of the objects that are read; ``None`` for all objects."""
+
+    @classmethod
+    def of(cls, reflector: Reflector, indexer: Indexer) -> ScopePart:
+        """Return what a reflector reads at this moment."""
+        return cls(reflector.source, indexer, reflector.ranges)
 
 
 class Reflectors(Protocol):
@@ -40,7 +62,7 @@ class Reflectors(Protocol):
         """Seconds since the server last proved that the cache is up to date."""
         ...
 
-    def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
+    def parts(self) -> Sequence[ScopePart]:
         """Return the source and the cache of each scope that has a state."""
         ...
 
@@ -99,9 +121,9 @@ class SingleReflector:
         """Seconds since the server last proved that the cache is up to date."""
         return self._reflector.condition.fresh
 
-    def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
+    def parts(self) -> Sequence[ScopePart]:
         """Return the only source and the whole cache."""
-        return [(self._reflector.source, self._indexer)]
+        return [ScopePart.of(self._reflector, self._indexer)]
 
     def __repr__(self) -> str:
         return f"<SingleReflector {self._reflector!r}>"

@@ -15,11 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue, ScopeQueue
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import (
     Health,
@@ -28,7 +26,12 @@ from aioinformer._runtime.reporting.health import (
     ScopeHealth,
 )
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
-from aioinformer._runtime.scopes.reflectors import RunReflector, run_reflector, with_shards
+from aioinformer._runtime.scopes.reflectors import (
+    RunReflector,
+    ScopePart,
+    run_reflector,
+    with_shards,
+)
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import FetchError, Forbidden, NotFound, Unauthorized, UsageError
@@ -229,14 +232,18 @@ class ScopeSet:
         known = [fresh for fresh in proofs if fresh is not None]
         return max(known) if known and len(known) == len(proofs) else None
 
-    def parts(self) -> Sequence[tuple[ListerWatcher, Indexer]]:
+    def parts(self) -> Sequence[ScopePart]:
         """Return the source and the cache of each namespace that has a state."""
         parts = [
-            (reader.reflector.source, self._indexer.part(name))
+            (reader.reflector, self._indexer.part(name))
             for name, reader in self._readers.items()
             if reader.reflector is not None
         ]
-        return [(source, part) for source, part in parts if part is not None and part.state.synced]
+        return [
+            ScopePart.of(reflector, part)
+            for reflector, part in parts
+            if part is not None and part.state.synced
+        ]
 
     def _scope_health(self, namespace: str, reader: _ScopeReader) -> ScopeHealth:
         status, part, reflector = reader.status, self._indexer.part(namespace), reader.reflector

@@ -58,7 +58,7 @@ class EventFeed:
         informers: Informers,
         *,
         encode: Encode = metadata,
-        filter: Filter[Any] | None = None,  # noqa: A002 - the usual name for it
+        filter: Filter[Any] | None = None,
         limit: int = LIMIT,
         interval: float = 0.0,
         heartbeat: float = HEARTBEAT,

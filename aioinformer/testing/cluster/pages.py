@@ -26,7 +26,7 @@ __all__ = ["ListQuery", "Page", "encode_page", "parse_version", "select_page"]
 INCONSISTENT_VERSION = -1
 """The resourceVersion in a token for the rest of a list whose snapshot is forgotten."""
 
-_TOKEN_FORMAT = "meta.k8s.io/v1"  # noqa: S105 - the version of the format, no secret
+_CONTINUE_FORMAT = "meta.k8s.io/v1"
 """The version of the token's format, which every token names."""
 
 
@@ -212,7 +212,7 @@ class _ContinueToken(msgspec.Struct):
 def _encode_token(version: int, last: str) -> str:
     """Return the token of the page after the key ``last``."""
     # The smallest key that is greater than ``last`` is ``last`` and a zero byte.
-    body = msgspec.json.encode(_ContinueToken(_TOKEN_FORMAT, version, f"{last}\0"))
+    body = msgspec.json.encode(_ContinueToken(_CONTINUE_FORMAT, version, f"{last}\0"))
     return base64.urlsafe_b64encode(body).rstrip(b"=").decode()
 
 
@@ -222,7 +222,7 @@ def _decode_token(token: str) -> _ContinueToken:
         decoded = msgspec.json.decode(body, type=_ContinueToken)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise version_statuses.invalid_token(_go_decode_error(body, error)) from error
-    if decoded.v != _TOKEN_FORMAT:
+    if decoded.v != _CONTINUE_FORMAT:
         reason = f'server does not recognize this encoded version "{decoded.v}"'
         raise version_statuses.invalid_token(reason)
     return decoded

@@ -27,7 +27,6 @@ from aioinformer._core.listwatch.requests import (
 )
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut, UnknownResource
 from aioinformer.testing.access.rights import forbidden_error, is_allowed
 from aioinformer.testing.access.users import RequestAttributes, User
@@ -165,21 +164,6 @@ class ClusterSender:
         answer = await self.send(request)
         async with aclosing(chunks()) as body:
             yield body
-
-    def lister_watcher(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None,
-        labels: str,
-        fields: str,
-        metadata_only: bool,
-    ) -> ListerWatcher:
-        """Return the source of that selection."""
-        source = self.source.lister_watcher(
-            resource, namespace=namespace, labels=labels, fields=fields
-        )
-        return source.with_metadata_only() if metadata_only else source
 
     async def _process(self, request: WriteRequest) -> bytes:
         source, cluster = self.source, self.source.cluster

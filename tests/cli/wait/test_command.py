@@ -50,6 +50,23 @@ async def test_a_rollout_ends_the_wait(server: ApiServer, tmp_path: Path) -> Non
         assert await run.wait() == (0, "deployment.apps/web: rollout complete\n", "")
 
 
+async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_path: Path) -> None:
+    create_deployment(server)
+    argv = ("-v", "wait", "deploy/web", "--for", "rollout", "--timeout", "2m", "-s", server.url)
+    async with started_cli(*argv, env=environment(tmp_path)) as run:
+        while "1 object listed" not in (line := await run.read_stderr_line()):
+            assert line
+        await server.stop()
+        while "trying again" not in (line := await run.read_stderr_line()):
+            assert line
+        assert line.endswith(" trying again for at most 120 s\n")
+        await server.start()
+        patch = {"status": ROLLED_OUT}
+        server.cluster.merge_patch("deployments", "web", patch, namespace="default")
+        code, out, _ = await run.wait()
+    assert (code, out) == (0, "deployment.apps/web: rollout complete\n")
+
+
 async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path: Path) -> None:
     create_deployment(server)
     assert await wait_for(

@@ -372,6 +372,26 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
     assert code == 130
 
 
+async def test_a_watch_goes_on_when_its_server_is_back_and_says_so(
+    server: ApiServer, config: str, env: dict[str, str]
+) -> None:
+    argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
+    async with started_cli(*argv, env=env) as run:
+        assert await run.read_line() == "pod/first\n"
+        await server.stop()
+        while "trying again" not in (line := await run.read_stderr_line()):
+            assert line
+        assert line == "aioinformer: pods in default: trying again until interrupted\n"
+        await server.start()
+        server.cluster.create("pods", {"metadata": {"name": "back"}})
+        assert await run.read_line() == "pod/back\n"
+        while "requests succeed again" not in (line := await run.read_stderr_line()):
+            assert line
+        assert line.startswith("aioinformer: pods in default: requests succeed again, after ")
+        run.send_signal(signal.SIGINT)
+        assert (await run.wait())[0] == 130
+
+
 async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:

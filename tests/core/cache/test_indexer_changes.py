@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.cache.indexer import append_change, removal_reason, without_traceback
+from aioinformer._core.cache.comparison import append_change, removal_reason, without_traceback
 from aioinformer._core.objects.kube_object import Added, Deleted, DeleteReason, Event, Updated
 from aioinformer._core.objects.stored import ExcludedObject
 from tests.core.builders import pod

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
-from aioinformer._core.objects.deltas import Replaced
+from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
 from tests.core.builders import PODS
@@ -94,4 +94,50 @@ def test_the_error_of_an_object_goes_with_its_shard() -> None:
     none = HashRanges("uid", ())
     commit(indexer.replace(Replaced((), "", "scope_removed", retained=none)), 8)
     assert indexer.rejected == {}
+    assert indexer.state.objects == {}
+
+
+@given(OBJECTS, OBJECTS, SHARDS, st.integers(1, 7))
+def test_the_state_of_gained_shards_leaves_the_other_objects_as_they_are(
+    before: dict[tuple[str, int], int],
+    after: dict[tuple[str, int], int],
+    shards: frozenset[int],
+    steps: int,
+) -> None:
+    gained = HashRanges.of(shards, 8, "uid")
+    fifo, indexer = DeltaFIFO(), Indexer({"namespace": lambda obj: [obj.key.namespace]})
+    kept = [obj for obj in pods(before) if not gained.has(obj.uid, obj.key.namespace)]
+    added = [obj for obj in pods(after) if gained.has(obj.uid, obj.key.namespace)]
+    fifo.replace(kept, "7")
+    fifo.extend_state(added, "9", gained)
+    commit(indexer.replace(popped(fifo)), steps)
+    events = commit(indexer.replace(popped(fifo)), steps)
+    expected = {obj.key: obj for obj in kept} | {obj.key: obj for obj in added}
+    assert indexer.state.objects == expected
+    assert (indexer.state.resource_version, indexer.state.synced) == ("7", True)
+    assert {event.key for event in events} == {obj.key for obj in added}
+    new = {obj.key for obj in added} - {obj.key for obj in kept}
+    found = [event for event in events if isinstance(event, Added) and event.key in new]
+    assert {event.key for event in found} == new
+    assert all(event.initial for event in found)
+    buckets = indexer.state.indexes["namespace"].buckets
+    assert {key for bucket in buckets.values() for key in bucket} == expected.keys()
+
+
+def test_late_changes_of_an_object_whose_name_a_gained_object_has_are_dropped() -> None:
+    key = ObjectKey("a", "x")
+    old, new = (
+        KubeObject(key, uid, version, b"{}", PODS) for uid, version in (("o", "5"), ("n", "8"))
+    )
+    indexer, events = Indexer(), list[Event]()
+    commit(indexer.replace(Replaced([old], "5")), 8)
+    every = HashRanges.of([0], 1, "uid")
+    commit(indexer.replace(Replaced([new], "9", gained=every, extends=True)), 8)
+    changed = KubeObject(key, "o", "6", b"{}", PODS)
+    indexer.apply(Delta("Updated", changed), events)
+    indexer.apply(Delta("Deleted", KubeObject(key, "o", "7", b"{}", PODS)), events)
+    assert events == []
+    assert indexer.state.objects == {key: new}
+    assert indexer.state.resource_version == "7"
+    indexer.apply(Delta("Deleted", KubeObject(key, "n", "10", b"{}", PODS)), events)
     assert indexer.state.objects == {}

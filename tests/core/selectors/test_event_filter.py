@@ -35,7 +35,7 @@ OUT_1, OUT_2 = pod("a", rv="1", node="there"), pod("a", rv="2", node="there")
 LABELLED = pod("a", rv="2", node="here", labels={"app": "shop"})
 
 
-def passing(filter: Filter) -> EventFilter:  # noqa: A002 - what everybody calls it
+def passing(filter: Filter) -> EventFilter:
     def failed(obj: KubeObject, error: BaseException) -> None:
         raise AssertionError(f"the filter raised at {obj}") from error
 

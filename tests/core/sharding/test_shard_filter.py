@@ -259,3 +259,41 @@ def test_the_shards_of_a_stream_are_disjoint_and_complete(
         assert (versions[-1] if versions else "") == (str(len(events)) if events else "")
         assert sum(batch.excluded for batch in batches) == len(events) - len(own)
     assert sorted(shown) == sorted(f"pod-{number}" for number in range(len(events)))
+
+
+def test_changes_that_the_state_of_a_gained_shard_contains_are_dropped_until_its_version() -> None:
+    both, lower = Shard(0, 1).ranges, Shard(0, 2).ranges
+    shard = ShardFilter(Shard(1, 2).ranges)
+    shard.extend(both, lower, "100")
+    decoder = WatchDecoder(PODS, shard=shard)
+    lines = [
+        event_line("MODIFIED", object_body(name, uid, version, "shop"))
+        for name, uid, version in (
+            ("a", IN_LOWER, 99),
+            ("b", IN_UPPER, 99),
+            ("c", IN_LOWER, 100),
+            ("d", IN_LOWER, 101),
+            ("e", IN_UPPER, 102),
+        )
+    ]
+    batch = decoder.feed(b"".join(lines))
+    assert [each.obj.name for each in batch.entries if isinstance(each, Delta)] == ["b", "d", "e"]
+    assert (shard.excluded, shard.repeated, batch.excluded) == (0, 2, 0)
+    assert shard.filtered_by == "server"
+    assert shard.read_ahead == []
+
+
+def test_a_dropped_change_moves_the_version_on() -> None:
+    shard = ShardFilter(Shard(1, 2).ranges)
+    shard.extend(Shard(0, 1).ranges, Shard(0, 2).ranges, "100")
+    decoder = WatchDecoder(PODS, shard=shard)
+    batch = decoder.feed(event_line("MODIFIED", object_body("a", IN_LOWER, 99, "shop")))
+    assert batch.resource_version == "99"
+    assert shard.read_ahead
+
+
+def test_a_read_of_the_whole_state_ends_the_comparison_of_versions() -> None:
+    shard = ShardFilter(Shard(1, 2).ranges)
+    shard.extend(Shard(0, 1).ranges, Shard(0, 2).ranges, "100")
+    shard.begin_state()
+    assert shard.read_ahead == []

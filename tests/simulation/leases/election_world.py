@@ -13,18 +13,14 @@ leader allow: no two bodies may ever run at once.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from random import Random
 
 from aioinformer import ObjectKey
 from aioinformer._core.leaderelection.election import (
-    CreateLease,
     Election,
     ElectionEnded,
     LeaseLost,
-    ReadLease,
     SleepUntil,
-    UpdateLease,
 )
 from aioinformer._core.leaderelection.lease import Fencing
 from tests.simulation.leases.candidate_specs import CandidateSpec, draw_candidates, draw_duel
@@ -100,14 +96,6 @@ class ElectionWorld:
         self.time.schedule(self.now + self.random.uniform(5, 30), self._change_labels)
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A request that is under way, unless its sender has given up on it."""
-
-    action: LeaseRequest
-    abandoned: bool = False
-
-
 class Candidate:
     """A process that takes part in an election, and its body, which runs while it leads."""
 
@@ -118,7 +106,8 @@ class Candidate:
         self.process.start()
         self._time = world.time
         self._chance = world.random
-        self._request: _Request | None = None
+        self._request: LeaseRequest | None = None
+        """The request whose answer the candidate waits for."""
         self._next_pause_at = 0.0
         self._unreachable_until = 0.0
         self._delays = (0.0, 0.0)
@@ -188,7 +177,7 @@ class Candidate:
 
     def step(self) -> None:
         """Take the next action of the election, unless a request is under way."""
-        if self._request is not None and not self._request.abandoned:
+        if self._request is not None:
             return
         match self.election.step(self.now, self.wall):
             case SleepUntil(until):
@@ -258,8 +247,7 @@ class Candidate:
 
     def release(self) -> None:
         """Release the lease if the candidate holds it."""
-        if self._request is not None:
-            self._request.abandoned = True
+        self._request = None  # the candidate gives up on it
         self.election.release(self.now)
         self.step()
 
@@ -281,8 +269,8 @@ class Candidate:
         """Seconds that a request may take."""
         return self.election.request_timeout(self.now)
 
-    def _send(self, action: LeaseRequest) -> None:
-        request = self._request = _Request(action)
+    def _send(self, request: LeaseRequest) -> None:
+        self._request = request
         self.process.schedule(
             self.now + self.request_timeout, lambda: self._on_response(request, None)
         )
@@ -296,34 +284,26 @@ class Candidate:
         delay = (0.1 if self._time.calm else self._delays[back]) * self._chance.random()
         return delay + (self._chance.uniform(0, 20) if self._time.draw_failure() else 0.0)
 
-    def _on_request(self, request: _Request) -> None:
+    def _on_request(self, request: LeaseRequest) -> None:
         """Carry out a request at the server, also if its sender has given up on it."""
         if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, and the request was not carried out
             return
-        answer = self._execute(request.action)
+        answer = self.world.store.carry_out(request, KEY.name)
         if self._time.draw_failure():
             self._respond(request, None)  # a 5xx, but the request was carried out
         elif not self._time.draw_failure():
             self._respond(request, answer)
 
-    def _respond(self, request: _Request, answer: Answer) -> None:
+    def _respond(self, request: LeaseRequest, answer: Answer) -> None:
         delay = self._draw_latency(1)
         self.process.schedule_in(delay, lambda: self._on_response(request, answer))
 
-    def _execute(self, action: LeaseRequest) -> Answer:
-        match action:
-            case ReadLease():
-                return self.world.store.get(KEY.name)
-            case CreateLease(body) | UpdateLease(body):
-                creates = isinstance(action, CreateLease)
-                return self.world.store.put(body, creates=creates)
-
-    def _on_response(self, request: _Request, answer: Answer) -> None:
-        if request is not self._request or request.abandoned:
-            return
+    def _on_response(self, request: LeaseRequest, answer: Answer) -> None:
+        if request is not self._request:
+            return  # the candidate has given up on it
         self._request = None
-        record_answer(self.election, request.action, answer, self.now, self._chance.random())
+        record_answer(self.election, request, answer, self.now, self._chance.random())
         self.handle_response()
 
     def __repr__(self) -> str:

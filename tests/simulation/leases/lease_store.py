@@ -50,6 +50,12 @@ class LeaseStore:
         self.log.append((name, lease))
         return lease
 
+    def carry_out(self, request: LeaseRequest, name: str) -> Answer:
+        """Carry out a request of an election for the Lease of this name."""
+        if isinstance(request, ReadLease):
+            return self.get(name)
+        return self.put(request.body, creates=isinstance(request, CreateLease))
+
     def delete(self, name: str, version: str) -> Refusal | None:
         """Delete a Lease unless it was changed since."""
         seen = self._leases.get(name)

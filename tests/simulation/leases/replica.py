@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -310,12 +311,10 @@ class Replica:
             case LeaseLost():
                 if not member.claims:
                     self._return_after_loss()
-            case CreateLease(body) | UpdateLease(body):
-                stamped = member.stamp(body, self.now)
-                creates = isinstance(action, CreateLease)
-                self._request(action, lambda: self.group.store.put(stamped, creates=creates))
+            case CreateLease() | UpdateLease():
+                self._request(replace(action, body=member.stamp(action.body, self.now)))
             case ReadLease():
-                self._request(action, lambda: self.group.store.get(member.key.name))
+                self._request(action)
 
     def _proceed_once(self) -> Callable[[], None]:
         self._renew_count += 1
@@ -338,12 +337,16 @@ class Replica:
         self._ending.clear()
         self.group.note_disturbance()
 
-    def _request(self, request: LeaseRequest, apply: Callable[[], Answer]) -> None:
+    def _request(self, request: LeaseRequest) -> None:
         # A request that is made again is another object, so that a late answer is known as late.
         self._requested = request
         timeout = self.member.election.request_timeout(self.now)
         self.process.schedule(self.now + timeout, lambda: self._receive(request, None))
-        self._send(apply, lambda answer: self._receive(request, answer))
+        name = self.member.key.name
+        self._send(
+            lambda: self.group.store.carry_out(request, name),
+            lambda answer: self._receive(request, answer),
+        )
 
     def _receive(self, request: LeaseRequest, answer: Answer) -> None:
         if request is not self._requested:

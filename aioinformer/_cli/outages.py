@@ -1,0 +1,78 @@
+"""Lines on stderr that say that a command goes on while its requests fail, and when they succeed.
+
+The log handler shows each error. Without these lines a user can't see that the command is still
+waiting, or that the error is over. A terminal shows the time of the next attempt in its status line
+instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+from aioinformer import Health, SharedInformer
+from aioinformer._cli.terminal.messages import Messages
+
+__all__ = ["REFRESH_INTERVAL", "format_wait", "show_outages"]
+
+REFRESH_INTERVAL = 0.25
+"""Seconds between two readings of an informer's health."""
+
+
+@asynccontextmanager
+async def show_outages(
+    informer: SharedInformer, messages: Messages, *, until: str
+) -> AsyncGenerator[None]:
+    """Show the beginning and the end of each time in which the informer's requests fail.
+
+    An outage that is over before the next reading of the health is not shown.
+
+    Args:
+        informer: the informer of the command.
+        messages: the messages of the command.
+        until: the end of the attempts, such as ``until interrupted``.
+    """
+    task = asyncio.create_task(
+        _show_status(informer, messages)
+        if messages.is_terminal
+        else _show_lines(informer, messages, until)
+    )
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def _show_status(informer: SharedInformer, messages: Messages) -> NoReturn:
+    while True:
+        await asyncio.sleep(REFRESH_INTERVAL)
+        health = informer.health
+        waiting = health.retry_in is not None
+        messages.show_status(
+            f"waiting for {informer.name}: {format_wait(health)}" if waiting else ""
+        )
+
+
+async def _show_lines(informer: SharedInformer, messages: Messages, until: str) -> NoReturn:
+    clock = asyncio.get_running_loop().time
+    failing_since: float | None = None
+    while True:
+        await asyncio.sleep(REFRESH_INTERVAL)
+        health = informer.health
+        fails = health.error is not None and health.state != "polling"
+        if fails and failing_since is None:
+            failing_since = clock()
+            messages.show(f"{informer.name}: trying again {until}")
+        elif not fails and failing_since is not None:
+            seconds, failing_since = clock() - failing_since, None
+            messages.show(f"{informer.name}: requests succeed again, after {seconds:.0f} s")
+
+
+def format_wait(health: Health) -> str:
+    """Describe the wait in a few words; its reason was shown as a line of its own."""
+    if health.retry_in is not None:
+        return f"next attempt in {health.retry_in:.1f} s"
+    return f"{health.state} for {health.since:.0f} s"

@@ -1,0 +1,132 @@
+"""The reflectors of an informer on a group: they read the shards that this member holds.
+
+One task follows the assignment of the group. It ends the work on shards that move away, and passes
+each change to the readers, of which every scope of the informer has one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from aioinformer._core.quantities import quantity
+from aioinformer._core.sharding.assignment import ShardAssignment
+from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.scopes.group_shards import GroupShards
+from aioinformer._runtime.scopes.reflectors import Reflectors, RunReflector, ScopePart
+from aioinformer._runtime.scopes.shard_reader import ShardReader
+from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+
+__all__ = ["GroupReflectors"]
+
+log = logging.getLogger("aioinformer.scopes")
+
+
+class GroupReflectors:
+    """Reads the shards of one member of a group in all scopes of one informer."""
+
+    def __init__(
+        self,
+        name: str,
+        assignment: ShardAssignment,
+        make_scopes: Callable[[RunReflector], Reflectors],
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            name: the informer's name.
+            assignment: the group.
+            make_scopes: makes the reflectors of the scopes, which are run by its argument.
+        """
+        self._name = name
+        self.shards = GroupShards(assignment)
+        """The shards that are read."""
+        self._readers: list[ShardReader] = []
+        self._group: StrictTaskGroup | None = None
+        self.scopes = make_scopes(self._run)
+        """The reflectors of the scopes."""
+
+    def start(self, group: StrictTaskGroup) -> None:
+        """Start the tasks of the scopes, and one that follows the assignment, in ``group``."""
+        self._group = group
+        self.scopes.start(group)
+        group.start(self._follow(), name=f"shards of {self._name}")
+
+    async def _run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+        """Read the shards that are held in one scope, until cancelled."""
+        if self._group is None:
+            raise AssertionError("a scope starts with the informer")
+        name = f"{self._name} in {scope}" if scope else self._name
+        reader = ShardReader(name, reflector, queue, self.shards, self._group)
+        self._readers.append(reader)
+        try:
+            await reader.run()
+        finally:
+            self._readers.remove(reader)
+
+    async def _follow(self) -> NoReturn:
+        """Read the shards that are assigned, until cancelled."""
+        subscription = self.shards.assignment.subscribe(self._name)
+        try:
+            if not subscription.assigned:
+                self.shards.assigned_once = True
+                for reader in self._readers:
+                    reader.publish_empty()
+            while True:
+                held = self.shards.held
+                assigned = await subscription.wait_changed(held)
+                if lost := held - assigned:
+                    await self.shards.release(lost)
+                    for reader in self._readers:
+                        reader.lose(lost)
+                    subscription.acknowledge(self.shards.held)
+                    log.info("%s: %s moved away: %s", self._name, _shards(lost), _list(lost))
+                else:
+                    gained = assigned - held
+                    # Acknowledged before the work begins, so that the group never believes that
+                    # this member doesn't work on a shard that it works on.
+                    subscription.acknowledge(assigned)
+                    self.shards.take(gained)
+                    for reader in self._readers:
+                        reader.gain(gained)
+                    log.info("%s: %s moved in: %s", self._name, _shards(gained), _list(gained))
+                self.shards.assigned_once = True
+        finally:
+            subscription.close()
+
+    # -- status --------------------------------------------------------------------------------
+
+    def summarize(self, health: Health) -> Health:
+        """Return the informer's health with the shards that are held, and how they are read."""
+        health = replace(
+            self.scopes.summarize(health),
+            shards=tuple(sorted(self.shards.held)),
+            shard_watches=sum(reader.watches for reader in self._readers),
+        )
+        for reader in self._readers:
+            health = reader.summarize(health)
+        return health
+
+    @property
+    def fresh(self) -> float | None:
+        """Seconds since the server last proved that the cache is up to date."""
+        return self.scopes.fresh
+
+    def parts(self) -> Sequence[ScopePart]:
+        """Return the source and the cache of each scope; nothing if no shard is held."""
+        return self.scopes.parts() if self.shards.held else ()
+
+    def __repr__(self) -> str:
+        return f"<GroupReflectors of {self._name} {self.shards!r}>"
+
+
+def _shards(shards: frozenset[int]) -> str:
+    return quantity(len(shards), "shard")
+
+
+def _list(shards: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(shards)))
