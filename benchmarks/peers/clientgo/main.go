@@ -39,6 +39,10 @@ func main() {
 		exitOn(printQueues(os.Args[2:]))
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "restart" {
+		exitOn(printRestart(os.Args[2:]))
+		return
+	}
 	server := flag.String("server", "", "URL of the load server")
 	protobuf := flag.Bool("protobuf", false, "ask for protobuf")
 	pods := flag.Int("pods", 0, "pods that will be listed")
