@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry
 from aioinformer import (
     Client,
     Event,
-    Levels,
     ObjectKey,
     Resource,
     SharedInformerFactory,
@@ -33,6 +32,7 @@ from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
 from aioinformer.testing.workload.pods import APPS, create_pod
+from tests.adapters.sample_metrics import record_every_metric
 from tests.markdown_pages import MarkdownPage, find_blocks
 from tests.promises.conftest import wait_until
 from tests.script_processes import running_script
@@ -216,41 +216,10 @@ async def test_the_cache_is_read_as_the_readme_reads_it() -> None:
         await asyncio.wait_for(names["read"](), 5)
 
 
-def levels() -> Levels:
-    return Levels(
-        resource_version=1,
-        freshness_seconds=0.5,
-        queue_entries=0,
-        queue_bytes=0,
-        objects=1,
-        json_bytes=300,
-        rejected=0,
-        pending=0,
-        blocking=0,
-        synced=True,
-    )
-
-
 def test_the_metrics_are_those_of_the_readme() -> None:
     registry = CollectorRegistry()
     metrics = PrometheusMetrics(registry)
-    metrics.request_started("pods", "list")
-    metrics.request_ended("pods", "list", "complete", 0.1)
-    metrics.received("pods", "list", 100, 1)
-    metrics.failed("pods", "watch", "Expired")
-    metrics.other_shards("pods", 3)
-    metrics.handled("pods", "audit", 0.1, 1)
-    metrics.handler_failed("pods", "audit", "ValueError")
-    metrics.handler_blocked("pods", "audit", 0.4)
-    metrics.informer_started("pods", levels)
-    metrics.queue_started("pods", WorkQueue[str]().statistics)
-    metrics.worked("pods", 0.1, 0.1)
-    metrics.reconciled("pods", "success", 0.1)
-    metrics.reconcile_blocked("pods", 0.4)
-    metrics.leadership("web/operator", True)
-    metrics.shards_held("shop", 16)
-    metrics.shard_moved("shop", "acquired")
-    metrics.shard_unowned("shop", 0.1)
+    record_every_metric(metrics, "pods")
     shown = {
         re.sub(r"_(bucket|count|sum|created)$", "", sample.name.removeprefix("aioinformer_"))
         for family in registry.collect()

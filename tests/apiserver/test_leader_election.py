@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
@@ -22,26 +19,15 @@ from tests.apiserver.elector_process import (
     RETRY_PERIOD,
     make_elector,
 )
+from tests.apiserver.member_processes import running_member
 from tests.apiserver.server_process import ApiServerProcess
-from tests.processes import send_signal, start_process
+from tests.processes import send_signal
 
 pytestmark = pytest.mark.apiserver
 
 ROOT = Path(__file__).parent.parent.parent
 SLACK = 1.0
 """Seconds for which a busy machine may be late."""
-
-
-@asynccontextmanager
-async def candidate(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """Run a candidate in a process of its own, which is killed at the end."""
-    arguments = ("-m", "tests.apiserver.elector_process", str(server.kubeconfig), identity)
-    process = await start_process(sys.executable, *arguments, stdout=PIPE, cwd=ROOT)
-    try:
-        yield process
-    finally:
-        send_signal(process, signal.SIGKILL)
-        await process.communicate()
 
 
 async def line(process: Process, word: str) -> str:
@@ -83,7 +69,7 @@ async def test_who_is_killed_is_followed_within_the_lease_time(
     await install_leases(api_server)
     async with (
         Client.connect(kubeconfig=api_server.kubeconfig) as client,
-        candidate(api_server, "a") as process,
+        running_member("elector_process", api_server, "a") as process,
     ):
         assert await line(process, "leading") == "0/a"
         follower = make_elector(client, "b")
@@ -107,7 +93,7 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
     await install_leases(api_server)
     async with (
         Client.connect(kubeconfig=api_server.kubeconfig) as client,
-        candidate(api_server, "a") as process,
+        running_member("elector_process", api_server, "a") as process,
     ):
         await line(process, "leading")
         for _ in range(3):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
@@ -16,25 +13,14 @@ import pytest
 from aioinformer import Client, ShardGroup
 from tests.apiserver.built_in_crds import install_leases
 from tests.apiserver.group_process import LEASE_DURATION, make_group
+from tests.apiserver.member_processes import running_member
 from tests.apiserver.server_process import ApiServerProcess
-from tests.processes import send_signal, start_process
+from tests.processes import send_signal
 
 pytestmark = pytest.mark.apiserver
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = frozenset(range(64))
-
-
-@asynccontextmanager
-async def member(server: ApiServerProcess, identity: str) -> AsyncGenerator[Process]:
-    """Run a member in a process of its own, which is killed at the end."""
-    arguments = ("-m", "tests.apiserver.group_process", str(server.kubeconfig), identity)
-    process = await start_process(sys.executable, *arguments, stdout=PIPE, cwd=ROOT)
-    try:
-        yield process
-    finally:
-        send_signal(process, signal.SIGKILL)
-        await process.communicate()
 
 
 async def read_held(process: Process) -> frozenset[int]:
@@ -74,7 +60,7 @@ async def test_the_shards_of_a_killed_member_are_taken_over(api_server: ApiServe
         make_group(client, "a") as group,
     ):
         await group.wait_member(timeout=30)
-        async with member(api_server, "b") as process:
+        async with running_member("group_process", api_server, "b") as process:
             shards = await read_held(process)
             assert shards
             assert not shards & group.held
@@ -93,7 +79,7 @@ async def test_a_member_that_was_stopped_for_longer_than_its_lease_holds_nothing
         make_group(client, "a") as group,
     ):
         await group.wait_member(timeout=30)
-        async with member(api_server, "b") as process:
+        async with running_member("group_process", api_server, "b") as process:
             shards = await read_held(process)
             send_signal(process, signal.SIGSTOP)
             await until_held(group, ALL, seconds=LEASE_DURATION + 5)

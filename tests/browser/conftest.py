@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.examples.fastapi_service import Service
+from aioinformer.testing import ApiServer
+from tests.examples.fastapi_service import Service, make_settings, running_service
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -97,3 +98,11 @@ def open_page(browser: Browser) -> Open:
 
 def _foreign_request_errors(url: str, own: str) -> list[str]:
     return [] if url.startswith((own, "about:")) else [f"request to another host: {url}"]
+
+
+@pytest.fixture
+async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
+    """Serve the page of the test's own server."""
+    async with running_service(make_settings(server, tmp_path)) as service:
+        await service.wait_synced()
+        yield service

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from playwright.async_api import Page, expect
 from aioinformer.testing import ApiServer
 from tests.browser.conftest import Open
 from tests.browser.test_page import SECOND, pod, restart, row
-from tests.examples.fastapi_service import Service, make_settings, running_service
+from tests.examples.fastapi_service import Service
 
 pytestmark = pytest.mark.browser
 
@@ -45,13 +44,6 @@ async def server() -> AsyncIterator[ApiServer]:
             pod(server, f"web-{number:03}")
         server.cluster.create("nodes", {"metadata": {"name": "node-1"}})
         yield server
-
-
-@pytest.fixture
-async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(make_settings(server, tmp_path)) as service:
-        await service.wait_synced()
-        yield service
 
 
 async def enter_table(page: Page) -> None:

@@ -45,13 +45,6 @@ async def server() -> AsyncIterator[ApiServer]:
         yield server
 
 
-@pytest.fixture
-async def service(server: ApiServer, tmp_path: Path) -> AsyncIterator[Service]:
-    async with running_service(make_settings(server, tmp_path)) as service:
-        await service.wait_synced()
-        yield service
-
-
 # -- changes -----------------------------------------------------------------------------------
 
 

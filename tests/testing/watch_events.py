@@ -9,6 +9,8 @@ import msgspec
 from aioinformer.testing import Cluster
 from aioinformer.testing.cluster.watches import Watch
 
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+
 
 def decode_events(lines: list[bytes]) -> list[dict[str, Any]]:
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in lines)

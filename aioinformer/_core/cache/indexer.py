@@ -63,6 +63,7 @@ class Indexer:
         indexers: Mapping[str, IndexFunction[Any]] | None = None,
         *,
         view: ObjectView[Any] | None = None,
+        index_type: type[Index] = Index,
     ) -> None:
         """Make an empty cache.
 
@@ -70,12 +71,14 @@ class Indexer:
             indexers: index functions by index name.
             view: converts stored objects to what programs and index functions see; ``None`` if
                 they see stored objects.
+            index_type: the class of the indexes.
 
         Raises:
             UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
         """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
+        self._index_type = index_type
         self.state = CacheState()
         """The current state. A reader picks it up once for each read."""
         self.rejected: dict[ObjectKey, Exception] = {}
@@ -123,7 +126,7 @@ class Indexer:
         seen = (
             None if self.view is None else self.view.adapter_for(function, f"the index {name!r}:")
         )
-        return Index(name, function, seen)
+        return self._index_type(name, function, seen)
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
         """Begin to build an index over the cached objects; return ``None`` if it exists already.
@@ -445,9 +448,7 @@ class StagedReplacement:
             self._new.remove(staged)
 
     def _discard_earlier(self, key: ObjectKey) -> None:
-        """Discard an earlier item of the same key: a list should contain a key once; the last
-        counts.
-        """
+        """Discard an earlier item of the same key; the last one of a list counts."""
         self._repeated[key] = len(self._changes)
         self._rejected.pop(key, None)
 

@@ -133,7 +133,8 @@ class IndexBuild:
 
     def _build(self) -> Generator[None]:
         while (state := self._next_state()) is not None:
-            index = self._partial_indexes[state] = Index(self.name, self._call_function)
+            index = self._partial_indexes[state] = self._index.empty_copy()
+            index.function, index.adapter = self._call_function, None
             state.building = (*state.building, index)
             objects = list(state.objects.values())
             for obj in objects:

@@ -20,11 +20,19 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.memory import estimate_index, estimate_overhead
+from aioinformer._core.compression.compressed_object import CompressedBytes
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
 
-__all__ = ["CacheState", "Index", "IndexBucket", "IndexFunction", "IndexValues"]
+__all__ = [
+    "CacheState",
+    "CompressedIndex",
+    "Index",
+    "IndexBucket",
+    "IndexFunction",
+    "IndexValues",
+]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -123,7 +131,26 @@ class Index:
 
     def empty_copy(self) -> Index:
         """Return the same index without objects."""
-        return Index(self.name, self.function, self.adapter)
+        return type(self)(self.name, self.function, self.adapter)
+
+
+class CompressedIndex(Index):
+    """An index of an informer with ``compress=``.
+
+    A compressed object has the values under which it was filed beside it, so that it need not be
+    decompressed to be filed again, or removed.
+    """
+
+    __slots__ = ()
+
+    def values(self, obj: KubeObject) -> IndexValues:
+        """Return the values of a cached object; raise whatever the function raises."""
+        stored = obj.stored
+        if type(stored) is CompressedBytes:
+            known = stored.group.values.get(self.name)
+            if known is not None:
+                return known
+        return Index.values(self, obj)
 
 
 @dataclass(slots=True, eq=False)
@@ -197,8 +224,8 @@ class CacheState:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the
             # name in memory once.
             force_setattr(obj, "key", old.key)
-            self.json_bytes -= len(old.raw)
-        self.json_bytes += len(obj.raw)
+            self.json_bytes -= len(old.stored)
+        self.json_bytes += len(obj.stored)
         self.objects[obj.key] = obj
         for index, values in filed:
             index.move(obj, () if old is None else index.filed_values(old), values)
@@ -208,7 +235,7 @@ class CacheState:
         for index in (*self.indexes.values(), *self.building):
             index.move(old, index.filed_values(old), ())
         del self.objects[old.key]
-        self.json_bytes -= len(old.raw)
+        self.json_bytes -= len(old.stored)
 
     def batches_to_free(self) -> Iterator[list[Any]]:
         """Return lists that keep alive what dropping this state would free at once.

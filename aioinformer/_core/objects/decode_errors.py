@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-__all__ = ["discard_input", "iter_related"]
+from aioinformer.errors import ObjectDecodeError
+
+if TYPE_CHECKING:
+    from aioinformer._core.objects.kube_object import KubeObject
+
+__all__ = ["decode_error", "discard_input", "iter_related"]
 
 E = TypeVar("E", bound=BaseException)
 
@@ -60,3 +65,14 @@ def _without_quotes(argument: object) -> object:
         return ""
     quotes = argument.startswith(QUOTING_MESSAGES)
     return _QUOTES.sub("(not shown)", argument, count=1) if quotes else argument
+
+
+def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
+    """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
+    return ObjectDecodeError(
+        f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
+        f"its {path or 'body'} can't be decoded: {discard_input(error)}",
+        key=str(obj.key),
+        path=path,
+        resource_version=obj.resource_version,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABCMeta
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, NoReturn, TypeAlias, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.decode_errors import decode_error
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
@@ -39,7 +39,6 @@ from aioinformer._core.objects.readonly import (
     freeze,
 )
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import ObjectDecodeError
 
 __all__ = [
     "Added",
@@ -103,6 +102,11 @@ class KubeObject(
         def __init__(
             self, key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
         ) -> None: ...
+
+        @property
+        def stored(self) -> Sized:
+            """The field behind ``raw``, which may be compressed; as long as the JSON."""
+            ...
 
     @property
     def uid(self) -> str:
@@ -222,7 +226,7 @@ class KubeObject(
         body = state.content
         if body is None:
             body = _decode_body(self)
-            decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
+            decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.stored))
         return body
 
     # -- identity -----------------------------------------------------------------------------
@@ -245,11 +249,14 @@ class KubeObject(
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>"
+        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.stored)} B>"
 
     def __reduce__(self) -> tuple[type[KubeObject], tuple[object, ...]]:
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
 
+
+# The descriptor of the field: ``raw`` of a subclass may be a property, and ``stored`` never is.
+setattr(KubeObject, "stored", vars(KubeObject)["raw"])  # noqa: B010 - an assignment isn't typed
 
 _new_struct: Callable[[ObjectKey, bytes, Resource, ObjectBody], KubeObject]
 _new_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without the conversion
@@ -270,11 +277,13 @@ def create_packed_object(
     return _new_struct(key, raw, resource, place)
 
 
-def pack_identity(obj: KubeObject) -> None:
-    """Leave uid and version of ``obj`` in its bytes, if they are found there."""
-    text = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
-    if type(text) is IdentityText and (place := find_place(obj.raw, text.uid, text.version)):
+def pack_identity(obj: KubeObject) -> ObjectBody:
+    """Leave uid and version of ``obj`` in its bytes, if found there. Return its body's state."""
+    state = obj._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
+    if type(state) is IdentityText and (place := find_place(obj.raw, state.uid, state.version)):
         force_setattr(obj, "_body", place)
+        return place
+    return state
 
 
 DIFFERENT: Final = 0
@@ -349,17 +358,6 @@ def _read_labels(obj: KubeObject) -> dict[str, str]:
         return decode_labels(obj.raw)
     except _DECODE_ERRORS as error:
         raise decode_error(obj, error, path="metadata.labels") from error
-
-
-def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> ObjectDecodeError:
-    """Return the error for a body, or the value at ``path`` in it, that can't be decoded."""
-    return ObjectDecodeError(
-        f"{obj.resource} {obj.key} at resourceVersion {obj.resource_version}: "
-        f"its {path or 'body'} can't be decoded: {discard_input(error)}",
-        key=str(obj.key),
-        path=path,
-        resource_version=obj.resource_version,
-    )
 
 
 # -- events ------------------------------------------------------------------------------------

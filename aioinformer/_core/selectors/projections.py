@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
+from aioinformer._core.objects.decode_errors import decode_error
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
-    decode_error,
     decoded_body,
 )
 from aioinformer._core.objects.readonly import freeze

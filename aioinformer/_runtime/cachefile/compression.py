@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["Codec", "CompressionMissing", "load_codec"]
+from aioinformer._core.compression.zstd import MAGIC, find_zstd
 
-MAGIC = b"\x28\xb5\x2f\xfd"
-"""The first bytes of a zstd frame (RFC 8878). JSON never begins with them."""
+__all__ = ["MAGIC", "Codec", "CompressionMissing", "load_codec"]
 
 LEVEL = 1
 """The level of compression: the fastest one makes a pod a third of its size."""
@@ -44,13 +42,8 @@ def _decompress_nothing(body: bytes) -> bytes:
 @cache
 def load_codec() -> Codec:
     """Return the functions of the installed zstd; without zstd, functions that keep a body."""
-    for name in ("compression.zstd", "zstandard"):
-        try:
-            module: Any = import_module(name)
-        except ImportError:
-            continue
-        return _make_codec(module)
-    return Codec(_keep, _decompress_nothing)
+    module = find_zstd()
+    return Codec(_keep, _decompress_nothing) if module is None else _make_codec(module)
 
 
 def _make_codec(module: Any) -> Codec:

@@ -12,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["MAX_FREE", "release_free_memory"]
+__all__ = ["MAX_FREE", "FreedMemory", "freed_memory", "release_free_memory"]
 
 MAX_FREE = 16 * 1024 * 1024
 """Free bytes, those returned before included, above which nothing is returned: 4 ms."""
+
+MAX_FREED = 64 * 1024 * 1024
+"""Free bytes since the last return, above which ``FreedMemory`` returns nothing: 16 ms. The parts
+are far smaller, but the first return includes what the initial list has left."""
 
 
 def release_free_memory() -> bool:
@@ -25,6 +29,37 @@ def release_free_memory() -> bool:
         return False
     count_free, trim = functions
     return count_free() <= MAX_FREE and bool(trim(0))
+
+
+class FreedMemory:
+    """The return of memory that is freed in parts, after each part.
+
+    glibc also counts as free the memory that was returned before. So the number after the last
+    return is kept, and the memory that was freed since is what a return takes time for.
+    """
+
+    def __init__(self) -> None:
+        """Begin before anything was returned."""
+        self._returned = 0
+
+    def release(self) -> bool:
+        """Return free memory to the system. True if there was some, and not too much."""
+        functions = _find_functions()
+        if functions is None:
+            return False
+        count_free, trim = functions
+        if count_free() - self._returned > MAX_FREED:
+            return False
+        released = bool(trim(0))
+        self._returned = count_free()
+        return released
+
+    def __repr__(self) -> str:
+        return f"<FreedMemory returned={self._returned} B>"
+
+
+freed_memory = FreedMemory()
+"""The memory that compression has freed in this process."""
 
 
 @cache

@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
+from aioinformer._core.compression.zstd import find_zstd
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces
@@ -21,7 +22,7 @@ from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer.errors import FetchError
+from aioinformer.errors import FetchError, UsageError
 
 __all__ = [
     "InformerKeywords",
@@ -30,6 +31,11 @@ __all__ = [
     "InformerScope",
     "chosen_options",
 ]
+
+COMPRESS_AFTER = 10.0
+"""Seconds of ``compress=True``. A pod that starts changes several times in as many seconds."""
+MIN_COMPRESS_AFTER = 1.0
+"""The least ``compress``. Objects that change each second would be compressed in vain."""
 
 
 class InformerKeywords(ReflectorKeywords, total=False):
@@ -43,6 +49,7 @@ class InformerKeywords(ReflectorKeywords, total=False):
     metrics: Metrics | None
     tracing: Tracing | None
     cache: CacheFile | None
+    compress: bool | float
 
 
 class InformerScope(TypedDict, total=False):
@@ -94,6 +101,18 @@ class InformerOptions(ReflectorOptions):
 
     cache: CacheFile | None = None
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
+    compress: bool | float = False
+    """True to compress cached objects with zstd after 10 seconds without a change; or the seconds,
+    1 at least. An object is compressed after that time, and before twice that time. It takes about
+    a tenth of its JSON then, and each read of its body decompresses it, in 5 µs for a pod. Without
+    effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra ``zstd``."""
+
+    @property
+    def compress_after(self) -> float | None:
+        """Seconds of rest after which an object is compressed; ``None`` for never."""
+        if self.compress is False:
+            return None
+        return COMPRESS_AFTER if self.compress is True else float(self.compress)
 
     def __post_init__(self) -> None:
         # Not super(): a dataclass with slots is made twice, and super() knows the first class.
@@ -102,6 +121,7 @@ class InformerOptions(ReflectorOptions):
         check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
         _check_cache(self.cache)
+        _check_compress(self.compress)
         for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
             if isinstance(given, type):
                 raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
@@ -121,6 +141,24 @@ class InformerOptions(ReflectorOptions):
 def _check_cache(cache: object) -> None:
     if cache is not None and not isinstance(cache, CacheFile):
         raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")
+
+
+def _check_compress(compress: object) -> None:
+    if isinstance(compress, bool):
+        if not compress:
+            return
+    elif not isinstance(compress, int | float):
+        raise TypeError(f"compress must be True, False or seconds of rest, not {compress!r}")
+    elif not MIN_COMPRESS_AFTER <= compress < float("inf"):  # so that a NaN fails, too
+        raise ValueError(
+            f"compress must be True, False, or {MIN_COMPRESS_AFTER:g} or more seconds of rest, "
+            f"not {compress:g}"
+        )
+    if find_zstd() is None:
+        raise UsageError(
+            f"compress={compress!r} needs zstd, which this Python lacks: "
+            "pip install 'aioinformer[zstd]', or use Python 3.14"
+        )
 
 
 def chosen_options(request: InformerRequest) -> dict[str, Any]:

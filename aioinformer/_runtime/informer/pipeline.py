@@ -23,13 +23,14 @@ from typing_extensions import TypeVar
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.cache.protocols import ObjectCache
-from aioinformer._core.cache.store import Indexers
+from aioinformer._core.cache.store import CompressedIndex, Index, Indexers
 from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.cachefile.recorder import Recorder
+from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -89,11 +90,15 @@ class InformerPipeline(Generic[T]):
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
+        rest = None if shape.model is not None else options.compress_after
+        index_type = Index if rest is None else CompressedIndex
         if isinstance(source, ScopedSource):
-            self.indexer = partitioned = PartitionedIndexer(found, view=shape.view())
+            self.indexer = partitioned = PartitionedIndexer(
+                found, view=shape.view(), index_type=index_type
+            )
             make_reflectors = partial(self._make_scopes, source, partitioned)
         else:
-            self.indexer = indexer = Indexer(found, view=shape.view())
+            self.indexer = indexer = Indexer(found, view=shape.view(), index_type=index_type)
             make_reflectors = partial(self._make_single, source, indexer)
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
@@ -102,6 +107,10 @@ class InformerPipeline(Generic[T]):
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.recorder = self._make_recorder(options, shape)
+        self.compression = None if rest is None else CacheCompression(self.indexer, rest)
+        """Compresses the objects at rest; ``None`` without ``compress=``."""
+        observers = (self.recorder, self.compression)
+        self.pump.observers = tuple(each for each in observers if each is not None)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
         self._on_fatal: Callable[[Exception], None] | None = None
@@ -139,7 +148,7 @@ class InformerPipeline(Generic[T]):
         refusal = options.cache.refusal(self._source.resource, shape)
         if not (options.shard is None or isinstance(options.shard, Shard)):
             refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
-        recorder = self.pump.recorder = Recorder(
+        return Recorder(
             self.name,
             options.cache,
             self.indexer,
@@ -147,7 +156,6 @@ class InformerPipeline(Generic[T]):
             transform=shape.transform,
             refusal=refusal,
         )
-        return recorder
 
     def _make_status(self) -> InformerStatus:
         return InformerStatus(
@@ -158,6 +166,7 @@ class InformerPipeline(Generic[T]):
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
             self.recorder,
+            self.compression,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
@@ -313,6 +322,8 @@ class InformerPipeline(Generic[T]):
             parts["verification"] = self._verifier.run
         if self.recorder is not None:
             parts["cache file"] = self.recorder.run
+        if self.compression is not None:
+            parts["compression"] = self.compression.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own

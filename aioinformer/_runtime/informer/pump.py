@@ -85,8 +85,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
-        self.recorder: ChangeObserver | None = None
-        """Receives all changes, if the informer has a cache file."""
+        self.observers: tuple[ChangeObserver, ...] = ()
+        """Receive all changes: the recorder of a cache file, and the compression of the cache."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -292,8 +292,8 @@ class Pump:
         for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
             if listener.put(events, at):
                 self._needs_merge.append(listener)
-        if self.recorder is not None:
-            self.recorder.record(events)
+        for observer in self.observers:
+            observer.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -328,8 +328,8 @@ class Pump:
         initial = not self.synced.is_set()
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
-        if self.recorder is not None:
-            self.recorder.record_list(batches, scope=scope or "", restored=restored)
+        for observer in self.observers:
+            observer.record_list(batches, scope=scope or "", restored=restored)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)

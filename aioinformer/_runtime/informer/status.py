@@ -12,6 +12,7 @@ from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
 from aioinformer._runtime.cachefile.recorder import Recorder
+from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -37,9 +38,11 @@ class InformerStatus:
         reflectors: Callable[[], Reflectors],
         registrations: Callable[[], tuple[Registration, ...]],
         recorder: Recorder | None,
+        compression: CacheCompression | None,
     ) -> None:
         """Read from these parts; the functions return the reflectors and the handlers."""
         self._recorder = recorder
+        self._compression = compression
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
@@ -92,6 +95,7 @@ class InformerStatus:
             queue_bytes=fifo.size,
             objects=len(state.objects),
             json_bytes=state.json_bytes,
+            saved_bytes=0 if self._compression is None else self._compression.saved_bytes,
             rejected=len(self._indexer.rejected),
             pending=self._pump.pending,
             blocking=len(self._pump.blocked_by),
@@ -101,14 +105,16 @@ class InformerStatus:
     def memory(self) -> CacheMemory:
         """Return an estimate of the memory that the informer takes. Called in the event loop."""
         state, fifo = self._indexer.state, self._queue.fifo
-        get = state.objects.get
+        get, compression = state.objects.get, self._compression
         return CacheMemory.estimate(
             objects=len(state.objects),
             json_bytes=state.json_bytes,
-            overhead_bytes=state.overhead_bytes,
+            saved_bytes=0 if compression is None else compression.saved_bytes,
+            overhead_bytes=state.overhead_bytes
+            + (0 if compression is None else compression.overhead_bytes),
             unpacked=self._pump.compaction.changes,
             opened=[
-                len(obj.raw)
+                len(obj.stored)
                 for obj in decoded_bodies.objects()
                 if isinstance(obj, KubeObject) and get(obj.key) is obj
             ],

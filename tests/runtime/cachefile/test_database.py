@@ -21,6 +21,7 @@ from aioinformer._runtime.cachefile.compression import Codec, CompressionMissing
 from aioinformer._runtime.cachefile.database import Database
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite
 from tests.core.builders import PODS, pod
+from tests.zstd_modules import without_zstd
 
 CLUSTER = ClusterIdentity("uid", "endpoint")
 State = dict[ObjectKey, KubeObject]
@@ -228,15 +229,16 @@ def test_a_body_that_this_python_can_t_decompress_is_a_problem(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "cache.db"
-    database = open_database(path)
-    compressed = pod("a")
-    body = KubeObject(compressed.key, "uid", "1", compression.MAGIC + b"...", compressed.resource)
-    write(database, "1", {body.key: body})
-    if load_codec().compress(b"{}") != b"{}":
-        pytest.skip("this Python has zstd")
-    with pytest.raises(CacheFileProblem, match=r"install aioinformer\[zstd\]"):
-        read(database)
-    database.close()
+    with without_zstd():
+        database = open_database(path)
+        compressed = pod("a")
+        raw = compression.MAGIC + b"..."
+        body = KubeObject(compressed.key, "uid", "1", raw, compressed.resource)
+        write(database, "1", {body.key: body})
+        assert load_codec().compress(b"{}") == b"{}"
+        with pytest.raises(CacheFileProblem, match=r"install aioinformer\[zstd\]"):
+            read(database)
+        database.close()
 
 
 def test_an_installed_zstd_compresses_bodies() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -34,6 +34,17 @@ def held() -> Generator[threading.Event]:
         yield event
     finally:
         event.set()
+
+
+def blocking_handler(log: list[str], end: threading.Event) -> Callable[[Event], None]:
+    """Return a handler that blocks its thread until ``end``."""
+
+    def handle(event: Event) -> None:
+        log.append("begin")
+        end.wait(10)
+        log.append("end")
+
+    return handle
 
 
 async def test_a_blocking_handler_is_called_in_a_thread_named_after_it() -> None:
@@ -121,13 +132,7 @@ async def test_giving_up_leaves_the_thread_running() -> None:
     log: list[str] = []
 
     with held() as end:
-
-        def stuck(event: Event) -> None:
-            log.append("begin")
-            end.wait(10)
-            log.append("end")
-
-        it = make_registration(stuck, run_in_thread=True)
+        it = make_registration(blocking_handler(log, end), run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
             it.listener.put(LIFECYCLE_EVENTS)
@@ -195,13 +200,7 @@ async def test_an_end_waits_for_the_thread() -> None:
     log: list[str] = []
 
     with held() as end:
-
-        def slow(event: Event) -> None:
-            log.append("begin")
-            end.wait(10)
-            log.append("end")
-
-        it = make_registration(slow, run_in_thread=True)
+        it = make_registration(blocking_handler(log, end), run_in_thread=True)
         async with asyncio.TaskGroup() as group:
             task = it.start(group)
             it.listener.put(LIFECYCLE_EVENTS)

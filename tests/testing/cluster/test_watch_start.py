@@ -9,6 +9,7 @@ from aioinformer.errors import BadRequest, Invalid, NotFound, ServerFailure
 from aioinformer.testing import Cluster
 from tests.testing.recorded_exchanges import WIDGETS, as_submitted, normalize, recorded_lines
 from tests.testing.watch_events import (
+    INITIAL_EVENTS_END,
     create,
     decode_events,
     newest_version,
@@ -16,8 +17,6 @@ from tests.testing.watch_events import (
     take_events,
     take_lines,
 )
-
-INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 @pytest.fixture

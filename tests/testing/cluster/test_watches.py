@@ -15,8 +15,6 @@ from tests.testing.watch_events import (
     take_events,
 )
 
-INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
-
 
 @pytest.fixture
 def cluster() -> Cluster:

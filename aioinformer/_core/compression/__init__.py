@@ -1,0 +1,8 @@
+"""Hold cached objects at rest as zstd frames, in informers with ``compress=``.
+
+    object at rest ──compressor──▶ the same object, compressed ──raw, field(), ...──▶ its JSON
+
+zstd               the installed zstd: of Python 3.14, or of the package ``zstandard``
+compressor         the dictionary of one informer, and the objects that are worth compressing
+compressed_object  the class that an object has while it is compressed
+"""

@@ -1,0 +1,204 @@
+"""The compression of one informer's objects: its dictionary, and the objects that are worth it.
+
+A frame of zstd that stands alone holds one object and can refer to nothing else. A dictionary,
+trained on a sample of the cache, has what the objects have in common, so that a frame holds the
+rest: a pod of 7 kB takes 0.7 kB instead of 2.3 kB. The dictionary is trained again once frames have
+become larger than they were with it at first, as another kind of objects does, and once the cache
+has outgrown it. Objects with an older dictionary are then compressed again, so that it is freed.
+
+Training belongs into a thread: the caller takes the sample, calls ``train`` there, and ``install``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aioinformer._core.compression.compressed_object import (
+    CompressedBytes,
+    CompressedObject,
+    CompressionGroup,
+    KnownValues,
+    keep_uncompressed,
+    saved_bytes,
+    store_compressed,
+)
+from aioinformer._core.compression.zstd import BodyCodec, make_codec, train_dictionary
+from aioinformer._core.objects.kube_object import KubeObject
+
+__all__ = ["Compressor"]
+
+MIN_BYTES: Final = 512
+"""Bytes of the smallest JSON that is compressed. A smaller object saves less than a compressed one
+takes in addition, 100 bytes, and a third of its JSON."""
+
+MIN_SAVED: Final = 128
+"""Bytes that compression must save: it adds an object of 32 bytes, and reading takes longer."""
+
+MIN_SAMPLES: Final = 64
+"""Objects of which a dictionary is made at least. For fewer objects it would save less than it
+takes."""
+MAX_SAMPLES: Final = 2048
+"""Objects of a sample: five of each of 400 workloads."""
+MAX_SAMPLE_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of a sample, which is in memory during the training."""
+
+DICTIONARY_PART: Final = 256
+"""The dictionary takes one byte for so many bytes of JSON, in these limits:"""
+MIN_DICTIONARY: Final = 16 * 1024
+MAX_DICTIONARY: Final = 512 * 1024
+"""Beyond, a frame shrinks by a twentieth for each doubling, and compressing takes longer."""
+
+GROWTH: Final = 8
+"""A dictionary is trained again when the cache has so many times the JSON that it had then, unless
+the dictionary has the greatest size."""
+
+WINDOW: Final = 512
+"""Objects over which the share of the bytes that is left is measured."""
+WORSE: Final = 1.25
+"""A dictionary has stopped fitting when frames are larger than at first by this factor."""
+
+MAX_GROUPS: Final = 8192
+"""Different index values that are kept for objects, 2 MB at most. Objects with others are read when
+they are filed again."""
+
+
+class Compressor:
+    """Compresses the objects of one informer."""
+
+    def __init__(self, zstd: Any) -> None:
+        """Create a compressor without a dictionary.
+
+        Args:
+            zstd: the module that ``find_zstd`` has found.
+        """
+        self._zstd = zstd
+        self._trained_on = 0
+        """Bytes of the cache's JSON when the dictionary was trained last; 0 before."""
+        self.trainings = 0
+        """Dictionaries that were installed."""
+        self._use(make_codec(zstd))
+
+    @property
+    def dictionary_bytes(self) -> int:
+        """Bytes of the dictionary; 0 without one."""
+        return self._codec.dictionary_bytes
+
+    def _use(self, codec: BodyCodec) -> None:
+        self._codec = codec
+        self._groups: dict[tuple[tuple[str, tuple[str, ...]], ...], CompressionGroup] = {}
+        self._without_values = CompressionGroup(codec, {})
+        self._window_json, self._window_stored, self._window_count = 0, 0, 0
+        self._first_share = 0.0
+        """The share of the bytes that was left in the first window of this dictionary."""
+        self._worse = False
+
+    # -- the dictionary --------------------------------------------------------------------------
+
+    def needs_training(self, objects: int, json_bytes: int) -> bool:
+        """Return True if a dictionary should be made of a cache of this size."""
+        if objects < MIN_SAMPLES or json_bytes < MIN_SAMPLES * MIN_BYTES:
+            return False
+        if not self._trained_on or self._worse:
+            return True
+        full_size = self.dictionary_bytes > MAX_DICTIONARY // 2
+        return json_bytes >= GROWTH * self._trained_on and not full_size
+
+    def choose_sample(self, objects: Sequence[KubeObject], json_bytes: int) -> list[KubeObject]:
+        """Return objects from all parts of the cache, for a sample of bounded size."""
+        wanted = min(MAX_SAMPLES, max(MAX_SAMPLE_BYTES * len(objects) // (json_bytes or 1), 1))
+        return list(objects[:: max(len(objects) // wanted, 1)])
+
+    def train(self, sample: Sequence[bytes], json_bytes: int) -> BodyCodec | None:
+        """Return a codec with a dictionary made of ``sample``. For a thread: it takes 0.5 s.
+
+        Args:
+            sample: JSON of objects.
+            json_bytes: bytes of the cache's JSON.
+
+        Returns:
+            ``None`` if the objects have too little in common.
+        """
+        size = min(max(json_bytes // DICTIONARY_PART, MIN_DICTIONARY), MAX_DICTIONARY)
+        dictionary = train_dictionary(self._zstd, sample, size)
+        return make_codec(self._zstd, dictionary) if dictionary else None
+
+    def install(self, codec: BodyCodec | None, json_bytes: int) -> None:
+        """Use what ``train`` has returned; ``None`` keeps the codec until the cache has grown."""
+        self._trained_on = json_bytes
+        self._worse = False
+        if codec is not None:
+            self.trainings += 1
+            self._use(codec)
+
+    # -- objects ---------------------------------------------------------------------------------
+
+    def is_due(self, obj: KubeObject) -> bool:
+        """Return True if ``obj`` can be compressed, and has not been with this dictionary."""
+        kind = type(obj)
+        if kind is KubeObject:
+            return len(obj.stored) >= MIN_BYTES
+        if kind is CompressedObject:
+            stored = obj.stored
+            return type(stored) is CompressedBytes and stored.group.codec is not self._codec
+        return False
+
+    def compress(self, obj: KubeObject, values: KnownValues) -> CompressedBytes | None:
+        """Return the JSON of an object that ``is_due``, compressed. For one thread at a time.
+
+        Args:
+            obj: the object.
+            values: its index values, so that the indexes need not read it.
+
+        Returns:
+            ``None`` if the object can't be compressed.
+        """
+        try:
+            return CompressedBytes.of(obj.raw, obj.uid, obj.resource_version, self._group(values))
+        except ValueError:  # such a uid or version is no API server's
+            return None
+
+    def store(self, obj: KubeObject, compressed: CompressedBytes | None) -> int:
+        """Keep the result of ``compress`` in the object if it is worth it.
+
+        Returns:
+            The bytes that are saved in addition.
+        """
+        if not self.is_due(obj):
+            return 0
+        before, size = saved_bytes(obj), len(obj.stored)
+        if compressed is None or len(compressed.data) + MIN_SAVED > size:
+            if type(obj) is KubeObject:
+                keep_uncompressed(obj)
+            return 0
+        store_compressed(obj, compressed)
+        self._measure(size, len(compressed.data))
+        return saved_bytes(obj) - before
+
+    def _group(self, values: KnownValues) -> CompressionGroup:
+        if not values:
+            return self._without_values
+        key = tuple(values.items())
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= MAX_GROUPS:
+                return self._without_values
+            group = self._groups[key] = CompressionGroup(self._codec, dict(values))
+        return group
+
+    def _measure(self, before: int, after: int) -> None:
+        """Record the size of a frame, and find out if the dictionary still fits."""
+        self._window_json += before
+        self._window_stored += after
+        self._window_count += 1
+        if self._window_count < WINDOW:
+            return
+        share = self._window_stored / self._window_json
+        self._window_json, self._window_stored, self._window_count = 0, 0, 0
+        if not self._first_share:
+            self._first_share = share
+        elif share > self._first_share * WORSE:
+            self._worse = True
+
+    def __repr__(self) -> str:
+        return f"<Compressor dictionary={self.dictionary_bytes} B trainings={self.trainings}>"

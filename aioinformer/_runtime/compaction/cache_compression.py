@@ -1,0 +1,185 @@
+"""The compression of one informer's cached objects at rest, in steps between other work.
+
+The pump reports each changed object, and the compression looks at it once it has rested. After a
+list, and with a new dictionary, it walks over the whole cache. The event loop is held for about a
+millisecond at once; a dictionary is trained in a thread, and so are very large objects compressed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from aioinformer._core.cache.protocols import ObjectCache
+from aioinformer._core.cache.store import Index
+from aioinformer._core.compression.compressed_object import KnownValues, saved_bytes
+from aioinformer._core.compression.compressor import Compressor
+from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._core.objects.kube_object import (
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+    cached_body,
+    held_state,
+)
+from aioinformer._runtime.compaction.free_memory import freed_memory
+from aioinformer._runtime.tasks.event_loop import TimeSlice
+
+__all__ = ["CacheCompression"]
+
+STEP_SECONDS = 0.001
+"""Seconds of work after which the compression yields to the loop: events pass it by then."""
+
+OBJECTS_PER_CLOCK = 16
+"""Objects between two readings of the clock: 0.3 ms of compressing pods."""
+
+LARGE_BYTES = 256 * 1024
+"""Bytes of JSON from which on an object is compressed in a thread: it takes a millisecond and
+more."""
+
+FREED_PART = 4 * 1024 * 1024
+"""Bytes that a walk frees before it returns them to the system: 1 ms, as one step."""
+
+DICTIONARY_COPIES = 4
+"""Bytes of memory for each byte of a dictionary: its text, its tables for both directions."""
+
+
+class CacheCompression:
+    """Compresses the objects of one cache that have rested."""
+
+    def __init__(self, indexer: ObjectCache, rest: float) -> None:
+        """Make the compression of a cache; ``run`` starts it.
+
+        Args:
+            indexer: holds the cache.
+            rest: seconds that an object rests at least before it is compressed.
+        """
+        self.saved_bytes = 0
+        """Bytes that the compressed objects of the cache take less than their JSON. Exact but for
+        the time between a list and the walk over its objects."""
+        self.compressor = Compressor(find_zstd())
+        self._indexer = indexer
+        self._rest = rest
+        self._recent: dict[ObjectKey, None] = {}
+        """The keys of objects that have changed since the last pass."""
+        self._resting: dict[ObjectKey, None] = {}
+        """The keys of objects that had changed before it, and are due in the next pass."""
+        self._walk_due = False
+
+    @property
+    def overhead_bytes(self) -> int:
+        """An estimate of the bytes of the dictionary."""
+        return DICTIONARY_COPIES * self.compressor.dictionary_bytes
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Receive the events of one step."""
+        recent = self._recent
+        for event in events:
+            recent[event.obj.key] = None
+            if type(event) is Updated:
+                self.saved_bytes -= saved_bytes(event.old)
+            elif type(event) is Deleted:
+                self.saved_bytes -= saved_bytes(held_state(event))
+
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
+        """Receive the changes of a list, which are found by a walk over the cache."""
+        self._walk_due = True
+
+    async def run(self) -> NoReturn:
+        """Compress what has rested, until cancelled."""
+        while True:
+            await asyncio.sleep(self._rest)
+            await self._compress_rested()
+
+    async def _compress_rested(self) -> None:
+        due, self._resting, self._recent = self._resting, self._recent, {}
+        state = self._indexer.state
+        count, json_bytes = len(state.objects), state.json_bytes
+        if self.compressor.needs_training(count, json_bytes):
+            await self._train(json_bytes)
+            self._walk_due = True
+        if self._walk_due:
+            self._walk_due = False
+            await self._walk()
+        else:
+            get = state.objects.get
+            found = [get(key) for key in due if key not in self._resting]
+            await self._compress_all([obj for obj in found if obj is not None])
+
+    async def _train(self, json_bytes: int) -> None:
+        compressor = self.compressor
+        sample = compressor.choose_sample(list(self._indexer.state.objects.values()), json_bytes)
+        codec = await asyncio.to_thread(
+            lambda: compressor.train([obj.raw for obj in sample], json_bytes)
+        )
+        compressor.install(codec, json_bytes)
+
+    async def _walk(self) -> None:
+        """Compress all objects that the cache holds now, but for those that changed lately."""
+        self.saved_bytes = 0
+        await self._compress_all(list(self._indexer.state.objects.values()), walk=True)
+
+    async def _compress_all(self, objects: list[KubeObject], *, walk: bool = False) -> None:
+        """Compress these objects in steps, as far as they are due.
+
+        Args:
+            objects: the objects, which this method consumes.
+            walk: True to count what was saved before, too, and to return the memory that is freed.
+                Otherwise the objects that arrive next need that memory.
+        """
+        compressor, time_slice, number, freed = self.compressor, TimeSlice(), 0, 0
+        while objects:
+            obj = objects.pop()
+            number += 1
+            if walk and self._is_cached(obj):
+                self.saved_bytes += saved_bytes(obj)
+            if compressor.is_due(obj) and self._has_rested(obj):
+                freed += await self._compress(obj)
+            if number % OBJECTS_PER_CLOCK == 0:
+                await time_slice.maybe_yield(STEP_SECONDS)
+            if walk and (freed > FREED_PART or not objects):
+                await asyncio.sleep(0)
+                freed_memory.release()
+                time_slice.reset()
+                freed = 0
+
+    def _is_cached(self, obj: KubeObject) -> bool:
+        return self._indexer.state.objects.get(obj.key) is obj
+
+    def _has_rested(self, obj: KubeObject) -> bool:
+        """Return True if an object is still cached and closed, and didn't change lately."""
+        if cached_body(obj) is not None:
+            self._recent[obj.key] = None  # in use: look again later
+            return False
+        key = obj.key
+        return key not in self._recent and key not in self._resting and self._is_cached(obj)
+
+    async def _compress(self, obj: KubeObject) -> int:
+        """Compress an object; return the bytes that are saved in addition."""
+        compressor, values = self.compressor, self._index_values(obj)
+        if len(obj.stored) < LARGE_BYTES:
+            compressed = compressor.compress(obj, values)
+        else:
+            compressed = await asyncio.to_thread(compressor.compress, obj, values)
+            if not self._is_cached(obj):
+                return 0
+        saved = compressor.store(obj, compressed)
+        self.saved_bytes += saved
+        return saved
+
+    def _index_values(self, obj: KubeObject) -> KnownValues:
+        """Return the values of the indexes that read stored objects; none if a function raises."""
+        state = self._indexer.state.part_of(obj.key)
+        indexes: Iterable[Index] = () if state is None else state.indexes.values()
+        try:
+            return {each.name: each.values(obj) for each in indexes if each.adapter is None}
+        except Exception:  # noqa: BLE001 - the function didn't raise when the object was filed
+            return {}
+
+    def __repr__(self) -> str:
+        return f"<CacheCompression rest={self._rest:g} s saved={self.saved_bytes} B>"

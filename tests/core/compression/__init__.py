@@ -1,0 +1,1 @@
+"""Objects at rest as zstd frames."""

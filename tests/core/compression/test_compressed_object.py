@@ -1,0 +1,225 @@
+"""An object reads the same while it is compressed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from aioinformer import KubeObject, field, fields
+from aioinformer._core.cache.comparison import is_same_content
+from aioinformer._core.compression.compressed_object import (
+    CompressedBytes,
+    CompressedObject,
+    saved_bytes,
+)
+from aioinformer._core.compression.compressor import Compressor
+from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._core.objects.kube_object import (
+    DIFFERENT,
+    SAME_UID,
+    SAME_VERSION,
+    cached_body,
+    compare_identity,
+    pack_identity,
+)
+from aioinformer._core.objects.object_body import MAX_DECODED
+from aioinformer.errors import ObjectDecodeError
+from tests.core.builders import PODS
+from tests.core.compression.rested import (
+    change,
+    compress,
+    object_of,
+    pod_bodies,
+    trained_compressor,
+)
+
+RAW = pod_bodies()[0]
+BROKEN = b'{"metadata":{"name":"web-0"},"data":"' + b"x" * 4000 + b'\xff"}'
+
+
+class Metadata(msgspec.Struct):
+    name: str
+    labels: dict[str, str]
+
+
+class Pod(msgspec.Struct):
+    metadata: Metadata
+
+
+READS: list[Callable[[KubeObject], Any]] = [
+    lambda obj: obj.raw,
+    lambda obj: obj.uid,
+    lambda obj: obj.resource_version,
+    lambda obj: obj.key,
+    lambda obj: (obj.kind, obj.api_version, obj.name, obj.namespace),
+    lambda obj: dict(obj.labels),
+    lambda obj: dict(obj.annotations),
+    lambda obj: list(obj.owner_references),
+    lambda obj: (obj.creation_timestamp, obj.deletion_timestamp),
+    lambda obj: obj["spec"]["containers"][0]["image"],
+    lambda obj: obj.to_dict(),
+    lambda obj: dict(obj),
+    lambda obj: obj.decode(Pod),
+    lambda obj: field("status.podIP")(obj),
+    lambda obj: fields("metadata.uid", "spec.nodeName")(obj),
+    lambda obj: (len(obj), list(obj), "spec" in obj, bool(obj)),
+    repr,
+    hash,
+    pickle.dumps,
+    lambda obj: pickle.loads(pickle.dumps(obj)),  # noqa: S301 - made here
+    lambda obj: len(obj.stored),
+]
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_compressed_object_reads_as_before(
+    read: Callable[[KubeObject], Any], packed: bool
+) -> None:
+    obj = compress(object_of(RAW, packed=packed))
+    assert read(obj) == read(object_of(RAW, packed=packed))
+
+
+def test_a_compressed_object_equals_the_same_object() -> None:
+    obj = compress(object_of(RAW))
+    assert obj == object_of(RAW)
+    assert object_of(RAW) == obj
+    assert obj != object_of(change(RAW, labels={}))
+    assert copy.deepcopy(obj) is obj
+    assert isinstance(obj, KubeObject)
+
+
+def test_it_saves_what_it_says() -> None:
+    obj = compress(object_of(RAW), trained_compressor(pod_bodies()))
+    stored = obj.stored
+    assert type(stored) is CompressedBytes
+    assert len(stored.data) < len(RAW) / 6
+    assert saved_bytes(obj) == len(RAW) - len(stored.data) - 65
+    assert saved_bytes(object_of(RAW)) == 0
+
+
+def test_a_body_stays_open_for_a_while() -> None:
+    obj = compress(object_of(RAW))
+    assert cached_body(obj) is None
+    assert obj["spec"]
+    assert cached_body(obj) is not None
+    for raw in pod_bodies()[1 : MAX_DECODED + 1]:
+        assert object_of(raw)["spec"]
+    assert cached_body(obj) is None
+    assert (obj.uid, obj.raw) == (object_of(RAW).uid, RAW)
+
+
+def test_uid_and_version_need_no_decompression() -> None:
+    obj = object_of(RAW)
+    compressor = Compressor(find_zstd())
+    compressed = compressor.compress(obj, {})
+    assert compressed is not None
+    broken = CompressedBytes(compressed.data[:-5], compressed.group)
+    compressor.store(obj, broken)
+    newer = object_of(change(RAW, resourceVersion="99"), packed=False)
+    assert (obj.uid, obj.resource_version) == (newer.uid, object_of(RAW).resource_version)
+    assert compare_identity(obj, newer) == SAME_UID
+    with pytest.raises(Exception, match="decompress"):
+        obj.raw  # noqa: B018 - raises
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_it_is_compared_with_newer_objects_of_any_form(packed: bool) -> None:
+    obj = compress(object_of(RAW))
+    other_uid = change(RAW, uid="0b1d2c3e-5f60-4a7b-8c9d-0123456789ab")
+    for raw, expected in (
+        (RAW, SAME_VERSION),
+        (change(RAW, resourceVersion="99"), SAME_UID),
+        (other_uid, DIFFERENT),
+    ):
+        assert compare_identity(obj, object_of(raw, packed=packed)) == expected
+
+
+def test_equal_versions_are_compared_by_content() -> None:
+    obj = compress(object_of(RAW))
+    assert is_same_content(obj, object_of(RAW))
+    assert is_same_content(obj, compress(object_of(RAW)))
+    assert not is_same_content(obj, object_of(change(RAW, labels={"served": "otherwise"})))
+    assert not is_same_content(compress(object_of(change(RAW, labels={}))), object_of(RAW))
+
+
+@pytest.mark.parametrize("uid", ["uid-1", "", "ü" * 9, "\x00" * 100])
+def test_any_uid_is_kept(uid: str) -> None:
+    obj = KubeObject(object_of(RAW).key, uid, "7", RAW, PODS)
+    compress(obj)
+    assert (obj.uid, obj.resource_version, obj.raw) == (uid, "7", RAW)
+    pack_identity(obj)
+    assert (obj.uid, obj.raw) == (uid, RAW)
+
+
+@pytest.mark.parametrize("uid", ["u" * 256, "\ud800"])
+def test_an_object_with_an_impossible_uid_stays_as_it_is(uid: str) -> None:
+    compressor = Compressor(find_zstd())
+    obj = KubeObject(object_of(RAW).key, uid, "7", RAW, PODS)
+    assert compressor.store(obj, compressor.compress(obj, {})) == 0
+    assert (type(obj) is not CompressedObject, obj.uid, obj.raw) == (True, uid, RAW)
+    assert not compressor.is_due(obj), "a second attempt"
+
+
+def test_a_body_that_is_no_json_raises_the_same_error() -> None:
+    plain, obj = (KubeObject(object_of(RAW).key, "uid", "7", BROKEN, PODS) for _ in range(2))
+    compress(obj)
+    with pytest.raises(ObjectDecodeError) as expected:
+        plain.to_dict()
+    with pytest.raises(ObjectDecodeError) as found:
+        obj.to_dict()
+    assert str(found.value) == str(expected.value)
+    assert obj.raw == BROKEN
+
+
+def test_msgspec_doesn_t_encode_it_as_if_its_fields_were_its_content() -> None:
+    with pytest.raises(TypeError, match="send its raw bytes"):
+        msgspec.json.encode(compress(object_of(RAW)))
+
+
+def test_it_is_as_read_only_as_any_object() -> None:
+    obj = compress(object_of(RAW))
+    for name in ("raw", "stored", "uid"):
+        with pytest.raises(TypeError, match="can't be written"):
+            setattr(obj, name, b"")
+
+
+def test_threads_read_objects_while_they_are_compressed() -> None:
+    objects = [object_of(raw, packed=number % 2 == 0) for number, raw in enumerate(pod_bodies())]
+    expected = [(obj.uid, obj.resource_version, obj.raw, obj.to_dict()) for obj in objects]
+    compressors = [trained_compressor(pod_bodies()), trained_compressor(pod_bodies()[50:])]
+    read_node, done, rounds = field("spec.nodeName"), threading.Event(), [0] * 3
+    failures: list[object] = []
+
+    def read(thread: int) -> None:
+        while not done.is_set():
+            for obj, (uid, version, raw, body) in zip(objects, expected, strict=True):
+                found = obj.uid, obj.resource_version, obj.raw, dict(obj), len(obj.stored)
+                if found != (uid, version, raw, body, len(raw)) or not read_node(obj):
+                    failures.append(found)
+            rounds[thread] += 1
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        for compressor in compressors * 3:
+            for obj in objects:
+                if compressor.is_due(obj):
+                    compressor.store(obj, compressor.compress(obj, {}))
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(before)
+    assert failures == []
+    assert sum(type(obj) is CompressedObject for obj in objects) > 150

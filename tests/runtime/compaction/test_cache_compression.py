@@ -1,0 +1,237 @@
+"""The compression of a cache's objects at rest, in virtual time, and its threads in real time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from aioinformer import Delta, DeltaQueue, Indexer, KubeObject, field
+from aioinformer._core.cache.store import CompressedIndex
+from aioinformer._core.compression.compressed_object import (
+    CompressedBytes,
+    CompressedObject,
+    saved_bytes,
+)
+from aioinformer._core.compression.compressor import MIN_SAMPLES, WINDOW
+from aioinformer._runtime.compaction.cache_compression import LARGE_BYTES, CacheCompression
+from aioinformer._runtime.compaction.free_memory import FreedMemory
+from aioinformer._runtime.informer.pump import Pump
+from aioinformer.testing.simulation import run
+from tests.core.compression.rested import change, object_of, pod_bodies
+from tests.cpu_time import short_turns
+from tests.runtime.informers import running_in_background
+from tests.runtime.virtual_waits import until
+
+REST = 10.0
+
+
+class Parts:
+    """A pump with its queue, and a cache that is compressed."""
+
+    def __init__(self, rest: float = REST) -> None:
+        self.indexer = Indexer({"node": field("spec.nodeName")}, index_type=CompressedIndex)
+        self.queue = DeltaQueue(self.indexer)
+        self.pump = Pump("pods", self.queue, self.indexer)
+        self.compression = CacheCompression(self.indexer, rest)
+        self.pump.observers = (self.compression,)
+
+    async def relist(self, bodies: Sequence[bytes]) -> None:
+        before = self.indexer.state
+        self.queue.replace([object_of(raw) for raw in bodies], "1")
+        await until(lambda: self.indexer.state is not before)
+
+    async def change(self, *bodies: bytes) -> None:
+        self.queue.feed([Delta("Updated", object_of(raw, packed=False)) for raw in bodies])
+        await asyncio.sleep(0.01)
+
+    @property
+    def objects(self) -> list[KubeObject]:
+        return list(self.indexer.state.objects.values())
+
+    @property
+    def compressed(self) -> int:
+        """The number of cached objects that are compressed."""
+        return sum(type(obj) is CompressedObject for obj in self.objects)
+
+    @property
+    def dictionaries(self) -> set[int]:
+        """The identities of the codecs that the cached objects refer to."""
+        found = [obj.stored for obj in self.objects]
+        return {id(each.group.codec) for each in found if type(each) is CompressedBytes}
+
+    def check_saved(self) -> None:
+        assert self.compression.saved_bytes == sum(map(saved_bytes, self.objects))
+        assert self.compression.saved_bytes > 0
+
+
+COUNT = WINDOW + 88
+BODIES = pod_bodies(40)
+"""Too few for a dictionary, which would be made in a thread."""
+
+
+def newer(raw: bytes, version: int) -> bytes:
+    return change(raw, resourceVersion=str(version))
+
+
+def test_listed_objects_are_compressed_in_the_next_pass() -> None:
+    async def main() -> None:
+        parts = Parts()
+        async with (
+            running_in_background(parts.pump.run()),
+            running_in_background(parts.compression.run()),
+        ):
+            await parts.relist(BODIES)
+            await asyncio.sleep(REST / 2)
+            assert parts.compressed == 0
+            await asyncio.sleep(REST)
+            assert parts.compressed == len(BODIES)
+            assert {obj.raw for obj in parts.objects} == set(BODIES)
+            parts.check_saved()
+
+    run(main(), seed=0)
+
+
+def test_a_changed_object_rests_once_to_twice_the_time() -> None:
+    async def main() -> None:
+        parts = Parts()
+        async with (
+            running_in_background(parts.pump.run()),
+            running_in_background(parts.compression.run()),
+        ):
+            await parts.relist(BODIES)
+            await asyncio.sleep(1.5 * REST)
+            for number in range(8):  # it changes more often than it could rest
+                await parts.change(newer(BODIES[0], 10**9 + number))
+                assert parts.compressed == len(BODIES) - 1
+                parts.check_saved()
+                await asyncio.sleep(REST / 2)
+            await asyncio.sleep(0.45 * REST)
+            assert parts.compressed == len(BODIES) - 1
+            await asyncio.sleep(1.1 * REST)
+            assert parts.compressed == len(BODIES)
+            parts.check_saved()
+
+    run(main(), seed=0)
+
+
+def test_an_object_that_a_program_reads_is_not_compressed() -> None:
+    async def main() -> None:
+        parts = Parts()
+        async with (
+            running_in_background(parts.pump.run()),
+            running_in_background(parts.compression.run()),
+        ):
+            await parts.relist(BODIES)
+            assert parts.objects[3]["spec"]
+            await asyncio.sleep(1.5 * REST)
+            assert parts.compressed == len(BODIES) - 1
+            for raw in BODIES[:20]:  # other objects are read
+                assert object_of(raw)["spec"]
+            await asyncio.sleep(2 * REST)
+            assert parts.compressed == len(BODIES)
+
+    run(main(), seed=0)
+
+
+def test_what_was_saved_is_counted_when_objects_go_and_when_they_are_listed() -> None:
+    async def main() -> None:
+        parts = Parts()
+        async with (
+            running_in_background(parts.pump.run()),
+            running_in_background(parts.compression.run()),
+        ):
+            await parts.relist(BODIES)
+            await asyncio.sleep(1.5 * REST)
+            deleted = object_of(newer(BODIES[5], 10**9), packed=False)
+            parts.queue.feed([Delta("Deleted", deleted)])
+            await asyncio.sleep(0.01)
+            assert parts.compressed == len(BODIES) - 1
+            parts.check_saved()
+            await parts.relist([newer(raw, 10**9) for raw in BODIES[:20]])
+            await asyncio.sleep(1.5 * REST)
+            assert parts.compressed == 20
+            parts.check_saved()
+
+    run(main(), seed=0)
+
+
+async def test_a_dictionary_is_trained_and_trained_again_for_other_objects() -> None:
+    parts = Parts(0.02)
+    async with (
+        running_in_background(parts.pump.run()),
+        running_in_background(parts.compression.run()),
+    ):
+        await parts.relist(pod_bodies(COUNT))
+        compressor = parts.compression.compressor
+        await until(lambda: parts.compressed == COUNT)
+        assert compressor.trainings == 1
+        assert parts.compression.overhead_bytes > compressor.dictionary_bytes > 0
+        # The same pods with a hundred new labels each.
+        chance = random.Random(0)
+        extra = {f"example.com/{n}": f"{chance.getrandbits(200):x}" for n in range(100)}
+        listed = [change(raw, labels=extra) for raw in pod_bodies(COUNT)]
+        await parts.relist([newer(raw, 10**9) for raw in listed])
+        await until(lambda: compressor.trainings == 2 and parts.compressed == COUNT)
+        await until(lambda: len(parts.dictionaries) == 1)
+        parts.check_saved()
+
+
+async def test_a_large_object_is_compressed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = Parts(0.02)
+    compressor, names = parts.compression.compressor, list[str]()
+    compress = compressor.compress
+
+    def observed(obj: KubeObject, values: dict[str, tuple[str, ...]]) -> object:
+        names.append(threading.current_thread().name)
+        return compress(obj, values)
+
+    monkeypatch.setattr(compressor, "compress", observed)
+    async with (
+        running_in_background(parts.pump.run()),
+        running_in_background(parts.compression.run()),
+    ):
+        large = json.loads(BODIES[1])
+        large["data"] = "x" * LARGE_BYTES
+        await parts.relist([BODIES[0], json.dumps(large).encode()])
+        await until(lambda: parts.compressed == 2)
+    assert len(names) == 2
+    assert sum(name == threading.main_thread().name for name in names) == 1
+
+
+async def test_no_turn_of_the_loop_is_long() -> None:
+    parts = Parts(0.05)
+    bodies = pod_bodies(200)
+    listed = [change(raw, name=f"pod-{n}-{m}") for n in range(15) for m, raw in enumerate(bodies)]
+    async with running_in_background(parts.pump.run()):
+        await parts.relist(listed)
+        async with (
+            short_turns(0.008),
+            running_in_background(parts.compression.run()),
+        ):
+            await until(lambda: parts.compressed == len(listed))
+    assert parts.compression.compressor.trainings == 1
+    assert len(listed) > MIN_SAMPLES
+
+
+def test_freed_memory_is_returned_unless_others_have_freed_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free, trimmed = [0], list[int]()
+
+    def trim(pad: int) -> int:
+        trimmed.append(pad)
+        return 1
+
+    monkeypatch.setattr(
+        "aioinformer._runtime.compaction.free_memory._find_functions",
+        lambda: (lambda: free[0], trim),
+    )
+    memory = FreedMemory()
+    for free[0], expected in ((10**6, True), (60 * 10**6, True), (150 * 10**6, False)):
+        assert memory.release() is expected
+    assert trimmed == [0, 0]
