@@ -1,6 +1,10 @@
-"""The command that measures all contestants and prints one table.
+"""The command that measures all contestants.
 
-python -m benchmarks [--quick] [--json FILE]
+    python -m benchmarks [--quick | --scale | --readme] [--json FILE]
+
+A full run prints a table and writes ``benchmarks/RESULTS.md`` with its plots; ``--scale`` measures
+large caches and many informers, and adds a section to that file. ``--readme`` measures nothing: it
+writes the published numbers into the README. A quick run writes nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +17,12 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.processes import MeasurementFailed
-from benchmarks.run import FULL, QUICK, run
+from benchmarks.report import Published, readme, write
+from benchmarks.run import FULL, QUICK, Results, run
+from benchmarks.scale import FULL_SCALE, TINY_SCALE, Scale, scale, scale_rows
 from benchmarks.table import table
+
+README = Path(__file__).parent.parent / "README.md"
 
 __all__ = ["main"]
 
@@ -25,19 +33,58 @@ def main() -> None:
         prog="python -m benchmarks",
         description="Compare the library with its peers on the same bytes.",
     )
-    parser.add_argument("--quick", action="store_true", help="small sizes, less than a minute")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--quick", action="store_true", help="small sizes, about a minute")
+    kind.add_argument("--scale", action="store_true", help="large caches, many informers")
+    kind.add_argument("--readme", action="store_true", help="write the numbers into the README")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers to FILE too")
     arguments = parser.parse_args()
     start = time.monotonic()
     try:
-        results = run(QUICK if arguments.quick else FULL, _progress)
-    except MeasurementFailed as error:
+        if arguments.readme:
+            _readme()
+            return
+        found = _scale() if arguments.scale else _run(quick=arguments.quick)
+    except (MeasurementFailed, LookupError) as error:
         sys.exit(str(error))
-    _progress("")
-    print(table(results))
     print(f"took {time.monotonic() - start:.0f} s")
     if arguments.json is not None:
-        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+
+
+def _run(*, quick: bool) -> Results:
+    """Measure, print the table, and publish the results of a full run."""
+    found = run(QUICK if quick else FULL, _progress)
+    tiny = scale(TINY_SCALE, _progress) if quick else None
+    _progress("")
+    print(table(found))
+    if tiny is not None:
+        print("\n".join(scale_rows(tiny)))
+    else:
+        before = Published.load()
+        write(Published(found, before.scale if before else None))
+    return found
+
+
+def _scale() -> Scale:
+    """Measure, print the section, and add it to the published results."""
+    before = _published()
+    found = scale(FULL_SCALE, _progress)
+    _progress("")
+    print("\n".join(scale_rows(found)))
+    write(Published(before.run, found))
+    return found
+
+
+def _readme() -> None:
+    README.write_text(readme(README.read_text(), _published().run))
+
+
+def _published() -> Published:
+    published = Published.load()
+    if published is None:
+        raise LookupError("there are no published results: run python -m benchmarks first")
+    return published
 
 
 def _progress(text: str) -> None:

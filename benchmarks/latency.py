@@ -23,7 +23,7 @@ from msgspec import Struct
 from aioinformer import Client, Event, SharedInformerFactory, Updated
 from benchmarks.ours import namespace, release
 
-__all__ = ["Latency", "measure", "measure_floor"]
+__all__ = ["Clock", "Latency", "measure", "measure_floor"]
 
 _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 
@@ -55,16 +55,18 @@ class Latency(Struct, kw_only=True):
         )
 
 
-class _Clock:
+class Clock:
     """The handler: records the time that each update took."""
 
     def __init__(self, pods: int, events: int) -> None:
+        """Expect so many pods and events."""
         self.taken: list[int] = []
         self.synced, self.done = asyncio.Event(), asyncio.Event()
         self._missing = pods
         self._events = events
 
     def __call__(self, event: Event) -> None:
+        """Handle an event."""
         now = time.monotonic_ns()
         if isinstance(event, Updated):
             self.taken.append(now - int(event.obj.resource_version))
@@ -78,7 +80,7 @@ class _Clock:
 
 async def measure(server: str, events: int, pods: int) -> Latency:
     """Wait for the sync, then time the events."""
-    clock = _Clock(pods, events)
+    clock = Clock(pods, events)
     async with Client(server) as client, SharedInformerFactory(client) as informers:
         informer = informers.informer("pods", indexers={"namespace": namespace})
         informer.add_handler(clock)

@@ -3,7 +3,9 @@
     python -m benchmarks.load FOLDER
 
 The server implements just enough HTTP to act as an API server with one resource: a list, a watch,
-and a watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. The server
+and a watch that begins with the state (``sendInitialEvents``), each as JSON or protobuf. The answer
+to a list with ``limit`` is a page if the dataset has pages of that size, except with
+``resourceVersion=0``, where API servers ignore the limit too. The server
 must never limit a measurement, so it is a process of its own, with a blocking thread a connection
 and ``sendfile``. ``POST /go`` starts the events of the watch. ``POST /expire`` ends the watch with
 410, and later lists contain another state; after ``POST /forget``, which ends the watch too, they
@@ -17,6 +19,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 __all__ = ["CONTENT_TYPES", "JSON", "LoadServer", "begin", "rate"]
 
@@ -31,6 +34,9 @@ EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"too old resource version","reason":"Expired","code":410}}\n'
 )
+VERSION = b'{"major":"1","minor":"37","gitVersion":"v1.37.0"}'
+"""The answer to ``/version``, which kr8s reads first."""
+VERSION_HEAD = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(VERSION)
 
 
 class LoadServer:
@@ -77,9 +83,24 @@ class LoadServer:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         elif "watch=" in target:
             self._watch(connection, form, initial="sendInitialEvents=true" in target)
+        elif target.rstrip("/") == "/version":
+            connection.sendall(b"HTTP/1.1 200 OK\r\n%b\r\n%b" % (VERSION_HEAD, VERSION))
         else:
             begin(connection, CONTENT_TYPES[form, "list"])
-            self._send(connection, "relist" if self._changed else "list", form)
+            self._send(connection, self._page(target, form) or self._whole_list, form)
+
+    @property
+    def _whole_list(self) -> str:
+        return "relist" if self._changed else "list"
+
+    def _page(self, target: str, form: str) -> str:
+        """Return the name of the requested page; empty if the whole list is the answer."""
+        options = parse_qs(urlsplit(target).query)
+        if "limit" not in options or options.get("resourceVersion") == ["0"] or self._changed:
+            return ""
+        first = options.get("continue", ["0"])[0]
+        name = f"pages/{options['limit'][0]}/{first}"
+        return name if (self._folder / f"{name}.{form}.http").exists() else ""
 
     def _watch(self, connection: socket.socket, form: str, *, initial: bool) -> None:
         """Send the events after ``/go``, and the error after ``/expire`` or ``/forget``.

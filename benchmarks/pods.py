@@ -26,6 +26,8 @@ LISTED = 1_000_000
 """The version of the list; pods have lower ones, events higher ones."""
 RELISTED = 900_000_000
 """The first version of the second list, in which every pod has changed."""
+PAGE_SIZES = 100, 500
+"""The pages that peers ask for: those of kr8s, and those of kube-rs."""
 VARIANTS = 8
 """The number of pods that differ in more than names and numbers."""
 
@@ -45,23 +47,41 @@ class Dataset:
     """The result of ``digest`` for a contestant that received every event."""
 
     @classmethod
-    def write(cls, folder: Path, pods: int, events: int) -> Dataset:
-        """Write a list of ``pods``, the same state as a stream, and ``events`` changes."""
+    def write(cls, folder: Path, pods: int, events: int, *, small: bool = False) -> Dataset:
+        """Write a list of ``pods``, the same state as a stream, and ``events`` changes.
+
+        Args:
+            folder: an empty folder.
+            pods: the number of pods.
+            events: the number of changes.
+            small: True for pods of 600 bytes.
+        """
         last = {_name(number): str(number + 1) for number in range(pods)}
         with (folder / "list.json.http").open("wb") as file:
-            listed = _write_list(file, _list(pods, LISTED, 1))
+            listed = _write_list(file, _list(range(pods), LISTED, 1, small=small))
         with (folder / "initial.json.http").open("wb") as file:
-            _write_stream(file, _initial(pods, LISTED, 1))
+            _write_stream(file, _initial(pods, LISTED, 1, small=small))
         with (folder / "watch.json.http").open("wb") as file:
-            watched = _write_stream(file, _changes(pods, events, last))
+            watched = _write_stream(file, _changes(pods, events, last, small=small))
         return cls(folder, pods, events, listed, watched, digest(last))
 
     def write_relist(self) -> None:
         """Write the state that the load server sends after ``/expire``."""
         with (self.folder / "relist.json.http").open("wb") as file:
-            _write_list(file, _list(self.pods, RELISTED + self.pods, RELISTED))
+            _write_list(file, _list(range(self.pods), RELISTED + self.pods, RELISTED))
         with (self.folder / "reinitial.json.http").open("wb") as file:
             _write_stream(file, _initial(self.pods, RELISTED + self.pods, RELISTED))
+
+    def write_pages(self) -> None:
+        """Write the list in pages too, for the peers that send ``limit``."""
+        for size in PAGE_SIZES:
+            folder = self.folder / "pages" / str(size)
+            folder.mkdir(parents=True)
+            for first in range(0, self.pods, size):
+                numbers = range(first, min(first + size, self.pods))
+                left = self.pods - numbers.stop
+                with (folder / f"{first}.json.http").open("wb") as file:
+                    _write_list(file, _list(numbers, LISTED, 1, left))
 
 
 def digest(last: dict[str, str]) -> str:
@@ -78,18 +98,24 @@ def modified(number: int, version: int) -> bytes:
 # -- bodies ------------------------------------------------------------------------------------
 
 
-def _list(pods: int, version: int, first: int) -> Iterator[bytes]:
-    yield b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"},"items":[' % (
-        version
+def _list(
+    pods: range, version: int, first: int, left: int = 0, *, small: bool = False
+) -> Iterator[bytes]:
+    """Yield a list of the pods with these numbers; ``left`` further ones follow in other pages."""
+    more = b',"continue":"%d","remainingItemCount":%d' % (pods.stop, left) if left else b""
+    yield b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"%d"%b},"items":[' % (
+        version,
+        more,
     )
-    for number in range(pods):
-        yield b"%b%b" % (b"," if number else b"", _pod(number, first + number))
+    for number in pods:
+        comma = b"" if number == pods.start else b","
+        yield b"%b%b" % (comma, _pod(number, first + number, small=small))
     yield b"]}\n"
 
 
-def _initial(pods: int, version: int, first: int) -> Iterator[bytes]:
+def _initial(pods: int, version: int, first: int, *, small: bool = False) -> Iterator[bytes]:
     for number in range(pods):
-        yield _event(b"ADDED", _pod(number, first + number))
+        yield _event(b"ADDED", _pod(number, first + number, small=small))
     yield (
         b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{'
         b'"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},'
@@ -97,13 +123,15 @@ def _initial(pods: int, version: int, first: int) -> Iterator[bytes]:
     )
 
 
-def _changes(pods: int, events: int, last: dict[str, str]) -> Iterator[bytes]:
+def _changes(
+    pods: int, events: int, last: dict[str, str], *, small: bool = False
+) -> Iterator[bytes]:
     """Yield ``events`` changes, and record the version of each in ``last``."""
     chance = random.Random(SEED)
     for version in range(LISTED + 1, LISTED + 1 + events):
         number = chance.randrange(pods)
         last[_name(number)] = str(version)
-        yield modified(number, version)
+        yield _event(b"MODIFIED", _pod(number, version, small=small))
 
 
 def _event(kind: bytes, pod: bytes) -> bytes:
@@ -139,8 +167,8 @@ def _name(number: int) -> str:
     return f"checkout-7d9f8c6b5d-{number:06d}"
 
 
-def _pod(number: int, version: int) -> bytes:
-    return _TEMPLATES[number % VARIANTS] % {
+def _pod(number: int, version: int, *, small: bool = False) -> bytes:
+    return (_SMALL if small else _TEMPLATES)[number % VARIANTS] % {
         b"name": _name(number).encode(),
         b"team": b"team-%d" % (number % 20),
         b"uid": b"0b1d2c3e-5f60-4a7b-8c9d-%012d" % number,
@@ -149,6 +177,22 @@ def _pod(number: int, version: int) -> bytes:
         b"ip": b"10.%d.%d.%d" % (number >> 16, number >> 8 & 255, number & 255),
         b"restarts": b"%d" % (version % 7),
     }
+
+
+def _small(variant: int) -> bytes:
+    """Return the JSON of an object of 600 bytes with placeholders: a few fields of a pod."""
+    whole = _metadata(variant)
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels")
+    pod = {
+        "metadata": {name: whole[name] for name in kept},
+        "spec": {"nodeName": "%(node)b", "priority": 0},
+        "status": {
+            "phase": "Running", "podIP": "%(ip)b", "podIPs": [{"ip": "%(ip)b"}],
+            "hostIP": "192.168.0.1", "startTime": _TIME, "qosClass": "Burstable",
+            "containerID": "containerd://" + "fedcba9876543210" * 4,
+        },
+    }  # fmt: skip
+    return json.dumps(pod, separators=(",", ":")).encode()
 
 
 _TIME = "2026-11-20T08:44:44Z"
@@ -246,3 +290,4 @@ def _status(variant: int) -> dict[str, Any]:
 
 
 _TEMPLATES = [_template(variant) for variant in range(VARIANTS)]
+_SMALL = [_small(variant) for variant in range(VARIANTS)]

@@ -27,7 +27,8 @@ import msgspec
 from msgspec import Struct
 
 from aioinformer import ObjectKey, WorkQueue
-from benchmarks.clientgo import PeerMissing, build
+from benchmarks.clientgo import CLIENT_GO
+from benchmarks.compiled import PeerMissing
 from benchmarks.processes import output
 
 __all__ = ["Comparison", "Times", "compare", "main", "measure", "measure_plain", "table"]
@@ -179,7 +180,7 @@ def compare(keys: int, repetitions: int, *, peers: bool = True) -> Comparison:
     missing = "" if peers else "not asked for"
     try:
         if peers:
-            go = [str(build()), "queues", f"-keys={keys}", f"-workers={WORKERS}"]
+            go = [str(CLIENT_GO.build()), "queues", f"-keys={keys}", f"-workers={WORKERS}"]
             commands |= {BARE: go, MEASURED: [*go, "-metrics"]}
     except PeerMissing as error:
         missing = str(error)

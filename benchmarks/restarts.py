@@ -1,9 +1,10 @@
-"""Measure a restart with a cache file beside one without, and the cost of the file under changes.
+"""Measure a restart with a cache file beside ones without, and the cost of the file under changes.
 
     python -m benchmarks.restarts [--objects 50000] [--rate 1000] [--seconds 10]
 
 The server and each measured program are processes of their own, and the programs run one after the
-other on the same server. CPU time counts, since other processes influence wall time.
+other on the same server. CPU time counts, since other processes influence wall time. client-go,
+which keeps no file, is a row of the table where Go is installed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from pathlib import Path
 from aioinformer import CacheFile, Client, SharedInformerFactory
 from aioinformer.metrics import NoMetrics
 from benchmarks.callbacks import timing
+from benchmarks.clientgo import CLIENT_GO
+from benchmarks.compiled import PeerMissing
 from benchmarks.processes import ROOT, MeasurementFailed
 
 __all__ = ["Arguments", "Restart", "measure"]
@@ -37,6 +40,8 @@ class Arguments:
     """Seconds for which the load is measured."""
     settle: float = 3.0
     """Seconds before that, in which a new file is written for the first time."""
+    peer: bool = True
+    """True to measure client-go as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Restart:
     cpu: float
     """Seconds of CPU time of the process until then."""
     longest: float
-    """Seconds of CPU time of the longest callback of the event loop until then."""
+    """Seconds of CPU time of the longest callback of the event loop until then; 0 for client-go."""
     load: float
     """The CPU time of the process afterwards, as a part of the elapsed time."""
     events: int
@@ -119,9 +124,16 @@ async def running_server(arguments: Arguments) -> AsyncGenerator[str]:
 
 async def _measure_program(server: str, path: Path | None, arguments: Arguments) -> Restart:
     job = json.dumps([server, str(path or ""), asdict(arguments)])
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.restarts", "--job", job, cwd=ROOT, stdout=-1
-    )
+    return await _read_figures(sys.executable, "-m", "benchmarks.restarts", "--job", job)
+
+
+async def _measure_peer(server: str, binary: Path, arguments: Arguments) -> Restart:
+    options = (f"--settle={arguments.settle}", f"--seconds={arguments.seconds}")
+    return await _read_figures(str(binary), "restart", f"--server={server}", *options)
+
+
+async def _read_figures(*command: str) -> Restart:
+    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=-1)
     output, _ = await process.communicate()
     if process.returncode:
         raise MeasurementFailed(f"a program of the restarts ended with {process.returncode}")
@@ -133,11 +145,19 @@ async def measure(arguments: Arguments) -> dict[str, Restart]:
     with tempfile.TemporaryDirectory() as folder:
         async with running_server(arguments) as server:
             path = Path(folder) / "cache.db"
-            return {
+            figures = {
                 "without a file": await _measure_program(server, None, arguments),
                 "with a new file": await _measure_program(server, path, arguments),
                 "restart with the file": await _measure_program(server, path, arguments),
             }
+            if arguments.peer:
+                try:
+                    binary = await asyncio.to_thread(CLIENT_GO.build)
+                except PeerMissing as missing:
+                    print(f"client-go is missing: {missing}", file=sys.stderr)
+                else:
+                    figures["client-go, JSON"] = await _measure_peer(server, binary, arguments)
+            return figures
 
 
 def main() -> None:

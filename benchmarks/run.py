@@ -6,11 +6,12 @@ contestant for a minute slows the others in that minute too, and the ratios rema
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
-import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
@@ -19,22 +20,28 @@ from msgspec import Struct
 
 from benchmarks.caches import CACHES, Cache
 from benchmarks.callbacks import Longest, Stretch
-from benchmarks.clientgo import PeerMissing, build, encode
-from benchmarks.contestants import Contestant, go_peers, ours, python_peers
+from benchmarks.clientgo import encode
+from benchmarks.contestants import Contestant, Peers, ours
+from benchmarks.curves import Curve, Curves, by_listeners, by_objects, during_sync, with_listeners
 from benchmarks.fanout import Fanout
 from benchmarks.imports import ImportTimes
 from benchmarks.latency import Latency
 from benchmarks.load import rate
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
-from benchmarks.processes import output, serving
+from benchmarks.processes import MemorySamples, output, serving
+from benchmarks.scratch import scratch
 
-__all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run", "scratch"]
+__all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run"]
 
 RATE = 5_000
 """Events a second in the measurement of latency."""
 FEW = 1_000
 """Cached objects in the smaller cache of ``Crowd``."""
+VARIANT_REPETITIONS = 2
+"""Runs of a variant at most. Its differences from the contestant that it varies are large."""
+CURVES = ("ours", "client-go JSON", "kube-rs typed")
+"""The contestants whose costs are measured by the number of cached objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +150,14 @@ class Results(Struct, kw_only=True):
     """Bytes of JSON an event."""
     numbers: dict[str, Numbers]
     """By contestant."""
-    missing: str
-    """The reason for missing numbers of client-go; empty if they exist."""
+    versions: dict[str, str]
+    """The versions of the peers, by project."""
+    absent: dict[str, str]
+    """The reasons for missing numbers, by project."""
+    machine: str
+    """The machine and the Python version."""
+    day: str
+    curves: Curves
     longest: Longest
     fanout: Fanout
     caches: dict[str, Cache]
@@ -162,24 +175,26 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
         size: the sizes of the run.
         report: called with the name of each measurement before it starts.
     """
-    contestants, missing = [*_ours(size), *python_peers()], ""
-    report("building the Go peer")
-    binary: Path | None = None
-    try:
-        binary = build()
-        contestants += go_peers(binary)[: None if size.complete else 2]
-    except PeerMissing as error:
-        missing = str(error)
+    peers = Peers.find(report, complete=size.complete)
+    contestants = [*_ours(size), *peers.present]
     with scratch() as folder:
         report("writing the bytes")
-        dataset, small = _datasets(folder, size, binary)
+        dataset, small = _datasets(folder, size, peers.go)
         with serving(dataset.folder) as server:
             load_rate = rate(server)
         samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
+        memory: dict[str, Curve] = {}
         for repetition in range(size.repetitions):
             for each in contestants:
+                if each.variant and repetition >= VARIANT_REPETITIONS:
+                    continue
                 report(f"{repetition + 1} of {size.repetitions}: {each.name}")
-                samples[each.name].append(each.measure(small if each.slow else dataset))
+                watched = MemorySamples() if repetition == 0 else None
+                sample = each.measure(small if each.slow else dataset, watched)
+                samples[each.name].append(sample)
+                if watched is not None and sample.bare and not each.slow:
+                    memory[each.name] = during_sync(watched, sample)
+        listeners = _listeners(peers, dataset, report) if size.complete else {}
     report("the longest callback")
     longest = _longest(size)
     report("further listeners")
@@ -190,6 +205,7 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
     latency = _latency(size)
     report("few objects and many")
     crowd = _crowd(size)
+    objects = _objects(contestants, size, report) if size.complete else {}
     report("imports")
     return Results(
         size=size,
@@ -199,7 +215,11 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
             each.name: Numbers.of(samples[each.name], small if each.slow else dataset)
             for each in contestants
         },
-        missing=missing,
+        versions=peers.versions,
+        absent=peers.absent,
+        machine=_machine(),
+        day=datetime.now(UTC).date().isoformat(),
+        curves=Curves(memory=memory, objects=objects, listeners=listeners),
         longest=longest,
         fanout=fanout,
         caches=caches,
@@ -220,20 +240,14 @@ def _ours(size: Size) -> list[Contestant]:
         return few
     return [
         *few,
-        ours("ours, fields(...) of 3", "--reads=projection"),
-        ours("ours, 4 listeners", "--listeners=4"),
-        ours("ours, async handler", "--coroutine"),
+        replace(ours("ours, fields(...) of 3", "--reads=projection"), variant=True),
+        replace(ours("ours, async handler", "--coroutine"), variant=True),
     ]
 
 
-@contextmanager
-def scratch() -> Generator[Path]:
-    """Create a temporary folder for datasets, in memory if the system has such a file system."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
-    with tempfile.TemporaryDirectory(
-        prefix="aioinformer-", dir=memory if memory.is_dir() else None
-    ) as name:
-        yield Path(name)
+def _machine() -> str:
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, Dataset]:
@@ -241,9 +255,35 @@ def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, D
     for place in places:
         place.mkdir()
     dataset = Dataset.write(places[0], size.pods, size.events)
+    small = Dataset.write(places[1], size.slow, size.slow)
+    for each in (dataset, small):
+        each.write_pages()
     if binary is not None:
         encode(binary, dataset)
-    return dataset, Dataset.write(places[1], size.slow, size.slow)
+    return dataset, small
+
+
+def _listeners(peers: Peers, dataset: Dataset, report: Callable[[str], None]) -> dict[str, Curve]:
+    forms: dict[str, Callable[[int], Contestant]] = {
+        "ours": lambda count: ours(f"ours, {count} listeners", f"--listeners={count}")
+    }
+    if peers.go is not None:
+        forms["client-go protobuf"] = with_listeners(peers.go)
+    return by_listeners(forms, dataset, report)
+
+
+def _objects(
+    contestants: Sequence[Contestant], size: Size, report: Callable[[str], None]
+) -> dict[str, Curve]:
+    chosen = [each for each in contestants if each.name in CURVES]
+    with scratch() as folder:
+        datasets: list[Dataset] = []
+        for pods in (FEW, 10_000, size.large):
+            place = folder / str(pods)
+            place.mkdir()
+            datasets.append(Dataset.write(place, pods, size.fanout))
+            datasets[-1].write_pages()
+        return by_objects(chosen, datasets, report)
 
 
 def _longest(size: Size) -> Longest:
@@ -293,7 +333,7 @@ def _latency(size: Size) -> dict[str, Latency]:
     sizes = [f"--pods={size.slow}", f"--events={size.paced}"]
     with scratch() as folder:
         Dataset.write(folder, size.slow, 0)
-        for _ in range(size.repetitions if size.complete else 1):
+        for _ in range(min(3, size.repetitions) if size.complete else 1):
             for name, found in samples.items():
                 command = [sys.executable, "-m", "benchmarks.latency", *sizes]
                 command += ["--floor"] if name == "floor" else []

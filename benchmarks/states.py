@@ -26,7 +26,7 @@ from benchmarks.meter import forget_highest, highest, resident
 from benchmarks.ours import Count, namespace, release
 from benchmarks.pods import Dataset
 from benchmarks.processes import output, serving
-from benchmarks.run import scratch
+from benchmarks.scratch import scratch
 
 __all__ = ["Cost", "Readings", "measure", "measured"]
 

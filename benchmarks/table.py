@@ -11,7 +11,7 @@ from benchmarks.verdict import Verdict, verdicts
 
 __all__ = ["table"]
 
-COLUMNS = ("ours", "floor", "client-go JSON", "client-go protobuf", "kubernetes_asyncio")
+COLUMNS = ("ours", "floor", "client-go JSON", "client-go protobuf", "kube-rs typed", "lightkube")
 YARDSTICK = "client-go JSON"
 WIDTH = 20
 
@@ -68,9 +68,10 @@ def _head(results: Results) -> Iterator[str]:
         f"of {size.repetitions} alternating runs; every event delivered, checked by pod"
     )
     yield f"the load server sends {results.load_rate / 1e6:,.0f} MB/s to a bare socket"
-    yield f"kubernetes_asyncio has {size.slow:,} pods and as many events"
-    if results.missing:
-        yield f"no client-go: {results.missing}"
+    yield f"the slow peers have {size.slow:,} pods and as many events"
+    yield "versions: " + ", ".join(f"{name} {each}" for name, each in results.versions.items())
+    for name, reason in results.absent.items():
+        yield f"no {name}: {reason}"
 
 
 def _peers(results: Results) -> Iterator[str]:
@@ -93,12 +94,12 @@ def _cell(row: _Row, results: Results, name: str) -> str:
 
 def _variants(results: Results) -> Iterator[str]:
     yield ""
-    yield f"{'all contestants':<28}" + "".join(
+    yield f"{'all contestants':<32}" + "".join(
         f"{head:>16}" for head in ("sync wall us", "sync CPU us", "events/s", "CPU us an event")
     )
     for name, n in results.numbers.items():
         yield (
-            f"{name:<28}{n.sync_wall / n.pods * 1e6:>16,.1f}{n.sync_cpu / n.pods * 1e6:>16,.1f}"
+            f"{name:<32}{n.sync_wall / n.pods * 1e6:>16,.1f}{n.sync_cpu / n.pods * 1e6:>16,.1f}"
             f"{n.rate:>16,.0f}{n.cpu_per_event * 1e6:>16,.2f}"
         )
     longest, imports = results.longest, results.imports
@@ -142,7 +143,7 @@ def _caches(results: Results) -> Iterator[str]:
 
 def _bounds(results: Results) -> Iterator[str]:
     yield ""
-    yield f"{'':<40}{'wall':>9}{'CPU':>9}     {'must':>8}{'aim':>8}"
+    yield f"{'':<49}{'measured':>9}     {'must':>8}{'aim':>8}"
     for verdict in verdicts(results):
         yield _bound(verdict)
 

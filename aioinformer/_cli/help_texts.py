@@ -51,8 +51,9 @@ examples:
   aioinformer serve --features minor=37,watch_list=false
 
 The server prints its kubeconfig. With it run kubectl, aioinformer watch, the
-examples or your program. Everything is in memory and ends with the server.
-There is no authentication; the server listens on 127.0.0.1 alone.
+examples or your program. The status of a changed Deployment reports a rollout.
+Everything is in memory and ends with the server. There is no authentication;
+the server listens on 127.0.0.1 alone.
 """
 
 WATCH_EXAMPLES = """\

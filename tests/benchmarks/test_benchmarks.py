@@ -8,13 +8,16 @@ import re
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.contestants import ours, python_peers
+from benchmarks.contestants import PYTHON_PEERS, PythonPeer, floors, ours
+from benchmarks.curves import during_sync
 from benchmarks.load import rate
 from benchmarks.pods import Dataset, digest
-from benchmarks.processes import MeasurementFailed, serving
+from benchmarks.processes import MeasurementFailed, MemorySamples, serving
+from benchmarks.scratch import scratch
 from benchmarks.states import measured
 
 PODS, EVENTS = 60, 200
@@ -106,8 +109,61 @@ def test_the_library_receives_every_event(dataset: Dataset) -> None:
 
 
 def test_the_floor_reads_every_line(dataset: Dataset) -> None:
-    floor = python_peers()[0]
+    floor = floors()[0]
     assert floor.measure(dataset).delivered == EVENTS
+
+
+@pytest.mark.parametrize("peer", PYTHON_PEERS, ids=lambda peer: peer.name)
+def test_a_peer_receives_every_event_and_keeps_the_objects(
+    dataset: Dataset, peer: PythonPeer
+) -> None:
+    if not peer.version:
+        pytest.skip(f"{peer.package} is not installed")
+    sample = peer.contestant.measure(dataset)
+    assert (sample.delivered, sample.digest) == (EVENTS, dataset.digest)
+    assert sample.settled > sample.bare > 0
+
+
+def test_a_peer_that_is_not_installed_has_no_version() -> None:
+    missing = PythonPeer("none", "aioinformer-no-such-package", "none", "no_such_module.client")
+    without_module = PythonPeer("none", "kubernetes_asyncio", "none", "kubernetes_asyncio.none")
+    assert missing.version == without_module.version == ""
+
+
+def test_the_memory_of_a_contestant_is_recorded_while_it_runs(dataset: Dataset) -> None:
+    samples = MemorySamples()
+    sample = ours("ours").measure(dataset, samples)
+    times = [at for at, _ in samples.points]
+    assert times == sorted(times)
+    assert max(size for _, size in samples.points) >= sample.bare
+    curve = during_sync(samples, sample)
+    assert 0 < len(curve) <= len(times)
+
+
+def test_the_load_server_sends_pages_to_those_who_ask_for_them() -> None:
+    """The pages together are the whole list; resourceVersion=0 ignores the limit."""
+    with scratch() as folder:
+        whole = Dataset.write(folder, 250, 1)
+        whole.write_pages()
+        with serving(folder) as server:
+
+            def listed(query: str) -> dict[str, Any]:
+                with urllib.request.urlopen(f"{server}/api/v1/pods?{query}") as answer:  # noqa: S310 - ours
+                    page: dict[str, Any] = json.load(answer)
+                    return page
+
+            names: list[str] = []
+            page = listed("limit=100")
+            sizes = [len(page["items"])]
+            names += [item["metadata"]["name"] for item in page["items"]]
+            while token := page["metadata"].get("continue"):
+                page = listed(f"limit=100&continue={token}")
+                sizes.append(len(page["items"]))
+                names += [item["metadata"]["name"] for item in page["items"]]
+            assert sizes == [100, 100, 50]
+            assert len(set(names)) == 250
+            for query in ("limit=100&resourceVersion=0", "limit=77", ""):
+                assert [item["metadata"]["name"] for item in listed(query)["items"]] == names
 
 
 def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Dataset) -> None:

@@ -9,7 +9,7 @@ from benchmarks.restarts import Arguments, measure
 
 @pytest.mark.timeout(150)
 async def test_a_restart_with_a_file_reads_no_list() -> None:
-    arguments = Arguments(objects=400, rate=5, seconds=0.3, settle=0.2)
+    arguments = Arguments(objects=400, rate=5, seconds=0.3, settle=0.2, peer=False)
     cold, first, warm = (await measure(arguments)).values()
     assert cold.received > 400 * 500
     assert first.received > 400 * 500

@@ -1,7 +1,8 @@
 """``aioinformer serve``: run the embedded API server until the process receives a signal.
 
 The server's objects come from manifests, and from the workload of ``aioinformer demo``, which
-changes its pods all the time. The command prints the server's URL and the kubeconfig to export, so
+changes its pods all the time. The status of a changed Deployment reports a rollout, though no pod
+changes with it. The command prints the server's URL and the kubeconfig to export, so
 that another terminal can run kubectl, ``aioinformer watch`` or a program of the user's own.
 """
 
@@ -25,6 +26,7 @@ from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Cluster, Features
 from aioinformer.testing.manifests import load_manifests
 from aioinformer.testing.workload.apps import create_apps
+from aioinformer.testing.workload.rollouts import DeploymentRollouts
 from aioinformer.testing.workload.workload import PodWorkload
 from aioinformer.testing.workload.write_rate import WriteRate
 
@@ -34,6 +36,8 @@ POPULATE_BATCH = 100
 """Pods created at the start before the command yields to the loop: about 10 ms of work."""
 TICK_SECONDS = 0.02
 """Seconds between two rounds of writes."""
+ROLLOUT_SECONDS = 0.5
+"""Seconds between two steps of the rollouts of Deployments, which take five steps."""
 
 
 async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
@@ -59,7 +63,9 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
     try:
         with _kubeconfig(server, options.kubeconfig) as kubeconfig:
             await terminal.output.write(_describe(server, kubeconfig, options, loaded))
-            await _make_writes(workload, options.rate)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(_roll_out(cluster))
+                await _make_writes(workload, options.rate)
     finally:
         await server.stop()
     return 0
@@ -106,6 +112,14 @@ async def _make_writes(workload: PodWorkload | None, rate: float) -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
         writes.make_due(clock())
+
+
+async def _roll_out(cluster: Cluster) -> None:
+    """Report the rollouts of Deployments, as a controller would do. Ends by cancellation."""
+    rollouts = DeploymentRollouts(cluster)
+    while True:
+        await asyncio.sleep(ROLLOUT_SECONDS)
+        rollouts.step()
 
 
 def _explain_port(port: int, error: OSError) -> str:

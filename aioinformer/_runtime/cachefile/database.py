@@ -313,6 +313,11 @@ class Database:
         with self._explained():
             self._tables.announce(identity, self._term, synced=synced, fresh=fresh)
 
+    def retract(self, identities: Sequence[str]) -> None:
+        """Tell followers that this process reads these scopes no more."""
+        with self._explained():
+            self._tables.retract(identities)
+
     # -- writing -------------------------------------------------------------------------------
 
     def write(self, writes: Sequence[ScopeWrite]) -> None:

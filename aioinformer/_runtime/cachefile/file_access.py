@@ -183,6 +183,12 @@ class FileAccess:
                 await self._try(database.lead)
         await self._try(lambda: database.announce(identity, synced=synced, fresh=fresh))
 
+    async def retract(self, identities: Sequence[str]) -> None:
+        """Tell followers that this process, which leads, reads these scopes no more."""
+        database = self._database
+        if database is not None:
+            await self._try(lambda: database.retract(identities))
+
     async def write(self, writes: Sequence[ScopeWrite]) -> bool:
         """Write later states. Return False if they were not written."""
         database = self._database

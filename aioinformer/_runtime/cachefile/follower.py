@@ -33,6 +33,9 @@ ANNOUNCE_SECONDS = 5.0
 """Seconds in which a new leader announces the scopes that it reads. A follower of another scope
 watches on its own then."""
 
+REREAD_SECONDS = 5.0
+"""Seconds after which the file is read also without a signal, so that a lost one does no harm."""
+
 
 class FollowedVersion(Struct, frozen=True):
     """The place from which this process watches on its own."""
@@ -76,6 +79,8 @@ class ScopeFollower:
         self._position: int | None = None
         self._stored: StoredScope | None = None
         self._synced = False
+        self._unannounced_since: float | None = None
+        """The time since which no leader is known to read the scope."""
 
     @property
     def reached(self) -> FollowedVersion:
@@ -93,7 +98,7 @@ class ScopeFollower:
         loop = asyncio.get_running_loop()
         self._reports.start(loop.time)
         self._reports.status.set_state("following")
-        started = loop.time()
+        self._unannounced_since = loop.time()
         while True:
             # Both are taken before the reading, so that nothing is missed that happens meanwhile.
             changed, leads = self._leadership.changed, self._leadership.leads
@@ -104,12 +109,20 @@ class ScopeFollower:
                 await self._feed(found)
             if leads:
                 return True
-            wait = None
-            if not self._is_announced(found):
-                wait = max(started, self._leadership.leader_since) + ANNOUNCE_SECONDS - loop.time()
-                if wait <= 0:
-                    return False
+            wait = self._seconds_to_wait(found, loop.time())
+            if wait <= 0:
+                return False
             await _wait_for(changed, wait)
+
+    def _seconds_to_wait(self, found: FollowedState | None, now: float) -> float:
+        """Return the seconds to wait for the leader; 0 if it doesn't read this scope."""
+        if self._is_announced(found):
+            self._unannounced_since = None
+            return REREAD_SECONDS
+        if self._unannounced_since is None:
+            self._unannounced_since = now
+        begin = max(self._unannounced_since, self._leadership.leader_since)
+        return min(REREAD_SECONDS, begin + ANNOUNCE_SECONDS - now)
 
     def _is_announced(self, found: FollowedState | None) -> bool:
         """Return True if the present leader reads the scope."""
@@ -151,7 +164,7 @@ class ScopeFollower:
         return f"<ScopeFollower position={self._position} {self.reached!r}>"
 
 
-async def _wait_for(event: asyncio.Event, seconds: float | None) -> None:
+async def _wait_for(event: asyncio.Event, seconds: float) -> None:
     """Wait for ``event``, for ``seconds`` at most."""
     try:
         async with asyncio.timeout(seconds):

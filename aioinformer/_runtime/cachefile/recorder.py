@@ -404,6 +404,8 @@ class Recorder:
         states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
         if len(self._record) or stored is None:
             return any(states[scope].synced or states[scope].restored for scope in scopes)
+        if not stored.versions.keys() <= set(scopes):
+            return True  # a namespace was removed
         return any(
             states[scope].resource_version != stored.versions.get(scope)
             or (self._file.shared and states[scope].synced != (scope in stored.synced))
@@ -436,9 +438,16 @@ class Recorder:
             for scope, version in sealed.versions.items()
             if (changes := parts[scope]) or self._differs(sealed, scope)
         ]
+        if self._file.shared and self._stored is not None:
+            await self._retract(set(self._stored.versions).difference(sealed.versions))
         if not writes or await self._access.write(writes):
             self._stored = replace(sealed, records=(), log=LogRecord())
         self._sealed = None
+
+    async def _retract(self, scopes: Iterable[str]) -> None:
+        """Tell the followers of a shared file that these scopes are read no more."""
+        if identities := [each for scope in scopes if (each := self._identities[scope])]:
+            await self._access.retract(identities)
 
     async def _split_log(self, sealed: SealedState) -> Mapping[str, list[LogEntry]]:
         """Return the changes of each scope one by one, for followers."""
@@ -474,6 +483,8 @@ class Recorder:
                         listener.position.handled = True
             if self._sealed is not None and not self._access.problem and self._all_handled:
                 await self._write(self._sealed)
+            if self._file.shared and self._stored is not None:
+                await self._retract(self._stored.versions)
         finally:
             self._access.identities -= set(self._identities.values())
             await self._access.close()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -118,6 +118,11 @@ class SharedTables:
         values = (identity, term, synced, fresh)
         number: int = self._execute(PUT_LED_SCOPE, values).fetchone()[0]
         return number
+
+    def retract(self, identities: Iterable[str]) -> None:
+        """Record that no leader reads these scopes."""
+        rows = [(identity,) for identity in identities]
+        self._connection.executemany("UPDATE led_scopes SET term = '' WHERE identity = ?", rows)
 
     def append(self, scope: int, entries: Sequence[LogEntry] | None) -> None:
         """Append the changes of a scope; ``None`` if followers must read the whole state."""

@@ -5,9 +5,9 @@ its singular for the metadata of one object or of a watch's objects (recordings 
 are Go structs for every resource, so there is one dialect.
 
 ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1`` asks for a table. A server prints each
-built-in type in its own way. Here pods have their columns (recording 28), and every other resource
-has the columns of a custom resource whose definition names none: name and age. Every event of a
-watch is a table of one row, and only the first one has the column definitions.
+built-in type in its own way. Here pods (recording 28) and Deployments have their columns, and every
+other resource has those of a custom resource whose definition names none: name and age. Every event
+of a watch is a table of one row, and only the first one has the column definitions.
 """
 
 from __future__ import annotations
@@ -168,6 +168,32 @@ _POD_COLUMNS = (
 )
 
 
+_DEPLOYMENT_COLUMNS = (
+    ("Ready", "Number of the pod with ready state", 0),
+    (
+        "Up-to-date",
+        "Total number of non-terminated pods targeted by this deployment that have the desired "
+        "template spec.",
+        0,
+    ),
+    (
+        "Available",
+        "Total number of available non-terminating pods (ready for at least minReadySeconds) "
+        "targeted by this deployment.",
+        0,
+    ),
+    ("Age", _AGE_DESCRIPTION, 0),
+    ("Containers", "Names of each container in the template.", 1),
+    ("Images", "Images referenced by each container in the template.", 1),
+    (
+        "Selector",
+        "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the "
+        "ones affected by this deployment.",
+        1,
+    ),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class TableEncoder:
     """Objects of one resource as tables."""
@@ -208,8 +234,8 @@ class TableEncoder:
     @property
     def _columns(self) -> list[JsonObject]:
         columns = [_build_column("Name", _NAME_DESCRIPTION, 0, form="name")]
-        if self._is_pods:
-            return columns + [_build_column(*column) for column in _POD_COLUMNS]
+        if printer := self._printer:
+            return columns + [_build_column(*column) for column in printer.columns]
         if self.columns:
             return columns + [each.definition for each in self.columns]
         return [*columns, _build_column("Age", _AGE_DESCRIPTION, 0, kind="date")]
@@ -223,8 +249,8 @@ class TableEncoder:
         return {"cells": self._row_cells(stored.body), "object": shown}
 
     @property
-    def _is_pods(self) -> bool:
-        return str(self.encoding.resource) == "pods"
+    def _printer(self) -> _Printer | None:
+        return _PRINTERS.get(str(self.encoding.resource))
 
     def _row_cells(self, body: JsonObject) -> list[Any]:
         name = body["metadata"].get("name", "")
@@ -232,10 +258,11 @@ class TableEncoder:
         age = _format_age_of(created, self.clock()) if created else None
         if self.columns:
             return [name, *(each.cell(body, self.clock()) for each in self.columns)]
-        if not self._is_pods:
+        printer = self._printer
+        if printer is None:
             return [name, age]
-        ready, status, restarts, *wide = _pod_cells(body)
-        return [name, ready, status, restarts, age or "<unknown>", *wide]
+        first, second, third, *wide = printer.cells(body)
+        return [name, first, second, third, age or "<unknown>", *wide]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +372,41 @@ def _readiness_gates(spec: JsonObject, status: JsonObject) -> str:
     return f"{len(wanted & met)}/{len(wanted)}"
 
 
+def _deployment_cells(body: JsonObject) -> list[Any]:
+    """Return the cells of a Deployment besides name and age (kubernetes' ``printDeployment``)."""
+    spec, status = _as_mapping(body.get("spec")), _as_mapping(body.get("status"))
+    template = _as_mapping(_as_mapping(spec.get("template")).get("spec"))
+    containers = [_as_mapping(each) for each in _as_list(template.get("containers"))]
+    return [
+        f"{status.get('readyReplicas') or 0}/{spec.get('replicas', 1)}",
+        status.get("updatedReplicas") or 0,
+        status.get("availableReplicas") or 0,
+        ",".join(str(each.get("name", "")) for each in containers),
+        ",".join(str(each.get("image", "")) for each in containers),
+        _selector_text(_as_mapping(spec.get("selector"))),
+    ]
+
+
+def _selector_text(selector: JsonObject) -> str:
+    """Return a selector as text (apimachinery's ``FormatLabelSelector``)."""
+    parts = [
+        (name, f"{name}={text}") for name, text in _as_mapping(selector.get("matchLabels")).items()
+    ]
+    for each in map(_as_mapping, _as_list(selector.get("matchExpressions"))):
+        name = str(each.get("key", ""))
+        values = f" ({','.join(sorted(map(str, _as_list(each.get('values')))))})"
+        match each.get("operator"):
+            case "In":
+                parts.append((name, f"{name} in{values}"))
+            case "NotIn":
+                parts.append((name, f"{name} notin{values}"))
+            case "Exists":
+                parts.append((name, name))
+            case _:
+                parts.append((name, f"!{name}"))
+    return ",".join(text for _, text in sorted(parts)) or _NO_VALUE
+
+
 def _as_mapping(value: object) -> JsonObject:
     return cast("JsonObject", value) if isinstance(value, dict) else {}
 
@@ -352,6 +414,20 @@ def _as_mapping(value: object) -> JsonObject:
 def _as_list(value: object) -> list[Any]:
     return list(cast("Iterable[Any]", value)) if isinstance(value, list) else []
 
+
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    """The columns of a built-in resource after the name, and their cells without the age."""
+
+    columns: tuple[tuple[str, str, int], ...]
+    """The name, description and priority of each; the age is the fourth."""
+    cells: Callable[[JsonObject], list[Any]]
+
+
+_PRINTERS = {
+    "pods": _Printer(_POD_COLUMNS, _pod_cells),
+    "deployments.apps": _Printer(_DEPLOYMENT_COLUMNS, _deployment_cells),
+}
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
 

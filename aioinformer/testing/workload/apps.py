@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from aioinformer.testing.cluster.cluster import Cluster
-from aioinformer.testing.workload.pods import APPS, NODES, App
+from aioinformer.testing.workload.pods import APPS, NODES, App, pod_template
+from aioinformer.testing.workload.rollouts import complete_status
 
 __all__ = ["create_apps"]
 
@@ -26,7 +28,8 @@ def create_apps(cluster: Cluster, pods: int) -> None:
         cluster.create("namespaces", {"metadata": {"name": name}, "status": {"phase": "Active"}})
     weights = sum(app.weight for app in APPS)
     for number, app in enumerate(APPS):
-        cluster.create("deployments", _deployment(app, replicas=pods * app.weight // weights))
+        body = _deployment(app, replicas=pods * app.weight // weights, now=cluster.now())
+        cluster.create("deployments", body)
         cluster.create("services", _service(app, address=f"10.96.12.{number + 10}"))
 
 
@@ -46,9 +49,14 @@ def _metadata(app: App) -> dict[str, Any]:
     return {"name": app.name, "namespace": app.namespace, "labels": _labels(app)}
 
 
-def _deployment(app: App, *, replicas: int) -> dict[str, Any]:
-    spec = {"replicas": replicas, "selector": {"matchLabels": _labels(app)}}
-    return {"metadata": _metadata(app), "spec": spec}
+def _deployment(app: App, *, replicas: int, now: datetime) -> dict[str, Any]:
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": _labels(app)},
+        "template": pod_template(app),
+    }
+    status = complete_status(replicas, generation=1, now=now)
+    return {"metadata": _metadata(app), "spec": spec, "status": status}
 
 
 def _service(app: App, *, address: str) -> dict[str, Any]:

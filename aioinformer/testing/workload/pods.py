@@ -20,6 +20,7 @@ __all__ = [
     "assign_node",
     "create_pod",
     "end_pod",
+    "pod_template",
     "restart_pod",
     "start_pod",
     "toggle_ready",
@@ -97,6 +98,12 @@ def create_pod(app: App, random: Random) -> PodBody:
         },
         "status": {"phase": "Pending", "qosClass": "Burstable"},
     }
+
+
+def pod_template(app: App) -> PodBody:
+    """Return the template of an application's pods in its Deployment."""
+    labels = {name: text for name, text in _labels(app).items() if name != "pod-template-hash"}
+    return {"metadata": {"labels": labels}, "spec": {"containers": [_container(app)]}}
 
 
 def _labels(app: App) -> dict[str, str]:

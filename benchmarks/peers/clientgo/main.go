@@ -39,13 +39,18 @@ func main() {
 		exitOn(printQueues(os.Args[2:]))
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "restart" {
+		exitOn(printRestart(os.Args[2:]))
+		return
+	}
 	server := flag.String("server", "", "URL of the load server")
 	protobuf := flag.Bool("protobuf", false, "ask for protobuf")
 	pods := flag.Int("pods", 0, "pods that will be listed")
 	events := flag.Int("events", 0, "events that will be sent")
+	listeners := flag.Int("listeners", 1, "handlers; the further ones only count")
 	flag.Parse()
 
-	sample, err := measure(*server, *protobuf, *pods, *events)
+	sample, err := measure(*server, *protobuf, *pods, *events, *listeners)
 	exitOn(err)
 	exitOn(json.NewEncoder(os.Stdout).Encode(sample))
 }
@@ -112,7 +117,24 @@ func (t *tally) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-func measure(server string, protobuf bool, pods, events int) (*sample, error) {
+// count is a further handler; the informer calls each from a goroutine of its own.
+type count struct {
+	events, await int
+	done          chan struct{}
+}
+
+func (c *count) one() {
+	c.events++
+	if c.events == c.await {
+		close(c.done)
+	}
+}
+
+func (c *count) OnAdd(interface{}, bool)   { c.one() }
+func (c *count) OnUpdate(_, _ interface{}) { c.one() }
+func (c *count) OnDelete(interface{})      {}
+
+func measure(server string, protobuf bool, pods, events, listeners int) (*sample, error) {
 	// Typed clients use protobuf by default; clients of custom resources must use JSON.
 	config := &rest.Config{Host: server}
 	config.ContentType = "application/json"
@@ -132,6 +154,13 @@ func measure(server string, protobuf bool, pods, events int) (*sample, error) {
 	}
 	if _, err := informer.AddEventHandler(handler); err != nil {
 		return nil, err
+	}
+	others := make([]*count, listeners-1)
+	for i := range others {
+		others[i] = &count{await: pods + events, done: make(chan struct{})}
+		if _, err := informer.AddEventHandler(others[i]); err != nil {
+			return nil, err
+		}
 	}
 	result := &sample{Bare: resident("VmRSS")}
 	ctx, stop := context.WithCancel(context.Background())
@@ -154,6 +183,9 @@ func measure(server string, protobuf bool, pods, events int) (*sample, error) {
 	}
 	answer.Body.Close()
 	<-handler.done
+	for _, other := range others {
+		<-other.done
+	}
 	result.EventsWall, result.EventsCPU = watch.stop()
 	result.Delivered, result.Digest = handler.updated, handler.digest()
 	return result, nil

@@ -209,3 +209,18 @@ def test_features_are_given_by_name() -> None:
         make_features((("minro", 37),))
     with pytest.raises(UsageError, match="minor must be a number, not true"):
         make_features((("minor", True),))
+
+
+async def test_a_rollout_of_a_served_deployment_is_complete_after_a_while(
+    tmp_path: Path,
+) -> None:
+    env = environment(tmp_path)
+    async with served("--rate", "0", env=env) as server, aiohttp.ClientSession() as http:
+        goal = ("deploy/web", "-n", "shop", "--for", "rollout", "--timeout", "30s")
+        url = f"{server.url}/apis/apps/v1/namespaces/shop/deployments/web"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        patch = '{"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}'
+        async with http.patch(url, data=patch, headers=headers) as response:
+            assert (await response.json())["metadata"]["generation"] == 2
+        async with started_cli("wait", *goal, "--server", server.url, env=env) as wait:
+            assert await wait.wait() == (0, "deployment.apps/web: rollout complete\n", "")

@@ -194,7 +194,7 @@ async def test_several_namespaces_are_followed_each_with_its_version(path: Path)
         await until(lambda: second.heard[-1] == "+ late")
         await until(lambda: second.requests.verbs == ["watch", "watch"])
         async with worker(cluster, path, namespaces=["a", "b"]) as third:
-            assert names(third.pods.lister.list()) == ["in-b", "late"]
+            await until(lambda: names(third.pods.lister.list()) == ["in-b", "late"])
             assert third.requests.verbs == []
 
 
@@ -233,3 +233,43 @@ async def test_a_file_that_is_not_shared_stays_of_one_process(
         assert second.requests.verbs == ["watchlist"]
         assert leader.pods.health.cache_problem == ""
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
+
+
+async def test_followers_watch_what_the_leader_has_ceased_to_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "ANNOUNCE_SECONDS", 0.2)
+    cluster = cluster_with_pods("a")
+    async with worker(cluster, path, namespace="other") as leader:
+        async with leader.factory.use("pods", namespace="default") as pods:
+            await pods.wait_synced(timeout=10)
+            second = worker(cluster, path, namespace="default")
+            program = await second.__aenter__()
+            assert program.requests.verbs == []
+        label_pod(cluster, "a", "1")
+        await until(lambda: program.heard == ["= a", "~ a ->1"])
+        assert program.requests.verbs == ["watch"], "from the last version that the leader had"
+        assert "does not read the same objects" in program.pods.health.cache_problem
+        await second.__aexit__(None, None, None)
+
+
+async def test_followers_watch_a_namespace_that_the_leader_has_removed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "ANNOUNCE_SECONDS", 0.2)
+    cluster = Cluster()
+    for namespace in ("a", "b"):
+        cluster.create("pods", {"metadata": {"name": f"in-{namespace}"}}, namespace=namespace)
+    async with (
+        worker(cluster, path, namespaces=["a", "b"]) as leader,
+        worker(cluster, path, namespaces=["a", "b"]) as second,
+    ):
+        leader.pods.remove_namespace("b")
+        await until(lambda: second.requests.verbs == ["watch"])
+        cluster.create("pods", {"metadata": {"name": "late"}}, namespace="b")
+        cluster.create("pods", {"metadata": {"name": "later"}}, namespace="a")
+        await until(lambda: set(second.heard[2:]) == {"+ late", "+ later"})
+        assert {each.namespace: each.state for each in second.pods.health.scopes} == {
+            "a": "following",
+            "b": "watching",
+        }

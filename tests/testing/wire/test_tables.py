@@ -50,6 +50,59 @@ def cells(status: dict[str, Any], **more: Any) -> list[str]:
     return found
 
 
+def deployment_table(selector: dict[str, Any], **status: int) -> dict[str, Any]:
+    cluster = Cluster()
+    containers = [{"name": "web", "image": "web:1"}, {"name": "log", "image": "log:2"}]
+    spec = {"replicas": 3, "selector": selector, "template": {"spec": {"containers": containers}}}
+    cluster.create("deployments", {"metadata": {"name": "web"}, "spec": spec, "status": status})
+    found: dict[str, Any] = msgspec.json.decode(cluster.list("deployments", form="table"))
+    return found
+
+
+def test_a_deployment_has_the_columns_that_kubectl_prints() -> None:
+    """The columns of Kubernetes' ``printDeployment``."""
+    table = deployment_table(
+        {"matchLabels": {"app": "web"}}, readyReplicas=2, updatedReplicas=3, availableReplicas=1
+    )
+    narrow = [each["name"] for each in table["columnDefinitions"] if not each["priority"]]
+    wide = [each["name"] for each in table["columnDefinitions"] if each["priority"]]
+    assert narrow == ["Name", "Ready", "Up-to-date", "Available", "Age"]
+    assert wide == ["Containers", "Images", "Selector"]
+    cells = table["rows"][0]["cells"]
+    assert cells[:4] == ["web", "2/3", 3, 1]
+    assert cells[5:] == ["web,log", "web:1,log:2", "app=web"]
+
+
+def test_a_deployment_without_a_status_has_no_pods() -> None:
+    assert deployment_table({})["rows"][0]["cells"][1:4] == ["0/3", 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("selector", "printed"),
+    [
+        ({}, "<none>"),
+        ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+        (
+            {
+                "matchLabels": {"z": "1"},
+                "matchExpressions": [
+                    {"key": "tier", "operator": "In", "values": ["web", "api"]},
+                    {"key": "env", "operator": "NotIn", "values": ["test"]},
+                    {"key": "app", "operator": "Exists"},
+                    {"key": "old", "operator": "DoesNotExist"},
+                ],
+            },
+            "app,env notin (test),!old,tier in (api,web),z=1",
+        ),
+    ],
+)
+def test_the_selector_of_a_deployment_is_printed_as_text(
+    selector: dict[str, Any], printed: str
+) -> None:
+    """Apimachinery's ``FormatLabelSelector``."""
+    assert deployment_table(selector)["rows"][0]["cells"][-1] == printed
+
+
 def test_a_running_pod_shows_the_state_of_its_containers() -> None:
     containers = [{"ready": True, "restartCount": 2}, {"restartCount": 1}]
     status = {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": containers}

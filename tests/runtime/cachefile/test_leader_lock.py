@@ -1,0 +1,89 @@
+"""The lock of a shared file: one holder, whose name is known, until the process ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aioinformer._runtime.cachefile.leader_lock import LeaderLock
+from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from aioinformer._runtime.cachefile.leader_lock import LeaderLock
+lock = LeaderLock(Path(sys.argv[1]))
+lock.open()
+assert lock.acquire()
+lock.publish()
+if os.fork() == 0:
+    sys.stdin.read()  # the child outlives the leader, until the test closes the pipe
+    os._exit(0)
+print(os.getpid(), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def open_lock(path: Path) -> LeaderLock:
+    lock = LeaderLock(path)
+    lock.open()
+    return lock
+
+
+def test_one_of_two_holds_the_lock_until_it_is_closed(tmp_path: Path) -> None:
+    first, second = open_lock(tmp_path / "cache.db"), open_lock(tmp_path / "cache.db")
+    assert second.read_leader() is None
+    assert first.acquire()
+    assert first.acquire(), "once more is no error"
+    assert not second.acquire()
+    first.publish()
+    assert second.read_leader() == first.me
+    assert str(first.me).startswith(f"pid {os.getpid()} on ")
+    assert stat.S_IMODE(first.path.stat().st_mode) == 0o600
+    first.close()
+    assert second.acquire()
+    assert second.me.term != first.me.term
+    second.close()
+    assert not second.acquire(), "a closed lock is no lock"
+    assert second.read_leader() is None
+
+
+def test_a_process_that_a_leader_has_forked_does_not_keep_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as leader:
+        assert leader.stdout is not None
+        pid = int(leader.stdout.readline())
+        leader.wait()
+        lock = open_lock(path)
+        found = lock.read_leader()
+        assert found is not None
+        assert found.pid == pid
+        assert lock.acquire()
+        lock.close()
+
+
+def test_a_lock_that_can_t_be_opened_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CacheFileProblem, match=r"cache\.db\.lock can't be opened: No such file"):
+        open_lock(tmp_path / "missing" / "cache.db")
+    link = tmp_path / "cache.db.lock"
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CacheFileProblem, match=r"cache\.db\.lock can't be opened"):
+        open_lock(tmp_path / "cache.db")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_damaged_name_is_no_leader(tmp_path: Path) -> None:
+    lock = open_lock(tmp_path / "cache.db")
+    lock.path.write_bytes(b'{"term":')
+    assert lock.read_leader() is None
+    lock.close()
