@@ -23,7 +23,8 @@ from pathlib import Path
 from aioinformer import CacheFile, Client, SharedInformerFactory
 from aioinformer.metrics import NoMetrics
 from benchmarks.callbacks import timing
-from benchmarks.clientgo import PeerMissing, build
+from benchmarks.clientgo import CLIENT_GO
+from benchmarks.compiled import PeerMissing
 from benchmarks.processes import ROOT, MeasurementFailed
 
 __all__ = ["Arguments", "Restart", "measure"]
@@ -151,7 +152,7 @@ async def measure(arguments: Arguments) -> dict[str, Restart]:
             }
             if arguments.peer:
                 try:
-                    binary = await asyncio.to_thread(build)
+                    binary = await asyncio.to_thread(CLIENT_GO.build)
                 except PeerMissing as missing:
                     print(f"client-go is missing: {missing}", file=sys.stderr)
                 else:

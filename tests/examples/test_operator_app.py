@@ -159,5 +159,6 @@ def test_sites_converge_in_simulated_histories() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.timeout(600)
-def test_sites_converge_in_many_simulated_histories() -> None:
-    simulate(sites_converge, seeds=range(100))
+@pytest.mark.parametrize("first", range(0, 500, 100))
+def test_sites_converge_in_many_simulated_histories(first: int) -> None:
+    simulate(sites_converge, seeds=range(first, first + 100))

@@ -191,7 +191,6 @@ def test_the_copy_is_equal_to_the_server_in_the_end() -> None:
 
 
 @pytest.mark.simulation
-@pytest.mark.timeout(300)
 def test_the_copy_is_equal_to_the_server_in_the_end_of_many_histories() -> None:
     check(range(6, 306))
 

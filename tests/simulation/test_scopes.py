@@ -77,7 +77,6 @@ def test_the_promises_hold_for_each_namespace_in_a_few_histories() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("first", MANY[::100])
-@pytest.mark.timeout(600)
 def test_the_promises_hold_in_many_more_and_roles_take_each_of_their_rows(first: int) -> None:
     taken = hold_in(range(first, first + 100))
     assert taken.keys() >= REFUSED, show_rows(taken)
@@ -89,7 +88,6 @@ def test_the_promises_hold_for_namespaces_that_are_followed() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("first", MANY[::100])
-@pytest.mark.timeout(600)
 def test_the_promises_hold_for_namespaces_that_are_followed_in_many_more(first: int) -> None:
     hold_in_followed(range(first, first + 100))
 

@@ -42,32 +42,29 @@ def judge_idle_timeouts(history: History) -> None:
         Violation: one of these did not hold.
     """
     for spec in history.readers():
-        asked = history.of_informer(Request, spec.name)
+        last: Transition | None = None
         transitions = {
             id(each.request): each for each in history.of(Transition) if each.informer == spec.name
         }
         regularity = _Regularity()
-        for request in asked:
+        for request in history.of_informer(Request, spec.name):
+            transition = transitions.get(id(request))
+            # A watch that is open at the end has no transition: the last one shows what is known.
+            last = transition or last
             if request.kind in ("watch", "watchlist") and request.answered < NEVER:
                 regularity.add(request)
-                regular = regularity.is_regular and not _reads_late(
-                    spec, transitions.get(id(request))
-                )
-                _judge_end(request, transitions.get(id(request)), history, regular=regular)
-            if (
-                found := transitions.get(id(request))
-            ) is not None and found.outcome is Outcome.IDLE_TIMEOUT:
+                regular = regularity.is_regular and not _reads_late(spec, last)
+                _judge_end(request, transition, history, regular=regular)
+            if transition is not None and transition.outcome is Outcome.IDLE_TIMEOUT:
                 regularity.stop()
 
 
-def _reads_late(spec: InformerSpec, transition: Transition | None) -> bool:
-    """Return True if a full queue kept the informer from reading.
+def _reads_late(spec: InformerSpec, last: Transition | None) -> bool:
+    """Return True if a full queue kept the informer from reading, by its last transition.
 
     The informer can't know then when bookmarks arrived, and has counted none.
     """
-    return (
-        spec.high_mark < ROOMY and transition is not None and transition.bookmark_interval is None
-    )
+    return spec.high_mark < ROOMY and last is not None and last.bookmark_interval is None
 
 
 class _Regularity:
