@@ -62,6 +62,39 @@ EQUIVALENT: Mapping[tuple[str, str], str] = {
         "- if found != requested and found.version != requested.version:"
         " + if found != requested or found.version != requested.version:",
     ): "the two differ in the version only, since discovery is read for this resource",
+} | {
+    ("controllers.delay_queue", change): reason
+    for reason, changes in {
+        "the list is empty in both cases": (
+            "- self._old_heap: _Heap[K] = [] + self._old_heap: _Heap[K] = None",
+        ),
+        "the count decides only when a new heap is begun, which changes no result": (
+            "- self._stale = 0 + self._stale = 1",
+            "- self._stale += 1 + self._stale += 2",
+            "- self._stale -= 1 + self._stale = 1",
+            "- self._stale -= 1 + self._stale += 1",
+            "- self._old_heap, self._heap, self._stale = [], [], 0"
+            " + self._old_heap, self._heap, self._stale = [], [], 1",
+            "- elif self._stale > MIN_STALE and self._stale > len(self._by_key):"
+            " + elif self._stale > MIN_STALE or self._stale > len(self._by_key):",
+            "- elif self._stale > MIN_STALE and self._stale > len(self._by_key):"
+            " + elif self._stale >= MIN_STALE and self._stale > len(self._by_key):",
+            "- elif self._stale > MIN_STALE and self._stale > len(self._by_key):"
+            " + elif self._stale > MIN_STALE and self._stale >= len(self._by_key):",
+        ),
+        "the numbers only have to grow": (
+            "- self._number = 0 + self._number = 1",
+            "- self._number += 1 + self._number += 2",
+        ),
+        "an equal priority is assigned again": (
+            "- if priority > present.priority: + if priority >= present.priority:",
+        ),
+        "two entries are never equal, since their numbers differ": (
+            "- return old if old and (not heap or old[0] < heap[0]) else heap"
+            " + return old if old and (not heap or old[0] <= heap[0]) else heap",
+        ),
+    }.items()
+    for change in changes
 }
 """Changes that no test can notice, as ``(module, changed line)``, with the reason."""
 

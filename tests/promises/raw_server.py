@@ -21,6 +21,7 @@ from yarl import URL
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
 from tests.client.servers import tcp_server
+from tests.cpu_time import cpu_wait_seconds
 from tests.promises.conftest import FAST_BACKOFF
 
 T = TypeVar("T")
@@ -176,14 +177,20 @@ class _FastSelector(selectors.DefaultSelector):
 
 
 class _FastLoop(asyncio.SelectorEventLoop):
-    """A loop with real sockets and accelerated time."""
+    """A loop with real sockets and accelerated time.
+
+    The time that the thread waits for a CPU doesn't count: a busy machine would turn each
+    millisecond of it into a second.
+    """
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
+        self._now = 0.0
         super().__init__(_FastSelector(speed))
 
     def time(self) -> float:
-        return super().time() * self._speed
+        self._now = max(self._now, super().time() - cpu_wait_seconds())
+        return self._now * self._speed
 
 
 def run_fast(scenario: Callable[[], Coroutine[Any, Any, T]], *, speed: float = 200.0) -> T:

@@ -282,7 +282,7 @@ def test_a_half_open_connection_is_replaced_where_bookmarks_flow() -> None:
             return loop_time() - fell_silent, causes
 
     took, causes = run_fast(story)
-    # It was silent before that, since the bookmark; and each ms of a busy machine is 0.2 s.
+    # It was silent before that, since the bookmark; and each ms of work is 0.2 s.
     assert 50.0 <= took <= 110.0
     assert set(causes) <= {"RequestTimedOut"}
 

@@ -159,18 +159,17 @@ class Compressor:
             return None
 
     def store(self, obj: KubeObject, compressed: CompressedBytes | None) -> int:
-        """Keep the result of ``compress`` in the object if it is worth it.
+        """Keep the result of ``compress`` in the object, which is still due, if it is worth it.
 
         Returns:
             The bytes that are saved in addition.
         """
-        if not self.is_due(obj):
-            return 0
-        before, size = saved_bytes(obj), len(obj.stored)
+        size, first = len(obj.stored), type(obj) is KubeObject
         if compressed is None or len(compressed.data) + MIN_SAVED > size:
-            if type(obj) is KubeObject:
+            if first:
                 keep_uncompressed(obj)
             return 0
+        before = 0 if first else saved_bytes(obj)
         store_compressed(obj, compressed)
         self._measure(size, len(compressed.data))
         return saved_bytes(obj) - before

@@ -159,7 +159,7 @@ def test_dropping_goes_on_in_the_old_heap_and_releases_it() -> None:
         for key in range(MIN_STALE + 2):
             delays.add(key, 1e6 - round_ * 1000 - key, NORMAL)
     delays.add(0, 1.0, NORMAL)  # a new heap is begun, and the old one is not empty
-    assert not delays.drop(10_000)
+    assert delays.drop(10_000) is False
     assert (len(delays), delays.next_due) == (0, None)
     delays.add(7, 3.0, NORMAL)
     assert popped_numbers(delays, 3.0) == [7]

@@ -180,7 +180,7 @@ async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() ->
             stuck,
             run_in_thread=True,
             concurrency=2,
-            timeout=0.3,  # only the call of a takes as long, also on a busy machine
+            timeout=2.0,  # only the call of a takes as long, also on a busy machine
             on_error=lambda _, error: failures.append(error),
         )
         async with running_registration(it):
