@@ -113,11 +113,13 @@ class CacheCompression:
 
     async def _train(self, json_bytes: int) -> None:
         compressor = self.compressor
-        sample = compressor.choose_sample(list(self._indexer.state.objects.values()), json_bytes)
+        objects = list(self._indexer.state.objects.values())
+        sample, count = compressor.choose_sample(objects, json_bytes), len(objects)
+        del objects
         codec = await asyncio.to_thread(
             lambda: compressor.train([obj.raw for obj in sample], json_bytes)
         )
-        compressor.install(codec, json_bytes)
+        compressor.install(codec, json_bytes, count)
 
     async def _walk(self) -> None:
         """Compress all objects that the cache holds now, but for those that changed lately."""
