@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 
 from aioinformer._core.compression.zstd import find_zstd
-from aioinformer._runtime.cachefile.compression import load_codec
 
 __all__ = ["without_zstd"]
 
@@ -21,7 +20,5 @@ def without_zstd() -> Generator[None]:
         for name in ("compression.zstd", "zstandard"):
             patch.setitem(sys.modules, name, None)
         find_zstd.cache_clear()
-        load_codec.cache_clear()
         yield
     find_zstd.cache_clear()
-    load_codec.cache_clear()

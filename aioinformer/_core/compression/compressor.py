@@ -40,6 +40,9 @@ MIN_SAMPLES: Final = 64
 takes."""
 MAX_SAMPLES: Final = 2048
 """Objects of a sample: five of each of 400 workloads."""
+MIXING_STEPS: Final = (997, 991)
+"""Primes by which a sample is mixed: zstd takes parts of the dictionary from one piece of the
+sample after the other, and neighbours in a list are of one workload. A pod takes a tenth less."""
 MAX_SAMPLE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a sample, which is in memory during the training."""
 
@@ -54,7 +57,9 @@ GROWTH: Final = 8
 the dictionary has the greatest size."""
 
 WINDOW: Final = 512
-"""Objects over which the share of the bytes that is left is measured."""
+"""Objects over which the share of the bytes that is left is measured; more in a large cache:"""
+WINDOW_PART: Final = 4
+"""One object in so many, since neighbours are alike, and a new dictionary compresses all again."""
 WORSE: Final = 1.25
 """A dictionary has stopped fitting when frames are larger than at first by this factor."""
 
@@ -75,6 +80,7 @@ class Compressor:
         self._zstd = zstd
         self._trained_on = 0
         """Bytes of the cache's JSON when the dictionary was trained last; 0 before."""
+        self._window = WINDOW
         self.trainings = 0
         """Dictionaries that were installed."""
         self._use(make_codec(zstd))
@@ -107,7 +113,10 @@ class Compressor:
     def choose_sample(self, objects: Sequence[KubeObject], json_bytes: int) -> list[KubeObject]:
         """Return objects from all parts of the cache, for a sample of bounded size."""
         wanted = min(MAX_SAMPLES, max(MAX_SAMPLE_BYTES * len(objects) // (json_bytes or 1), 1))
-        return list(objects[:: max(len(objects) // wanted, 1)])
+        chosen = objects[:: max(len(objects) // wanted, 1)]
+        count = len(chosen)
+        step = next((each for each in MIXING_STEPS if count % each), 1)
+        return [chosen[number * step % count] for number in range(count)]
 
     def train(self, sample: Sequence[bytes], json_bytes: int) -> BodyCodec | None:
         """Return a codec with a dictionary made of ``sample``. For a thread: it takes 0.5 s.
@@ -123,10 +132,17 @@ class Compressor:
         dictionary = train_dictionary(self._zstd, sample, size)
         return make_codec(self._zstd, dictionary) if dictionary else None
 
-    def install(self, codec: BodyCodec | None, json_bytes: int) -> None:
-        """Use what ``train`` has returned; ``None`` keeps the codec until the cache has grown."""
+    def install(self, codec: BodyCodec | None, json_bytes: int, objects: int = 0) -> None:
+        """Use what ``train`` has returned; ``None`` keeps the codec until the cache has grown.
+
+        Args:
+            codec: the result of ``train``.
+            json_bytes: bytes of the cache's JSON.
+            objects: the number of objects in the cache.
+        """
         self._trained_on = json_bytes
         self._worse = False
+        self._window = max(WINDOW, objects // WINDOW_PART)
         if codec is not None:
             self.trainings += 1
             self._use(codec)
@@ -159,18 +175,17 @@ class Compressor:
             return None
 
     def store(self, obj: KubeObject, compressed: CompressedBytes | None) -> int:
-        """Keep the result of ``compress`` in the object if it is worth it.
+        """Keep the result of ``compress`` in the object, which is still due, if it is worth it.
 
         Returns:
             The bytes that are saved in addition.
         """
-        if not self.is_due(obj):
-            return 0
-        before, size = saved_bytes(obj), len(obj.stored)
+        size, first = len(obj.stored), type(obj) is KubeObject
         if compressed is None or len(compressed.data) + MIN_SAVED > size:
-            if type(obj) is KubeObject:
+            if first:
                 keep_uncompressed(obj)
             return 0
+        before = 0 if first else saved_bytes(obj)
         store_compressed(obj, compressed)
         self._measure(size, len(compressed.data))
         return saved_bytes(obj) - before
@@ -191,7 +206,7 @@ class Compressor:
         self._window_json += before
         self._window_stored += after
         self._window_count += 1
-        if self._window_count < WINDOW:
+        if self._window_count < self._window:
             return
         share = self._window_stored / self._window_json
         self._window_json, self._window_stored, self._window_count = 0, 0, 0

@@ -7,8 +7,8 @@ compressed, so that a file may contain both forms.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from aioinformer._core.compression.zstd import MAGIC, find_zstd
 
@@ -39,22 +39,29 @@ def _decompress_nothing(body: bytes) -> bytes:
     return body
 
 
-@cache
 def load_codec() -> Codec:
-    """Return the functions of the installed zstd; without zstd, functions that keep a body."""
+    """Return functions of the installed zstd; without zstd, functions that keep a body.
+
+    The functions belong to one thread at a time: their compressor has a state. A compressor that is
+    made anew for each body takes twice as long.
+    """
     module = find_zstd()
-    return Codec(_keep, _decompress_nothing) if module is None else _make_codec(module)
+    if module is None:
+        return Codec(_keep, _decompress_nothing)
+    if module.__name__ == "zstandard":
+        compressor, decompressor = module.ZstdCompressor(level=LEVEL), module.ZstdDecompressor()
+        return _make_codec(compressor.compress, decompressor.decompress)
+    compressor = module.ZstdCompressor(level=LEVEL)
+    compress = partial(compressor.compress, mode=module.ZstdCompressor.FLUSH_FRAME)
+    return _make_codec(compress, module.decompress)
 
 
-def _make_codec(module: Any) -> Codec:
-    """Return the functions of ``compression.zstd`` or ``zstandard``, which have the same names."""
-
-    def compress(body: bytes) -> bytes:
-        compressed: bytes = module.compress(body, LEVEL)
-        return compressed
+def _make_codec(
+    compress_frame: Callable[[bytes], bytes], decompress_frame: Callable[[bytes], bytes]
+) -> Codec:
+    """Return a codec that reads bodies which were stored without compression, too."""
 
     def decompress(body: bytes) -> bytes:
-        whole: bytes = module.decompress(body) if body.startswith(MAGIC) else body
-        return whole
+        return decompress_frame(body) if body.startswith(MAGIC) else body
 
-    return Codec(compress, decompress)
+    return Codec(compress_frame, decompress)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from msgspec import Struct
 
 from aioinformer._core.cachefile.change_log import LogEntry
-from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
 
 if TYPE_CHECKING:
+    from aioinformer._core.cachefile.identity import ClusterIdentity
     from aioinformer._runtime.cachefile.database import Database, LedState
     from aioinformer._runtime.cachefile.leadership import Leadership
 

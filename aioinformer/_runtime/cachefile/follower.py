@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from aioinformer._core.cachefile.change_log import make_delta
-from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.cachefile.change_log import LogEntry, make_delta
+from aioinformer._core.objects.deltas import Bookmark
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.file_access import FileAccess, FollowedState
 from aioinformer._runtime.cachefile.stored_scope import StoredScope
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import ServerRewound
 
 if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
@@ -32,6 +34,9 @@ __all__ = ["FollowedVersion", "ScopeFollower"]
 ANNOUNCE_SECONDS = 5.0
 """Seconds in which a new leader announces the scopes that it reads. A follower of another scope
 watches on its own then."""
+
+ENTRIES_PER_STEP = 512
+"""Changes that are queued without a turn of the event loop in between: less than a millisecond."""
 
 REREAD_SECONDS = 5.0
 """Seconds after which the file is read also without a signal, so that a lost one does no harm."""
@@ -138,9 +143,8 @@ class ScopeFollower:
         if whole:
             self._replace(found, stored, synced=self._synced or confirmed)
         else:
-            entries: list[Delta | Bookmark] = [make_delta(each) for each in found.entries]
-            entries.append(Bookmark(stored.version))
-            self._queue.feed(entries)
+            await self._feed_changes(found.entries)
+            self._queue.feed([Bookmark(stored.version)])
         self._position, self._stored = led.head, stored
         if confirmed:
             if not self._synced:
@@ -149,6 +153,15 @@ class ScopeFollower:
             age = max(0.0, time.time() - led.fresh)
             self._reports.mark_fresh(asyncio.get_running_loop().time() - age)
         await self._queue.room()
+
+    async def _feed_changes(self, entries: Sequence[LogEntry]) -> None:
+        """Queue changes in steps: a follower that was stopped may find thousands."""
+        pace = TimeSlice()
+        for start in range(0, len(entries), ENTRIES_PER_STEP):
+            step = entries[start : start + ENTRIES_PER_STEP]
+            self._queue.feed([make_delta(each) for each in step])
+            await self._queue.room()
+            await pace.maybe_yield()
 
     def _replace(self, found: FollowedState, stored: StoredScope, *, synced: bool) -> None:
         """Queue the whole state. The first one is restored, and confirmed afterwards."""

@@ -17,8 +17,8 @@ __all__ = ["MAX_FREE", "FreedMemory", "freed_memory", "release_free_memory"]
 MAX_FREE = 16 * 1024 * 1024
 """Free bytes, those returned before included, above which nothing is returned: 4 ms."""
 
-MAX_FREED = 64 * 1024 * 1024
-"""Free bytes since the last return, above which ``FreedMemory`` returns nothing: 16 ms. The parts
+MAX_FREED = 32 * 1024 * 1024
+"""Free bytes since the last return, above which ``FreedMemory`` returns nothing: 8 ms. The parts
 are far smaller, but the first return includes what the initial list has left."""
 
 

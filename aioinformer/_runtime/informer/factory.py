@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import fields
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from msgspec import Struct
 from typing_extensions import Unpack
@@ -38,8 +38,10 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
-from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
+
+if TYPE_CHECKING:  # programs that only read need no requests of writes
+    from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["ALL_NAMESPACES", "InformerEntry", "SharedInformerFactory"]
 

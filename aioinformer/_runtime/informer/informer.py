@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar, Unpack
 
@@ -41,7 +41,9 @@ from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
-from aioinformer._runtime.writing.resource_writer import WriterSource
+
+if TYPE_CHECKING:  # programs that only read need no requests of writes
+    from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["SharedInformer"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
@@ -18,7 +18,6 @@ from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._core.selectors.event_filter import EventFilter, Filter
-from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
@@ -42,6 +41,9 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.recorder import Recorder
 
 __all__ = ["ListenerRegistry"]
 

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 from typing_extensions import TypeVar
 
@@ -29,7 +29,6 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.sharding.shard import Shard
-from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
@@ -55,6 +54,9 @@ from aioinformer._runtime.tasks.blocking_detector import detect_blocking
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.recorder import Recorder
 
 __all__ = ["InformerPipeline"]
 
@@ -139,6 +141,8 @@ class InformerPipeline(Generic[T]):
         """Return the recorder of the cache file, if the informer has one."""
         if options.cache is None:
             return None
+        from aioinformer._runtime.cachefile.recorder import Recorder  # for its users alone
+
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),

@@ -325,7 +325,6 @@ class Pump:
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
         initial = replacement.initial
-        initial = not self.synced.is_set()
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
         for observer in self.observers:

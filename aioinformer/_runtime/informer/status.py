@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.protocols import ObjectCache
@@ -11,7 +12,6 @@ from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
-from aioinformer._runtime.cachefile.recorder import Recorder
 from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
@@ -19,6 +19,9 @@ from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.recorder import Recorder
 
 __all__ = ["InformerStatus"]
 

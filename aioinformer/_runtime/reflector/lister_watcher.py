@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.objects.resources import Resource
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._core.cachefile.identity import ClusterIdentity
 
 __all__ = [
     "ListerWatcher",

@@ -84,6 +84,17 @@ def test_a_dictionary_is_trained_again_when_frames_become_larger() -> None:
     assert not compressor.needs_training(1000, size)
 
 
+def test_in_a_large_cache_few_objects_don_t_make_a_dictionary_stale() -> None:
+    bodies = pod_bodies(2 * WINDOW)
+    compressor, size = Compressor(find_zstd()), sum(map(len, bodies))
+    compressor.install(compressor.train(bodies, size), size, 100 * WINDOW)
+    for raw in bodies:
+        store(compressor, object_of(raw))
+    for number in range(WINDOW):
+        compress(other_kind(number), compressor)
+    assert not compressor.needs_training(100 * WINDOW, size)
+
+
 def test_objects_of_an_older_dictionary_are_due_again() -> None:
     bodies = pod_bodies()
     compressor = trained_compressor(bodies[:100])
@@ -119,6 +130,9 @@ def test_a_sample_is_of_all_parts_of_the_cache_and_of_bounded_size() -> None:
     compressor = Compressor(find_zstd())
     objects = [object_of(pod_bodies()[0])] * 50_000
     assert MAX_SAMPLES <= len(compressor.choose_sample(objects, 10**8)) < 1.1 * MAX_SAMPLES
+    numbered = [object_of(raw) for raw in pod_bodies()]
+    assert compressor.choose_sample(numbered, 10**6) != numbered, "neighbours are alike"
+    assert set(compressor.choose_sample(numbered, 10**6)) == set(numbered)
     large = compressor.choose_sample(objects, 50_000 * 10**6)
     assert len(large) <= 1.1 * MAX_SAMPLE_BYTES / 10**6
     assert len(compressor.choose_sample(objects[:1], 10**9)) == 1

@@ -123,6 +123,29 @@ async def test_a_relist_of_the_leader_reaches_followers_as_the_difference(path: 
         await until(lambda: second.heard[-1] == "~ kept ->1")
 
 
+async def test_a_burst_of_changes_reaches_a_follower_in_order_and_in_steps(path: Path) -> None:
+    cluster = cluster_with_pods("a", "b")
+    async with (
+        worker(cluster, path) as leader,
+        worker(cluster, path, setup=receive_every_change) as second,
+    ):
+        for value in range(1500):
+            label_pod(cluster, "ab"[value % 2], str(value))
+        await until(lambda: second.heard[-1] == "~ b 1497->1499")
+        assert second.heard[2:] == [
+            f"~ {'ab'[value % 2]} {value - 2 if value > 1 else ''}->{value}"
+            for value in range(1500)
+        ]
+        assert leader.pods.health.cache_problem == ""
+
+
+def receive_every_change(program: Program) -> None:
+    """Let no two events of a pod be merged."""
+    for registration in program.pods.registrations:
+        registration.remove()
+    program.pods.add_handler(program.handle, overflow="block")
+
+
 async def test_a_follower_is_synced_once_the_leader_is(path: Path) -> None:
     cluster, faults = cluster_with_pods("a"), Faults()
     async with worker(cluster, path):
