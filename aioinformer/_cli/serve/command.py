@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -51,6 +52,9 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
         seed=randbits(32),  # another cluster than before: cache files tell clusters apart by uids
         clock=lambda: datetime.now(UTC),
         features=make_features(options.features),
+        # Above the versions of a command that ran before at this port, up to 1,000 writes a second,
+        # so that programs that are still running read this cluster instead of keeping the other.
+        start=time.time_ns() // 1_000_000,
     )
     # In a thread: large files take seconds, in which Ctrl-C shall end the command.
     loaded = await asyncio.to_thread(load_manifests, cluster, *options.load)

@@ -40,7 +40,7 @@ from aioinformer.testing.cluster.features import Features
 from aioinformer.testing.cluster.garbage_collection import GarbageCollector
 from aioinformer.testing.cluster.pages import ListQuery
 from aioinformer.testing.cluster.registry import Preconditions, Registry
-from aioinformer.testing.cluster.storage import Snapshot, Storage
+from aioinformer.testing.cluster.storage import FIRST_VERSION, Snapshot, Storage
 from aioinformer.testing.cluster.watch_start import WatchQuery
 from aioinformer.testing.cluster.watches import Watch
 from aioinformer.testing.wire.encoding import plain_json
@@ -75,6 +75,7 @@ class Cluster:
         seed: int = 0,
         clock: Callable[[], dt.datetime] | None = None,
         features: Features | None = None,
+        start: int = FIRST_VERSION,
     ) -> None:
         """Make an empty cluster that serves the built-in resources.
 
@@ -86,9 +87,12 @@ class Cluster:
             clock: returns the time for creation and deletion stamps. By default that time is
                 2026-01-01 and one second for each resourceVersion.
             features: the imitated version of Kubernetes, and its optional features.
+            start: the resourceVersion before the first write. A cluster that takes the place of
+                another one starts above the versions of that one, so that a watch from them is
+                answered with 410, as by an API server whose history has gone.
         """
         self.features = features or Features()
-        self._storage = Storage(window)
+        self._storage = Storage(window, start)
         self._clock = clock or (lambda: EPOCH + dt.timedelta(seconds=self.resource_version))
         self.registry = Registry(self._storage, Random(seed), self._clock)
         """Writes as requests make them: with subresources, managers and dry runs."""

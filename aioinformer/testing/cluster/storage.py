@@ -29,7 +29,15 @@ from aioinformer.testing.wire.served_resources import (
 )
 from aioinformer.testing.writes import events
 
-__all__ = ["Collection", "CollectionSnapshot", "Mirror", "ObjectRules", "Snapshot", "Storage"]
+__all__ = [
+    "FIRST_VERSION",
+    "Collection",
+    "CollectionSnapshot",
+    "Mirror",
+    "ObjectRules",
+    "Snapshot",
+    "Storage",
+]
 
 FIRST_VERSION = 1
 """The resourceVersion of an empty cluster; 0 means "any" in requests."""
@@ -198,15 +206,16 @@ class Snapshot:
 class Storage:
     """All resources of a cluster, and the watches that are open on them."""
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, window: int, start: int = FIRST_VERSION) -> None:
         """Make an empty storage that serves the built-in resources.
 
         Args:
             window: the number of changes that the change log keeps.
+            start: the resourceVersion before the first write.
         """
-        self.version = FIRST_VERSION
+        self.version = start
         """The newest resourceVersion: that of the last write."""
-        self.change_log = ChangeLog(window, FIRST_VERSION)
+        self.change_log = ChangeLog(window, start)
         self.collections: dict[tuple[str, str, str], Collection] = {}
         """The collections by group, version and plural name."""
         self.served = ServedResources(BUILT_IN_SERVED)

@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from aioinformer import Client, Deleted, Event, SharedInformerFactory
 from aioinformer._cli.serve.command import make_features
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Features
@@ -192,6 +193,32 @@ async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         f"aioinformer: --port {port}: the port is in use; stop its server, or let --port 0 find a "
         "free one\n"
     )
+
+
+async def test_an_informer_reads_the_cluster_of_a_command_that_was_started_again(
+    tmp_path: Path,
+) -> None:
+    env = environment(tmp_path)
+    argv = ("serve", "--rate", "0", "--objects", "5", "--port", str(port := free_port()))
+    deleted: asyncio.Queue[str] = asyncio.Queue()
+
+    async def on_event(event: Event) -> None:
+        if isinstance(event, Deleted):
+            await deleted.put(event.obj.uid)
+
+    async with Client(f"http://127.0.0.1:{port}") as client, started_cli(*argv, env=env) as run:
+        await run.read_line()
+        async with SharedInformerFactory(client) as informers:
+            pods = informers.informer("pods")
+            pods.add_handler(on_event)
+            await pods.wait_synced(timeout=30)
+            before = {pod.uid for pod in pods.lister.list()}
+            run.send_signal(signal.SIGTERM)
+            await run.wait()
+            async with started_cli(*argv, env=env) as again, asyncio.timeout(30):
+                await again.read_line()
+                assert {await deleted.get() for _ in before} == before
+                assert len(pods.lister.list()) == len(before) == 5
 
 
 async def test_a_kubeconfig_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:

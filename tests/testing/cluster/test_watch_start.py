@@ -105,6 +105,15 @@ def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
 # -- how a watch starts ------------------------------------------------------------------------
 
 
+def test_a_watch_from_a_version_before_the_start_of_a_cluster_is_one_error() -> None:
+    cluster = Cluster(start=1_000)
+    create(cluster, "a")
+    assert cluster.resource_version == 1_001
+    watch = cluster.watch("pods", now=0, resource_version="900")
+    (line,) = take_lines(watch)
+    assert msgspec.json.decode(line)["object"]["code"] == 410
+
+
 def test_a_watch_from_a_version_sends_the_later_changes(cluster: Cluster) -> None:
     """Recording 38."""
     set_labels(cluster, "a", x="y")
