@@ -121,15 +121,18 @@ class Program:
     ) -> None:
         """Write a sample each ``every`` seconds."""
         clock = asyncio.get_running_loop().time
-        start = clock()
+        start, cpu, events = clock(), time.process_time(), self.events
         for number in range(1, int(seconds / every) + 1):
             await asyncio.sleep(max(0.0, start + number * every - clock()))
             latencies, self.latencies = sorted(self.latencies) or [0.0], []
+            used, received = time.process_time() - cpu, self.events - events
+            cpu, events = cpu + used, events + received
             sample = Sample(
                 time=clock() - start,
                 memory=resident(),
                 p50=latencies[len(latencies) // 2],
                 p99=latencies[len(latencies) * 99 // 100],
+                cpu=used / max(received, 1),
                 tasks=len(asyncio.all_tasks()),
                 sockets=_count_sockets(),
                 objects=sum(len(informer.lister) for informer in informers),

@@ -22,6 +22,9 @@ class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
     p50: float
     """Seconds from a write to its handler, the median since the sample before."""
     p99: float
+    cpu: float
+    """Seconds of CPU time for each event since the sample before, of all threads. Unlike a latency,
+    the CPU time hardly depends on what else the machine does."""
     tasks: int
     sockets: int
     objects: int
@@ -64,6 +67,7 @@ QUANTITIES: Sequence[Quantity] = (
     Quantity("memory", "Resident memory", "MB", 1e-6, 0.5),
     Quantity("p50", "Latency, median", "ms", 1e3, 0.1),
     Quantity("p99", "Latency, 99 %", "ms", 1e3, 1.0),
+    Quantity("cpu", "CPU time an event", "µs", 1e6, 10.0),
     Quantity("tasks", "Tasks", "tasks", 1, 0.5),
     Quantity("sockets", "Sockets", "sockets", 1, 0.5),
 )

@@ -23,6 +23,7 @@ def make_samples(growth: float) -> list[Sample]:
             memory=100e6 + growth * number / 720 + rng.gauss(0, 1e6),
             p50=0.001 + rng.random() * 0.001,
             p99=0.005 + rng.random() * 0.01,
+            cpu=50e-6 + rng.random() * 10e-6,
             tasks=38 + (number % 12 == 0) * 20,
             sockets=8,
             objects=4000,
@@ -72,6 +73,7 @@ def test_a_soak_of_seconds_leaves_nothing_and_draws_a_chart(tmp_path: Path) -> N
     assert (ending.tasks, ending.sockets, ending.verified) == (0, 0, True)
     assert samples[-1].events > 100
     assert max(sample.p50 for sample in samples) > 0
+    assert max(sample.cpu for sample in samples) > 0
     assert not [each for each in failures if "grows" not in each]
     chart = ElementTree.fromstring((tmp_path / "soak.svg").read_text())  # noqa: S314 - our own
     lines = chart.findall("{http://www.w3.org/2000/svg}polyline")

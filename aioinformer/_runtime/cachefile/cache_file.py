@@ -74,6 +74,7 @@ class CacheFile:
         if interval is None:
             interval = SHARED_INTERVAL if shared else WRITE_INTERVAL
         check_seconds("interval", interval)
+        # A program without a type checker may pass anything.
         if not isinstance(version, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"version must be text, not {version!r}")
         self.shared = shared

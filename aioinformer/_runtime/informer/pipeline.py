@@ -124,17 +124,21 @@ class InformerPipeline(Generic[T]):
             lambda: self.compare(contents=True, repair=True),
             reporter.verification_failed,
         )
-        self._reflectors = make_reflectors(
-            ReflectorBuilder(
-                options=options,
-                fail_fast=options.fail_fast,
-                reporter=reporter,
-                deduplicate=self.indexer.deduplicate,
-                converter=self._converter,
-                metadata_only=shape.metadata_only,
-                managed_fields=managed_fields,
-                profile=profile,
-            )
+        self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
+
+    def _make_builder(
+        self, options: InformerOptions, shape: Shape[T], profile: ServerProfile | None
+    ) -> ReflectorBuilder:
+        """Return the builder of the reflectors."""
+        return ReflectorBuilder(
+            options=options,
+            fail_fast=options.fail_fast,
+            reporter=self.reporter,
+            deduplicate=self.indexer.deduplicate,
+            converter=self._converter,
+            metadata_only=shape.metadata_only,
+            managed_fields=self._managed_fields,
+            profile=profile,
         )
 
     def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:

@@ -55,11 +55,6 @@ class Access:
         if token is not None:
             self._users[token] = User("admin", groups=(MASTERS,))
 
-    @property
-    def restricted(self) -> bool:
-        """True if a request can be answered with 401 or 403."""
-        return bool(self._users) or self.authorization == "RBAC"
-
     def add_user(
         self,
         name: str,
