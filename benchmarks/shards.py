@@ -1,7 +1,7 @@
 """Replicas that share one cluster's objects by shards: CPU, memory, and the time of a takeover.
 
     python -m benchmarks.shards [--replicas 1 2 4 8] [--objects 50000] [--events 20000]
-                                [--rate 2000] [--no-gate]
+                                [--rate 2000] [--lease-duration 15] [--no-gate]
 
 The server is the embedded API server. Each replica is a controller on a ``ShardGroup`` in a process
 of its own. The changes begin when all objects are reconciled; after them, one replica is killed by
@@ -324,6 +324,9 @@ def _parse() -> Arguments:
     parser.add_argument("--objects", type=int, default=default.objects)
     parser.add_argument("--events", type=int, default=default.events)
     parser.add_argument("--rate", type=int, default=default.rate, help="changes a second")
+    parser.add_argument(
+        "--lease-duration", type=float, default=default.lease_duration, help="seconds"
+    )
     parser.add_argument(
         "--no-gate", dest="gate", action="store_false", help="a server that selects no shards"
     )
