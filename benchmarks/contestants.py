@@ -172,6 +172,18 @@ class Peers:
     go: Path | None
     """The binary of client-go."""
 
+    def leave_out(self, contestant: Contestant, error: MeasurementFailed) -> None:
+        """Record that a peer failed, so that a long run goes on without this peer.
+
+        Raises:
+            MeasurementFailed: the contestant is the library or a floor, without which the other
+                numbers are worth nothing.
+        """
+        if contestant not in self.present or contestant.name == "floor":
+            raise error
+        self.present.remove(contestant)
+        self.absent[contestant.name] = f"failed: {str(error).strip().splitlines()[-1]}"
+
     @classmethod
     def find(cls, report: Callable[[str], None], *, complete: bool) -> Peers:
         """Look for installed clients, and build those in compiled languages.

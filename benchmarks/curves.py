@@ -16,7 +16,7 @@ from msgspec import Struct
 from benchmarks.contestants import Contestant
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
-from benchmarks.processes import MemorySamples
+from benchmarks.processes import MeasurementFailed, MemorySamples
 
 __all__ = [
     "LISTENERS",
@@ -68,7 +68,7 @@ def by_objects(
     for dataset in datasets:
         for each in contestants:
             report(f"{dataset.pods:,} objects: {each.name}")
-            curves[each.name].append((dataset.pods, _cost(each, dataset)))
+            curves[each.name] += _point(dataset.pods, each, dataset)
     return curves
 
 
@@ -88,7 +88,7 @@ def by_listeners(
     for listeners in LISTENERS:
         for name, form in forms.items():
             report(f"{listeners} listeners: {name}")
-            curves[name].append((listeners, _cost(form(listeners), dataset)))
+            curves[name] += _point(listeners, form(listeners), dataset)
     return curves
 
 
@@ -102,6 +102,16 @@ def with_listeners(binary: Path) -> Callable[[int], Contestant]:
     return contestant
 
 
-def _cost(contestant: Contestant, dataset: Dataset) -> float:
-    turns = TURNS if contestant.name.startswith("ours") else 1
+def _point(at: float, contestant: Contestant, dataset: Dataset) -> Curve:
+    """Return the measured point; none if a peer failed, which ends no run."""
+    own = contestant.name.startswith("ours")
+    try:
+        return [(at, _cost(contestant, dataset, TURNS if own else 1))]
+    except MeasurementFailed:
+        if own:
+            raise
+        return []
+
+
+def _cost(contestant: Contestant, dataset: Dataset, turns: int) -> float:
     return median(contestant.measure(dataset).events_cpu for _ in range(turns)) / dataset.events

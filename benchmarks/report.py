@@ -55,7 +55,10 @@ def write(published: Published, folder: Path = FOLDER) -> None:
     (folder / "RESULTS.md").write_text(markdown(published))
     pictures = folder / "plots"
     pictures.mkdir(exist_ok=True)
-    for name, picture in plots(published.run):
+    drawn = dict(plots(published.run))
+    for stale in {path.name for path in pictures.glob("*.svg")} - drawn.keys():
+        (pictures / stale).unlink()
+    for name, picture in drawn.items():
         (pictures / name).write_text(picture)
 
 

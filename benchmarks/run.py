@@ -29,7 +29,7 @@ from benchmarks.latency import Latency
 from benchmarks.load import rate
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
-from benchmarks.processes import MemorySamples, output, serving
+from benchmarks.processes import MeasurementFailed, MemorySamples, output, serving
 from benchmarks.scratch import scratch
 
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run"]
@@ -185,12 +185,17 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
         samples: dict[str, list[Sample]] = {each.name: [] for each in contestants}
         memory: dict[str, Curve] = {}
         for repetition in range(size.repetitions):
-            for each in contestants:
+            for each in tuple(contestants):
                 if each.variant and repetition >= VARIANT_REPETITIONS:
                     continue
                 report(f"{repetition + 1} of {size.repetitions}: {each.name}")
                 watched = MemorySamples() if repetition == 0 else None
-                sample = each.measure(small if each.slow else dataset, watched)
+                try:
+                    sample = each.measure(small if each.slow else dataset, watched)
+                except MeasurementFailed as error:
+                    contestants.remove(each)
+                    peers.leave_out(each, error)
+                    continue
                 samples[each.name].append(sample)
                 if watched is not None and sample.bare and not each.slow:
                     memory[each.name] = during_sync(watched, sample)

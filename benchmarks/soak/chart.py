@@ -64,8 +64,13 @@ def _draw_panel(top: int, quantity: Quantity, samples: Sequence[Sample], trend: 
         f'<rect class="frame" x="{LEFT}" y="{top + TOP}" width="{width}" height="{height}"/>',
         f'<polyline class="line" points="{points}"/>',
         f'<line class="fit" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>',
-        f'<text x="{LEFT - 6}" y="{top + TOP + 10}" text-anchor="end">{highest:.3g}</text>',
+        f'<text x="{LEFT - 6}" y="{top + TOP + 10}" text-anchor="end">{_format(highest)}</text>',
         f'<text x="{LEFT - 6}" y="{base}" text-anchor="end">0</text>',
         f'<text x="{LEFT}" y="{base + 15}">0</text>',
         f'<text x="{WIDTH - RIGHT}" y="{base + 15}" text-anchor="end">{end / 60:.0f} min</text>',
     ]
+
+
+def _format(value: float) -> str:
+    """Return three digits, or all digits before the point if there are more."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

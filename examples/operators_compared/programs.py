@@ -1,7 +1,7 @@
 """The commands that build and run the operators for Sites, and one running program.
 
-Go and Rust put what they build into the user's cache of their tools, and the binaries into a folder
-of the caller. Both download the modules and crates that they lack.
+Go has a cache of what it builds; what Rust builds is kept in the user's cache too, so that only a
+first build takes minutes. Both download the modules and crates that they lack.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def command_of(program: str, folder: Path) -> list[str]:
 
     Args:
         program: one of ``PROGRAMS``.
-        folder: where the result of a build is put.
+        folder: where the binary of Go and the copy of the kopf program are put.
 
     Raises:
         BuildFailed: the program could not be built.
@@ -51,7 +51,8 @@ async def command_of(program: str, folder: Path) -> list[str]:
             await _build("go", ["build", *options, "."], FOLDER / "controller_runtime")
             return [str(binary)]
         case _:
-            target = folder / "rust"
+            base = os.environ.get("XDG_CACHE_HOME")
+            target = (Path(base) if base else Path.home() / ".cache") / "aioinformer" / "kube-rs"
             arguments = ["build", "--release", "--locked", "--target-dir", str(target)]
             await _build("cargo", arguments, FOLDER / "kube_rs")
             return [str(target / "release" / "sites")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contestants import PYTHON_PEERS, PythonPeer, floors, ours
+from benchmarks.contestants import PYTHON_PEERS, Contestant, Peers, PythonPeer, floors, ours
 from benchmarks.curves import during_sync
 from benchmarks.load import rate
 from benchmarks.pods import Dataset, digest
@@ -128,6 +129,21 @@ def test_a_peer_that_is_not_installed_has_no_version() -> None:
     missing = PythonPeer("none", "aioinformer-no-such-package", "none", "no_such_module.client")
     without_module = PythonPeer("none", "kubernetes_asyncio", "none", "kubernetes_asyncio.none")
     assert missing.version == without_module.version == ""
+
+
+def test_a_peer_that_fails_is_left_out_and_named_and_the_library_ends_the_run(
+    dataset: Dataset,
+) -> None:
+    broken = Contestant("broken", (sys.executable, "-c", "raise SystemExit('no such pod')"))
+    peers = Peers([*floors(), broken], {}, {}, None)
+    with pytest.raises(MeasurementFailed, match="no such pod") as failed:
+        broken.measure(dataset)
+    peers.leave_out(broken, failed.value)
+    assert broken not in peers.present
+    assert peers.absent == {"broken": "failed: no such pod"}
+    for needed in (ours("ours"), floors()[0]):
+        with pytest.raises(MeasurementFailed):
+            peers.leave_out(needed, failed.value)
 
 
 def test_the_memory_of_a_contestant_is_recorded_while_it_runs(dataset: Dataset) -> None:

@@ -74,6 +74,8 @@ def test_a_readme_without_the_place_for_the_numbers_is_an_error() -> None:
 
 def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
     absent = {"kr8s": "not installed (pip install kr8s)"}
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots" / "of_an_earlier_version.svg").touch()
     write(Published(results(OURS, absent)), tmp_path)
     again = Published.load(tmp_path)
     assert again is not None
