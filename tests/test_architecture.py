@@ -52,6 +52,9 @@ MAX_LINES = 500
 LONG_MODULES = set[str]()
 """Modules that are longer."""
 
+MAX_FUNCTION_LINES = 60
+"""Lines in a function, its docstring aside: as many as a reader sees at once."""
+
 
 QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
 """Words that begin a question or a riddle where a statement or an imperative is due."""
@@ -125,6 +128,26 @@ def test_a_module_has_at_most_five_hundred_lines() -> None:
         str(path.relative_to(PACKAGE)): len(path.read_text().splitlines()) for path in modules()
     }
     assert {name for name, lines in lengths.items() if lines > MAX_LINES} == LONG_MODULES
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function without its docstring."""
+    last, first = function.end_lineno, function.body[0]
+    assert last is not None
+    lines = last - function.lineno + 1
+    if ast.get_docstring(function, clean=False) is None or first.end_lineno is None:
+        return lines
+    return lines - (first.end_lineno - first.lineno + 1)
+
+
+def test_a_function_has_at_most_sixty_lines() -> None:
+    lengths = {
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}": length(node)
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert not {name: lines for name, lines in lengths.items() if lines > MAX_FUNCTION_LINES}
 
 
 def docstrings(module: Path) -> list[tuple[int, str]]:

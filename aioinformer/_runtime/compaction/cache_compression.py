@@ -15,7 +15,7 @@ from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Index
 from aioinformer._core.compression.compressed_object import KnownValues, saved_bytes
 from aioinformer._core.compression.compressor import Compressor
-from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._core.compression.zstd import BodyCodec, find_zstd
 from aioinformer._core.objects.kube_object import (
     Deleted,
     Event,
@@ -116,9 +116,13 @@ class CacheCompression:
         objects = list(self._indexer.state.objects.values())
         sample, count = compressor.choose_sample(objects, json_bytes), len(objects)
         del objects
-        codec = await asyncio.to_thread(
-            lambda: compressor.train([obj.raw for obj in sample], json_bytes)
-        )
+
+        def train() -> BodyCodec | None:
+            trained = compressor.train([obj.raw for obj in sample], json_bytes)
+            freed_memory.release()  # what the training took: here, so that the loop need not wait
+            return trained
+
+        codec = await asyncio.to_thread(train)
         compressor.install(codec, json_bytes, count)
 
     async def _walk(self) -> None:

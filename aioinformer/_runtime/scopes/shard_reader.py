@@ -77,6 +77,8 @@ class ShardReader:
         self._ending: set[asyncio.Task[None]] = set()
         """The tasks of the reflector that were cancelled and have not ended."""
         self._started = False
+        self._whole_is_due = False
+        """True from the decision to read the whole state until the reflector begins with that."""
 
     async def run(self) -> None:
         """Read the shards that are held, until cancelled."""
@@ -100,7 +102,7 @@ class ShardReader:
 
     def gain(self, gained: frozenset[int]) -> None:
         """Read further shards."""
-        if self._main is None or self._reflector.reads_state:
+        if self._main is None or self._reads_state:
             self._read_whole(gained)
         else:
             self._start_gain(self._gaining | gained)
@@ -108,7 +110,7 @@ class ShardReader:
     def lose(self, lost: frozenset[int]) -> None:
         """Remove the objects of shards, and read their changes no longer."""
         gaining = self._gaining - lost
-        was_reading = self._main is not None and self._reflector.reads_state
+        was_reading = self._main is not None and self._reads_state
         self._watched -= lost
         self._narrow(self._pending - lost)
         # Behind all that was read of the lost shards, and from now on no change of them is queued.
@@ -123,6 +125,11 @@ class ShardReader:
             self._read_whole(gaining)
         elif gaining != self._gaining:
             self._start_gain(gaining)
+
+    @property
+    def _reads_state(self) -> bool:
+        """True if the reflector reads the whole state, or will do so as its next request."""
+        return self._whole_is_due or self._reflector.reads_state
 
     @property
     def _pending(self) -> frozenset[int]:
@@ -143,6 +150,7 @@ class ShardReader:
         self._watched |= gained
         self._narrow(self._pending | gained)
         self._start_main(read_again=self._started, newest=True)
+        self._whole_is_due = True
 
     def _start_main(self, **how: Any) -> None:
         self._stop_main()
@@ -153,6 +161,7 @@ class ShardReader:
     async def _run_main(self, how: dict[str, Any]) -> None:
         if self._ending:
             await asyncio.wait(self._ending)
+        self._whole_is_due = False
         await self._reflector.run(**how)
 
     def _stop_main(self) -> None:
@@ -189,7 +198,7 @@ class ShardReader:
         """Queue the state of the gained shards, and read their changes from that version on."""
         known, gained = self._reflector.resource_version, self._gaining
         comparable = is_numeric(known) and is_numeric(version)
-        if self._reflector.reads_state or not comparable or is_older(version, known):
+        if self._reads_state or not comparable or is_older(version, known):
             log.info("%s: the watch can't be resumed; the whole state is read again", self._name)
             self._read_whole(gained)
             return

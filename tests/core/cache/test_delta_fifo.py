@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import (
     Bookmark,
+    Confirmed,
     Delta,
     DeltaKind,
     QueueEntry,
@@ -18,6 +19,7 @@ from aioinformer._core.objects.deltas import (
     Resync,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.sharding.ranges import HashRanges
 from tests.core import strategies
 from tests.core.builders import added, deleted, delta, key, pod, updated
 
@@ -428,3 +430,33 @@ def test_bookmarks_of_different_scopes_are_all_kept() -> None:
         Bookmark("3", scope="b"),
         Replaced([], "4", scope="a"),
     ]
+
+
+# -- what an entry carries -----------------------------------------------------------------------
+
+
+def test_a_batch_is_queued_behind_its_bookmarks_and_its_redundant_deletions() -> None:
+    fifo = DeltaFIFO([])  # no key is known
+    a, b = pod("a"), pod("b")
+    fifo.extend([deleted(a), Bookmark("5"), added(b)])
+
+    assert drained(fifo) == [Bookmark("5"), added(b)]
+
+
+def test_a_state_carries_the_gained_shards_and_whether_a_file_has_shown_it() -> None:
+    gained = HashRanges.of([1], 4, "uid")
+    fifo = DeltaFIFO()
+    fifo.replace([], "5", gained=gained, restored=True)
+    fifo.retain(gained, scope="web")
+
+    assert drained(fifo) == [
+        Replaced([], "5", "vanished", None, gained, restored=True),
+        Replaced((), "", "scope_removed", "web", retained=gained),
+    ]
+
+
+def test_a_confirmation_keeps_its_scope() -> None:
+    fifo = DeltaFIFO()
+    fifo.confirm("web")
+
+    assert drained(fifo) == [Confirmed("web")]
