@@ -10,6 +10,7 @@ from benchmarks.workloads import make_pods
 PODS = 120
 
 
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("compressed", [False, True])
 async def test_it_measures_one_informer(compressed: bool) -> None:
     server = PodServer(list(make_pods(PODS)), 200)

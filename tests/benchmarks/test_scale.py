@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from benchmarks.scale import TINY_SCALE, scale, scale_rows
 
 
+@pytest.mark.benchmarks
 def test_all_events_arrive_and_the_section_shows_each_measurement() -> None:
     reported: list[str] = []
     found = scale(

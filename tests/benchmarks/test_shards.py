@@ -7,6 +7,7 @@ import pytest
 from benchmarks.shards import Arguments, GroupFigures, measure, table
 
 
+@pytest.mark.benchmarks
 @pytest.mark.timeout(150)
 async def test_replicas_are_measured_until_a_takeover() -> None:
     given = Arguments(replicas=(1, 2), objects=300, events=200, rate=1000, lease_duration=3.0)

@@ -66,6 +66,7 @@ def test_too_few_samples_have_no_trend() -> None:
         fit([0.0] * 20, [0.0] * 20)
 
 
+@pytest.mark.benchmarks
 def test_a_soak_of_seconds_leaves_nothing_and_draws_a_chart(tmp_path: Path) -> None:
     failures = run(Arguments(minutes=0.1, rate=50, objects=50, every=0.2, folder=tmp_path))
     samples, ending = read_samples(tmp_path / "samples.jsonl")
