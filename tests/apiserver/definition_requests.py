@@ -172,8 +172,11 @@ WRITES: list[WriteRequest] = [
         MERGE,
     ),
     WriteRequest("GET", f"{SIZES}/a/scale"),
-    WriteRequest("GET", "/apis/example.com/v1"),
 ]
+
+DISCOVERY = WriteRequest("GET", "/apis/example.com/v1")
+"""The resources of the definitions. A real server updates this document some time after it has
+begun to serve them."""
 
 
 def _sent(name: str, rest: str) -> str:

@@ -1,5 +1,6 @@
 """A definition that is created over HTTP: the embedded server beside the real one."""
 
+import asyncio
 from typing import TypeAlias
 
 import aiohttp
@@ -10,6 +11,7 @@ from aioinformer.testing import Features
 from tests.apiserver.definition_requests import (
     BODIES,
     DEFINITIONS,
+    DISCOVERY,
     FIELD_WRITES,
     SIZE_CRD,
     SIZES,
@@ -17,7 +19,7 @@ from tests.apiserver.definition_requests import (
 )
 from tests.apiserver.read_requests import TABLE
 from tests.apiserver.server_pair import NormalizedResponse, server_pair
-from tests.apiserver.server_process import ApiServerProcess, install_crd
+from tests.apiserver.server_process import ApiServerProcess, install_crd, wait_until
 from tests.apiserver.write_requests import JSON, WriteRequest
 
 pytestmark = pytest.mark.apiserver
@@ -31,6 +33,10 @@ async def test_a_defined_resource_is_served_as_there(api_server: ApiServerProces
         if (real.status, real.lines) != (ours.status, ours.lines):
             different[what] = real, ours
 
+    async def is_answered_equally(request: WriteRequest) -> bool:
+        real, ours = [await twin.send_raw(*request) for twin in pair.both]
+        return (real.status, real.lines) == (ours.status, ours.lines)
+
     async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
         await pair.embedded.write("POST", DEFINITIONS, SIZE_CRD)
         for body in BODIES:
@@ -40,6 +46,8 @@ async def test_a_defined_resource_is_served_as_there(api_server: ApiServerProces
         for request in WRITES:
             answers = [await twin.send_raw(*request) for twin in pair.both]
             compare(str(request), *answers)
+        async with asyncio.timeout(10):
+            await wait_until(lambda: is_answered_equally(DISCOVERY))
         compare("a table", *await pair.get(SIZES, {"Accept": TABLE}))
     assert not different
 
