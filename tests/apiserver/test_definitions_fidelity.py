@@ -74,7 +74,7 @@ async def test_unknown_and_duplicate_fields_are_reported_as_there(
 
 
 Answer: TypeAlias = tuple[int, list[str], list[str]]
-"""The status, the warnings, and the lines of the error, whose order is random at the real server."""
+"""The status, the warnings, and the lines of the error, which a real server writes in any order."""
 
 
 async def send(http: aiohttp.ClientSession, write: WriteRequest) -> Answer:
