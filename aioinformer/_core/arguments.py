@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 __all__ = [
     "MAX_MANAGER_LENGTH",
+    "check_bool",
     "check_field_manager",
     "check_names",
     "check_seconds",
@@ -40,6 +41,7 @@ OTHER_NAMES = {
     "resync_period": "resync",
     "limit": "page_size",
     "chunk_size": "page_size",
+    "count": "shards",
 }
 """The names that other clients give to options, in lower case, with the names of this library. A
 comparison of letters would suggest ``shard_selector`` for ``label_selector``."""
@@ -48,12 +50,14 @@ comparison of letters would suggest ``shard_selector`` for ``label_selector``.""
 def suggest_keywords(function: F) -> F:
     """Decorate a function: a misspelt keyword raises a TypeError that suggests the correct one."""
     names = [*signature(function).parameters]
+    *_, owner, last = ("", *function.__qualname__.split("."))
+    called = owner if last == "__init__" else last
 
     @wraps(function)
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in names:
-                shown = f"{function.__name__}() has no argument {name!r}"
+                shown = f"{called}() has no argument {name!r}"
                 raise TypeError(shown + suggest_keyword(name, names))
         return function(*args, **keywords)
 
@@ -79,6 +83,12 @@ def check_names(keywords: Iterable[str], names: Iterable[str], *others: str) -> 
             raise TypeError(
                 f"there is no option {name!r}{suggest_keyword(name, (*known, *others))}"
             )
+
+
+def check_bool(name: str, value: object) -> None:
+    """Raise a ``TypeError`` unless an option is True or False: the text "false" would be true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
 def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:

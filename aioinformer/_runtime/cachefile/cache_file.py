@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_bool, check_seconds, suggest_keywords
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.file_access import FileAccess
@@ -41,6 +41,7 @@ class CacheFile:
         assert SharedInformerFactory(client, cache=cache)
     """
 
+    @suggest_keywords
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -67,10 +68,12 @@ class CacheFile:
                 because of a function that it calls; a change of its own code is noticed.
 
         Raises:
-            TypeError: ``version`` is no text.
+            TypeError: ``version`` is no text, or ``shared`` or ``allow_secrets`` no bool.
             ValueError: ``interval`` is no positive number of seconds.
         """
         self.path = Path(path)
+        check_bool("shared", shared)
+        check_bool("allow_secrets", allow_secrets)
         if interval is None:
             interval = SHARED_INTERVAL if shared else WRITE_INTERVAL
         check_seconds("interval", interval)

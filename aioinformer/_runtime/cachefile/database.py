@@ -37,7 +37,12 @@ from aioinformer._core.objects.kube_object import (
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
 from aioinformer._runtime.cachefile.shared_tables import LedScope, SharedTables
-from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
+from aioinformer._runtime.cachefile.stored_scope import (
+    CacheFileProblem,
+    ScopeWrite,
+    StoredScope,
+    explain_open,
+)
 
 __all__ = ["Database", "LedState"]
 
@@ -384,8 +389,7 @@ class Database:
         except sqlite3.Error as error:
             raise CacheFileProblem(self._explain(error)) from error
         except OSError as error:
-            message = f"{self.path} can't be opened: {error.strerror or error}"
-            raise CacheFileProblem(message) from error
+            raise CacheFileProblem(explain_open(self.path, error)) from error
         except CompressionMissing as error:
             message = (
                 f"{self.path} is compressed by zstd, which this Python lacks: install "
@@ -399,7 +403,8 @@ class Database:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return (
-                f"{self.path} is used by another process or factory; give each process its own file"
+                f"{self.path} is used by another process or factory; give each process its own "
+                "file, or pass shared=True in all of them"
             )
         if name.startswith("SQLITE_FULL"):
             return f"{self.path} can't be written: the disk is full"

@@ -19,7 +19,7 @@ from weakref import WeakSet
 import msgspec
 from msgspec import Struct
 
-from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem
+from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, explain_open
 
 if sys.platform != "win32":
     import fcntl
@@ -75,8 +75,7 @@ class LeaderLock:
         try:
             file = os.open(self.path, flags, 0o600)
         except OSError as error:
-            reason = error.strerror or error
-            raise CacheFileProblem(f"{self.path} can't be opened: {reason}") from error
+            raise CacheFileProblem(explain_open(self.path, error)) from error
         if (owner := os.fstat(file).st_uid) != os.geteuid():
             os.close(file)
             raise CacheFileProblem(f"{self.path} belongs to another user (uid {owner})")

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.cachefile.change_record import Changes
 
-__all__ = ["CacheFileProblem", "ScopeWrite", "StoredScope"]
+__all__ = ["CacheFileProblem", "ScopeWrite", "StoredScope", "explain_open"]
 
 
 class CacheFileProblem(Exception):
     """A cache file can't be used. The text says why, and what to do."""
+
+
+def explain_open(path: Path, error: OSError) -> str:
+    """Return why a file could not be opened, and what to do."""
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError):
+        reason = f"the folder {path.parent} does not exist; create the folder first"
+    return f"{path} can't be opened: {reason}"
 
 
 class StoredScope(Struct, frozen=True):

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from typing_extensions import TypeVar
 
+from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.controllers.owner_references import ControllerOf
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
@@ -98,6 +99,7 @@ class Controller:
     ``run`` in ``elector.leading()``: the lease isn't released before the last run has ended.
     """
 
+    @suggest_keywords
     def __init__(
         self,
         informer: SharedInformer[T] | str | Resource,

@@ -53,8 +53,8 @@ def check_informer(informer: T) -> T:
         raise TypeError(
             f"a controller takes an informer, such as informers.informer({str(informer)!r}), not "
             f"{informer!r}; names of resources are for the controllers of an Operator, whose "
-            "informers it makes: Operator(client, name=...).controller(...), and for those with "
-            "shards=group"
+            "informers it makes: Operator(client, name=...).controller(...), and for the first "
+            "argument of Controller(..., shards=group)"
         )
     if not hasattr(informer, "add_handler"):
         raise TypeError(
@@ -82,10 +82,14 @@ def find_informer(
         )
     if isinstance(given, SharedInformer):
         chosen = given.group_shards
-        reads = f"reads the shards of {chosen.assignment.name}" if chosen else "reads no shards"
+        reads = (
+            f"reads the shards of {chosen.assignment.name}"
+            if chosen
+            else "is not divided into shards"
+        )
         raise UsageError(
-            f"shards= makes the informer of a resource, and the informer of {given.name} {reads} "
-            f"already: pass the resource {str(given.resource)!r} with shards=group, or "
+            f"shards= makes the informer of a resource, and the given informer of {given.name} "
+            f"{reads}: pass the resource {str(given.resource)!r} with shards=group, or "
             "group.informer(...) without shards="
         )
     return shards.informer(given)

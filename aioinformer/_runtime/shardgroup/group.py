@@ -21,7 +21,7 @@ from typing import Protocol, Self
 
 import anyio
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_seconds, suggest_keywords
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.election import ElectionTimes
 from aioinformer._core.objects.kube_object import ObjectKey
@@ -74,6 +74,7 @@ class ShardGroup:
     before the shard has another owner.
     """
 
+    @suggest_keywords
     def __init__(
         self,
         client: GroupClient,
@@ -227,7 +228,8 @@ class ShardGroup:
         async with asyncio.timeout(timeout):
             while not self._holds_all_assigned:
                 if (state := self.health.state) in ("idle", "left", "failed"):
-                    raise NotRunning(f"this member of {self._key} is {state}")
+                    hint = ": use the group inside of 'async with'" if state == "idle" else ""
+                    raise NotRunning(f"this member of {self._key} is {state}{hint}")
                 await self._membership.subscriptions.changed.wait()
             return self.held
 

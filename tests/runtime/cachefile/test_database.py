@@ -95,7 +95,7 @@ def a_directory(path: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "text"),
     [
-        (no_directory, "can't be opened: No such file or directory"),
+        (no_directory, "does not exist; create the folder first"),
         (garbage, "is corrupt, or no cache file"),
         (foreign_database, "is a SQLite database of another program; name another file"),
         (another_version, "was written by another version of aioinformer"),
@@ -141,7 +141,10 @@ def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path:
         )
         return done.stdout.strip()
 
-    assert "is used by another process or factory; give each process its own file" in run()
+    assert (
+        "is used by another process or factory; give each process its own file, or pass shared=True"
+        in run()
+    )
     with pytest.raises(CacheFileProblem, match="is used by another process or factory"):
         open_database(path)
     assert "is used by another process" in run(), "the failed attempt has not ended the lock"

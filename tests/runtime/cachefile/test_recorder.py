@@ -296,6 +296,13 @@ def test_a_cache_is_a_cache_file(options: dict[str, object]) -> None:
         SharedInformerFactory(ClusterSource(Cluster()), **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["shared", "allow_secrets"])
+def test_an_option_of_a_cache_file_is_true_or_false(name: str) -> None:
+    wrong: dict[str, Any] = {name: "no"}
+    with pytest.raises(TypeError, match=f"{name} must be True or False, not 'no'"):
+        CacheFile("pods.db", **wrong)
+
+
 def test_durable_needs_a_cache_file() -> None:
     pods = SharedInformerFactory(ClusterSource(Cluster())).informer("pods")
     with pytest.raises(UsageError, match="needs a cache file: make the factory with"):

@@ -176,13 +176,15 @@ def test_a_controller_takes_an_informer_or_a_resource_with_a_group() -> None:
         group = setup.group("a")
         informers = SharedInformerFactory(ClusterSource(setup.cluster))
         wrong: Any = Shard(0, 4)
-        with pytest.raises(TypeError, match=r"and for those with shards=group"):
+        with pytest.raises(
+            TypeError, match=r"for the first argument of Controller\(..., shards=group\)"
+        ):
             Controller("configmaps", reconcile_nothing)
         with pytest.raises(TypeError, match=r"shards takes a ShardGroup, not Shard\("):
             Controller("configmaps", reconcile_nothing, shards=wrong)
-        with pytest.raises(UsageError, match=r"foos.* reads no shards already: pass the resource"):
+        with pytest.raises(UsageError, match=r"foos.* is not divided into shards: pass the resou"):
             Controller(informers.informer(FOOS), reconcile_nothing, shards=group)
-        with pytest.raises(UsageError, match=r"reads the shards of shop already: pass the resour"):
+        with pytest.raises(UsageError, match=r"reads the shards of shop: pass the resource"):
             Controller(group.informer(FOOS), reconcile_nothing, shards=group)
         with pytest.raises(UnknownResource):
             Controller("gadgets", reconcile_nothing, shards=group)

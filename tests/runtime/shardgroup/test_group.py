@@ -349,7 +349,7 @@ async def test_a_client_that_is_closed_cancels_the_block_and_its_error_is_raised
 def test_waiting_for_a_group_that_does_not_run_raises() -> None:
     async def main() -> None:
         group = GroupSetup().group("a")
-        with pytest.raises(NotRunning, match="this member of web/shop is idle"):
+        with pytest.raises(NotRunning, match="this member of web/shop is idle: use the group"):
             await group.wait_member()
         async with group:
             pass
