@@ -69,7 +69,7 @@ def test_a_process_that_a_leader_has_forked_does_not_keep_the_lock(tmp_path: Pat
         found = lock.read_leader()
         assert found is not None
         assert found.pid == pid
-        # The leader may end before the child has run: then the child closes its copy a little later.
+        # The leader may end before the child runs, which closes its copy a little later then.
         deadline = time.monotonic() + 10
         while not lock.acquire():
             assert time.monotonic() < deadline
