@@ -7,6 +7,7 @@ import pytest
 from benchmarks.restarts import Arguments, measure
 
 
+@pytest.mark.benchmarks
 @pytest.mark.timeout(150)
 async def test_a_restart_with_a_file_reads_no_list() -> None:
     arguments = Arguments(objects=400, rate=5, seconds=0.3, settle=0.2, peer=False)

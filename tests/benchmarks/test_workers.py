@@ -11,7 +11,13 @@ from benchmarks.workers import Arguments, measure_service
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shared file needs flock")
-@pytest.mark.parametrize("takeovers", [2, pytest.param(20, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize(
+    "takeovers",
+    [
+        pytest.param(2, marks=pytest.mark.benchmarks),
+        pytest.param(20, marks=pytest.mark.simulation),
+    ],
+)
 @pytest.mark.timeout(300)
 async def test_workers_share_one_watch_and_take_it_over_without_a_list(
     tmp_path: Path, takeovers: int
