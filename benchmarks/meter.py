@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Sample", "Stopwatch", "forget_highest", "highest", "resident"]
+__all__ = ["Sample", "Stopwatch", "count_sockets", "forget_highest", "highest", "resident"]
 
 
 class Sample(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +54,17 @@ class Stopwatch:
 def _processor_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
+
+
+def count_sockets() -> int:
+    """Return the number of open sockets of this process."""
+    count = 0
+    for each in Path("/proc/self/fd").iterdir():
+        try:
+            count += str(each.readlink()).startswith("socket:")
+        except FileNotFoundError:
+            continue  # the descriptor of this listing
+    return count
 
 
 def resident() -> int:

@@ -35,7 +35,7 @@ from aioinformer import (
 )
 from aioinformer import field as json_field
 from aioinformer.errors import FetchError
-from benchmarks.meter import resident
+from benchmarks.meter import count_sockets, resident
 from benchmarks.soak.samples import Ending, Sample
 from benchmarks.soak.server import STAMP, STAMP_NAMESPACE
 
@@ -134,7 +134,7 @@ class Program:
                 p99=latencies[len(latencies) * 99 // 100],
                 cpu=used / max(received, 1),
                 tasks=len(asyncio.all_tasks()),
-                sockets=_count_sockets(),
+                sockets=count_sockets(),
                 objects=sum(len(informer.lister) for informer in informers),
                 events=self.events,
             )
@@ -188,16 +188,6 @@ async def _verify(informer: SharedInformer) -> bool:
     return bool(await informer.verify(contents=True, timeout=30))
 
 
-def _count_sockets() -> int:
-    count = 0
-    for each in Path("/proc/self/fd").iterdir():
-        try:
-            count += str(each.readlink()).startswith("socket:")
-        except FileNotFoundError:
-            continue  # the descriptor of this listing
-    return count
-
-
 async def main() -> None:
     """Run the program of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -207,7 +197,7 @@ async def main() -> None:
     parser.add_argument("--file", type=Path, required=True)
     options = parser.parse_args()
     with options.file.open("wb") as file:
-        sockets = _count_sockets()  # those of the event loop
+        sockets = count_sockets()  # those of the event loop
         async with Client(options.server) as client:
             program = Program(client)
             verified = await program.run(options.seconds, options.every, file)
@@ -215,7 +205,7 @@ async def main() -> None:
         await asyncio.sleep(1.0)
         ending = Ending(
             tasks=len(asyncio.all_tasks()) - 1,
-            sockets=_count_sockets() - sockets,
+            sockets=count_sockets() - sockets,
             verified=verified,
             disturbances=program.disturbances,
             restarts=program.restarts,

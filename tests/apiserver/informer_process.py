@@ -26,6 +26,7 @@ from typing import Any
 
 from aioinformer import Added, Client, Problem, Resource, SharedInformer
 from aioinformer._core.listwatch.server_profile import ServerProfile
+from benchmarks.meter import count_sockets
 from tests.promises.event_recorder import RecordingHandler, check_event_order, states
 from tests.runtime.informers import running_in_background
 
@@ -61,17 +62,6 @@ class Observed:
 
 def _encode(found: dict[Any, tuple[str, str]]) -> dict[str, list[str]]:
     return {str(key): list(state) for key, state in found.items()}
-
-
-def count_sockets() -> int:
-    """Return the number of open sockets of this process."""
-    count = 0
-    for each in Path("/proc/self/fd").iterdir():
-        try:
-            count += str(each.readlink()).startswith("socket:")
-        except FileNotFoundError:
-            continue  # the descriptor of this listing
-    return count
 
 
 def exhaust_descriptors() -> None:
