@@ -160,13 +160,11 @@ def fail_with_a_cause() -> None:
 def test_an_error_without_its_traceback_keeps_its_message_and_its_cause() -> None:
     with pytest.raises(ValueError, match="no model") as caught:
         fail_with_a_cause()
-    error = caught.value
-    assert error.__cause__ is not None
-    assert error.__cause__.__traceback__ is not None
+    error, cause = caught.value, caught.value.__cause__
     assert without_traceback(error) is error
     assert error.__traceback__ is None
-    assert isinstance(error.__cause__, KeyError)
-    assert error.__cause__.__traceback__ is None
+    assert isinstance(cause, KeyError)
+    assert cause.__traceback__ is None
     assert without_traceback(KeyError("no cause")).__traceback__ is None
 
 
