@@ -33,7 +33,7 @@ from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollow
 from aioinformer._runtime.cachefile.stored_scope import ScopeWrite
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
@@ -164,7 +164,7 @@ class Checkpointer:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one.
 
         Args:
@@ -192,7 +192,7 @@ class Checkpointer:
             await reflector.run(resume_from=found.version, restored=not found.synced)
 
     async def _follow(
-        self, leadership: Leadership, queue: EntryQueue, scope: str, identity: str
+        self, leadership: Leadership, queue: InformerQueue, scope: str, identity: str
     ) -> FollowedVersion:
         """Follow the leader of a shared file. Return the place to watch from on the own account."""
         self._unrecorded.add(scope)
@@ -224,7 +224,7 @@ class Checkpointer:
         reached.set()
 
     async def _restore(
-        self, identity: str, source: ListerWatcher, queue: EntryQueue, scope: str
+        self, identity: str, source: ListerWatcher, queue: InformerQueue, scope: str
     ) -> FollowedVersion | None:
         """Queue the stored state of a scope. Return its version; ``None`` if nothing is stored."""
         stored = await self._access.read_scope(identity)
