@@ -23,7 +23,6 @@ one worker in each pod, or serve one port for each process.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
@@ -69,8 +68,6 @@ from aioinformer.adapters._totals import (
 from aioinformer.errors import UsageError
 
 __all__ = ["PrometheusMetrics"]
-
-log = logging.getLogger("aioinformer.metrics")
 
 PREFIX = "aioinformer_"
 
