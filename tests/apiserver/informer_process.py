@@ -26,7 +26,7 @@ from typing import Any
 
 from aioinformer import Added, Client, Problem, Resource, SharedInformer
 from aioinformer._core.listwatch.server_profile import ServerProfile
-from benchmarks.meter import count_sockets
+from benchmarks.load.meter import count_sockets
 from tests.promises.event_recorder import RecordingHandler, check_event_order, states
 from tests.runtime.informers import running_in_background
 

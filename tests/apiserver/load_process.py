@@ -31,7 +31,7 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
-from benchmarks.meter import count_sockets, forget_highest, highest, resident
+from benchmarks.load.meter import count_sockets, forget_highest, highest, resident
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",))
 
