@@ -256,9 +256,9 @@ async def _embedded_process(folder: Path) -> AsyncGenerator[tuple[str, int]]:
 
 @asynccontextmanager
 async def _real_process(folder: Path) -> AsyncGenerator[tuple[str, int, ssl.SSLContext]]:
-    from tests.apiserver.admin import install_crd
-    from tests.apiserver.build import build
-    from tests.apiserver.server_process import ApiServerProcess
+    from tests.apiserver.server.admin import install_crd
+    from tests.apiserver.server.build import build
+    from tests.apiserver.server.server_process import ApiServerProcess
 
     server = ApiServerProcess(build(), folder)
     start = time.perf_counter()
