@@ -21,16 +21,13 @@ import sys
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
 from hypothesis import settings
 
 from tests.cpu_time import cpu_wait_seconds
-
-if TYPE_CHECKING:
-    from xdist.workermanage import WorkerController
 
 TESTS = Path(__file__).parent
 
@@ -106,7 +103,14 @@ def _worker_input(config: pytest.Config) -> dict[str, Any] | None:
     return getattr(config, "workerinput", None)
 
 
-def pytest_configure_node(node: WorkerController) -> None:
+class _Worker(Protocol):
+    """A worker process, as pytest-xdist passes it to its hooks."""
+
+    config: pytest.Config
+    workerinput: dict[str, Any]
+
+
+def pytest_configure_node(node: _Worker) -> None:
     """Tell a worker about the selection: it receives paths, whether the user gave them or not."""
     node.workerinput["default_run"] = _is_default_run(node.config)
 

@@ -159,7 +159,7 @@ class _Observations:
         self._create_counters(meter)
 
     def _create_counters(self, meter: Meter) -> None:
-        for name, unit, text, observe in (
+        counters: list[tuple[str, str, str, ReadObservations]] = [
             ("received", "By", RECEIVED_BYTES, self._observe_received_bytes),
             ("received_events", "{event}", RECEIVED_EVENTS, self._observe_received_events),
             ("handler_calls", "{call}", "Calls of handlers.", self._observe_handler_calls),
@@ -168,7 +168,8 @@ class _Observations:
                 (f"workqueue_{name}", "{key}", text, partial(self._observe_queue_counts, name))
                 for name, (text, _) in QUEUE_COUNTERS.items()
             ),
-        ):
+        ]
+        for name, unit, text, observe in counters:
             meter.create_observable_counter(f"{SCOPE}.{name}", [_callback(observe)], unit, text)
 
     def _observe_informers(self, gauge: GaugeSpec[Levels]) -> Iterator[Observation]:
