@@ -70,7 +70,7 @@ def test_a_token_that_comes_again_is_rejected() -> None:
     pages = PageSequence()
     pages.add(5, None, "a")
     pages.add(5, None, "b")
-    with pytest.raises(ProtocolError, match="although its token was that of an earlier page$"):
+    with pytest.raises(ProtocolError, match=r"although its token was that of an earlier page$"):
         pages.add(5, None, "a")
 
 
