@@ -18,8 +18,8 @@ NONE_FOR_FALSE = re.compile(
     r'- (?P<target>[^=]+ = )(?:False|""|0|0\.0) \+ (?P=target)None'
     r"|- (?P<head>.*=)False(?P<tail>[,)].*) \+ (?P=head)None(?P=tail)"
 )
-"""``None`` in the place of ``False``, 0 or an empty text: all of them are false, and the strict type
-check rejects the change. (Tests notice it if a sum contains the number.)"""
+"""``None`` in the place of ``False``, 0 or an empty text: all of them are false, and the strict
+type check rejects the change. (Tests notice it if a sum contains the number.)"""
 
 
 class Equivalence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
