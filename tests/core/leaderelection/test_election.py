@@ -491,7 +491,8 @@ def test_a_renewal_states_our_duration_although_a_webhook_has_changed_it() -> No
     server.step(0.0)
     action = server.election.step(0.0, WALL)
     assert isinstance(action, CreateLease)
-    server.store(action.body | {"spec": action.body["spec"] | {"leaseDurationSeconds": 60}})
+    changed = {"leaseDurationSeconds": 60, "renewTime": "2026-01-01T00:00:00Z"}
+    server.store(action.body | {"spec": action.body["spec"] | changed})
     assert server.lease is not None
     server.election.record_write(server.lease, 0.0, 0.0)
     assert server.election.leads(0.0)
