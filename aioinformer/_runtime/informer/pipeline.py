@@ -53,7 +53,7 @@ from aioinformer.errors import NotRunning, NotSynced, UsageError
 if TYPE_CHECKING:
     from aioinformer._core.cache.partitions import PartitionedIndexer
     from aioinformer._core.cache.verification import Verification
-    from aioinformer._runtime.cachefile.recorder import Recorder
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.informer.verifier import PeriodicVerifier
     from aioinformer._runtime.scopes.group_shards import GroupShards
@@ -111,10 +111,10 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
-        self.recorder = self._make_recorder(options, shape)
+        self.checkpointer = self._make_checkpointer(options, shape)
         self.compression = None if rest is None else _make_compression(self.indexer, rest)
         """Compresses the objects at rest; ``None`` without ``compress=``."""
-        observers = (self.recorder, self.compression)
+        observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
@@ -144,11 +144,11 @@ class InformerPipeline(Generic[T]):
             profile=profile,
         )
 
-    def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:
-        """Return the recorder of the cache file, if the informer has one."""
+    def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
+        """Return the checkpointer of the cache file, if the informer has one."""
         if options.cache is None:
             return None
-        from aioinformer._runtime.cachefile.recorder import Recorder
+        from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
         selection = {
             "managed fields": str(self._managed_fields),
@@ -159,7 +159,7 @@ class InformerPipeline(Generic[T]):
         refusal = options.cache.refusal(self._source.resource, shape)
         if not (options.shard is None or isinstance(options.shard, Shard)):
             refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
-        return Recorder(
+        return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
@@ -176,7 +176,7 @@ class InformerPipeline(Generic[T]):
             self.pump,
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
-            self.recorder,
+            self.checkpointer,
             self.compression,
         )
 
@@ -191,7 +191,7 @@ class InformerPipeline(Generic[T]):
             report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
-        registry.recorder = self.recorder
+        registry.checkpointer = self.checkpointer
         return registry
 
     def _make_reader(self, namespace: str | None) -> CacheReader[T]:
@@ -244,7 +244,7 @@ class InformerPipeline(Generic[T]):
 
     @property
     def _run_reflector(self) -> RunReflector:
-        return run_reflector if self.recorder is None else self.recorder.restore_and_run
+        return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -315,8 +315,8 @@ class InformerPipeline(Generic[T]):
             reporter.status.set_state("stopped")
             raise
         finally:
-            if self.recorder is not None:
-                await self.recorder.close()
+            if self.checkpointer is not None:
+                await self.checkpointer.close()
             self.pump.end()
             reporter.trace.closed()
             reporter.metrics.informer_ended(reporter.label, self.status.levels)
@@ -329,8 +329,8 @@ class InformerPipeline(Generic[T]):
         }
         if self._verify_every:
             parts["verification"] = self._make_verifier().run
-        if self.recorder is not None:
-            parts["cache file"] = self.recorder.run
+        if self.checkpointer is not None:
+            parts["cache file"] = self.checkpointer.run
         if self.compression is not None:
             parts["compression"] = self.compression.run
         async with self._task_group as tasks:
