@@ -39,7 +39,7 @@ def check_reported(
     end: RequestEnd, outcome: Outcome, kind: type[TransportError], text: str
 ) -> None:
     assert end.outcome is outcome
-    assert type(end.error) is kind
+    assert isinstance(end.error, kind)
     assert str(end.error) == text
     assert end.error.phase == "watch"
     assert not end.known
