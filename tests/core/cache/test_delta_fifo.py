@@ -513,7 +513,7 @@ def test_the_default_limits_are_ten_thousand_entries_and_32_mebibytes() -> None:
     fifo = DeltaFIFO()
     for _ in range(9_999):
         fifo.confirm()
-    assert not fifo.full
+    assert (fifo.full, len(fifo)) == (False, 9_999)
     fifo.confirm()
     assert fifo.full
 
