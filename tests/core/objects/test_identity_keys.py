@@ -16,7 +16,7 @@ def test_a_key_is_read_as_it_is_written(text: str, key: ObjectKey) -> None:
 
 
 def test_a_key_has_one_slash_at_most() -> None:
-    with pytest.raises(ValueError, match="^a key is 'namespace/name' or 'name', not 'a/b/c'$"):
+    with pytest.raises(ValueError, match=r"^a key is 'namespace/name' or 'name', not 'a/b/c'$"):
         ObjectKey.parse("a/b/c")
 
 
