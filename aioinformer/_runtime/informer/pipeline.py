@@ -28,6 +28,7 @@ from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.informer.cache_reader import CacheReader
@@ -150,12 +151,12 @@ class InformerPipeline(Generic[T]):
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
-            "shard": str(options.shard),
+            "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        refusal = options.cache.refusal(self._source.resource, shape)
-        if not (options.shard is None or isinstance(options.shard, Shard)):
-            refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
+        shard = options.shard
+        group = None if shard is None or isinstance(shard, Shard) else shard
+        refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Recorder(
             self.name,
             options.cache,
@@ -163,6 +164,7 @@ class InformerPipeline(Generic[T]):
             selection=selection,
             transform=shape.transform,
             refusal=refusal,
+            group=group,
         )
 
     def _make_status(self) -> InformerStatus:
@@ -229,7 +231,8 @@ class InformerPipeline(Generic[T]):
         """Return the reflectors of the scopes; on a group, they read the shards that are held."""
         if self._shard is None or isinstance(self._shard, Shard):
             return make_scopes(self._run_reflector)
-        return GroupReflectors(self.name, self._shard, make_scopes)
+        open_shards = None if self.recorder is None else self.recorder.open_shards
+        return GroupReflectors(self.name, self._shard, make_scopes, open_shards)
 
     @property
     def _run_reflector(self) -> RunReflector:
@@ -352,3 +355,10 @@ class InformerPipeline(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<InformerPipeline of {self.name}>"
+
+
+def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
+    """Return the part of an informer's objects that its shards can be, as text."""
+    if shard is None or isinstance(shard, Shard):
+        return str(shard)
+    return f"group {shard.name}: {shard.count} shards by {shard.by}"

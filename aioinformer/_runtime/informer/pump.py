@@ -59,10 +59,8 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
-        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        """Receive the changes of a state that was installed; ``kind`` is without its objects."""
         ...
 
 
@@ -320,7 +318,7 @@ class Pump:
             kind: its queue entry, without the objects.
             time_slice: the time since the pump last yielded.
         """
-        scope, restored = kind.scope, kind.restored
+        scope = kind.scope
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
@@ -328,7 +326,7 @@ class Pump:
         batches = list(_split_batches(replacement.commit()))
         self._cached_batches = None
         for observer in self.observers:
-            observer.record_list(batches, scope=scope or "", restored=restored)
+            observer.record_list(batches, kind)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
@@ -341,7 +339,7 @@ class Pump:
                 len(replacement.rejected),
             )
         if scope is None:
-            how = "restored from the cache file" if restored else "listed"
+            how = "restored from the cache file" if kind.restored else "listed"
             log.info("%s: %s %s", self._name, quantity(count, "object"), how)
         else:
             log.debug(

@@ -127,6 +127,11 @@ class Reflector:
         return select_shard(self._source, self.shard)
 
     @property
+    def unsharded_source(self) -> ListerWatcher:
+        """The source of lists and watches of all shards."""
+        return self._source
+
+    @property
     def ranges(self) -> HashRanges | None:
         """The hashes of the objects that are read; ``None`` for all objects."""
         return None if self.shard is None else self.shard.ranges

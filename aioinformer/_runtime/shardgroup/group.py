@@ -30,6 +30,7 @@ from aioinformer._core.shardgroup.member import GroupMember
 from aioinformer._core.shardgroup.records import GROUP_LABEL, GroupLayout
 from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.sharding.shard import MAX_SHARDS
+from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
 from aioinformer._runtime.reflector.lister_watcher import Source
@@ -88,6 +89,7 @@ class ShardGroup:
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
         shutdown_timeout: float = 10.0,
+        cache: CacheFile | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """Make a member. Nothing is sent before the group is entered. Call this in the event loop.
@@ -111,6 +113,9 @@ class ShardGroup:
             retry_period: seconds between two renewals.
             shutdown_timeout: seconds that leaving waits for work on shards to end. If work runs
                 longer, the Lease isn't released, and expires.
+            cache: a file of this member alone, in which its informers keep their shards: after a
+                restart, shards that return are resumed without a list. The file must not be
+                ``shared``.
             metrics: receives moves of shards, and the numbers of the informers.
 
         Raises:
@@ -151,7 +156,7 @@ class ShardGroup:
         self._member = member
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
-        self.informers = SharedInformerFactory(client, shard=self, metrics=metrics)
+        self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
         """The factory of the informers that read this member's shards. They run from the entering
         of the group until its leaving, and end before the shards are given away."""
         self.informer = self.informers.informer
