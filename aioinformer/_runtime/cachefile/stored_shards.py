@@ -16,8 +16,8 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.shardgroup.shard_sets import format_shards, parse_shards
 from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer._runtime.cachefile.checkpoint import Checkpoint
 from aioinformer._runtime.cachefile.file_access import FileAccess
-from aioinformer._runtime.cachefile.recorded_state import SealedState
 from aioinformer._runtime.cachefile.stored_scope import ShardsWrite, StoredScope
 
 __all__ = ["StoredShards", "shards_to_write"]
@@ -76,8 +76,8 @@ class StoredShards:
 
 def shards_to_write(
     scope: str,
-    written: SealedState | None,
-    sealed: SealedState,
+    written: Checkpoint | None,
+    sealed: Checkpoint,
     stored: StoredShards | None,
     group: ShardAssignment,
 ) -> ShardsWrite:

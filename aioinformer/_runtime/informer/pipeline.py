@@ -57,7 +57,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
 
 if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._runtime.cachefile.recorder import Recorder
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
 __all__ = ["InformerPipeline"]
 
@@ -109,10 +109,10 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
-        self.recorder = self._make_recorder(options, shape)
+        self.checkpointer = self._make_checkpointer(options, shape)
         self.compression = None if rest is None else CacheCompression(self.indexer, rest)
         """Compresses the objects at rest; ``None`` without ``compress=``."""
-        observers = (self.recorder, self.compression)
+        observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
@@ -142,11 +142,11 @@ class InformerPipeline(Generic[T]):
             profile=profile,
         )
 
-    def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:
-        """Return the recorder of the cache file, if the informer has one."""
+    def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
+        """Return the checkpointer of the cache file, if the informer has one."""
         if options.cache is None:
             return None
-        from aioinformer._runtime.cachefile.recorder import Recorder  # for its users alone
+        from aioinformer._runtime.cachefile.checkpointer import Checkpointer  # for its users alone
 
         selection = {
             "managed fields": str(self._managed_fields),
@@ -157,7 +157,7 @@ class InformerPipeline(Generic[T]):
         shard = options.shard
         group = None if shard is None or isinstance(shard, Shard) else shard
         refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
-        return Recorder(
+        return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
@@ -175,7 +175,7 @@ class InformerPipeline(Generic[T]):
             self.pump,
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
-            self.recorder,
+            self.checkpointer,
             self.compression,
         )
 
@@ -190,7 +190,7 @@ class InformerPipeline(Generic[T]):
             report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
-        registry.recorder = self.recorder
+        registry.checkpointer = self.checkpointer
         return registry
 
     def _make_reader(self, namespace: str | None) -> CacheReader[T]:
@@ -231,12 +231,12 @@ class InformerPipeline(Generic[T]):
         """Return the reflectors of the scopes; on a group, they read the shards that are held."""
         if self._shard is None or isinstance(self._shard, Shard):
             return make_scopes(self._run_reflector)
-        open_shards = None if self.recorder is None else self.recorder.open_shards
+        open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
         return GroupReflectors(self.name, self._shard, make_scopes, open_shards)
 
     @property
     def _run_reflector(self) -> RunReflector:
-        return run_reflector if self.recorder is None else self.recorder.restore_and_run
+        return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
 
     @property
     def scopes(self) -> ScopeSet | None:
@@ -317,8 +317,8 @@ class InformerPipeline(Generic[T]):
             reporter.status.set_state("stopped")
             raise
         finally:
-            if self.recorder is not None:
-                await self.recorder.close()
+            if self.checkpointer is not None:
+                await self.checkpointer.close()
             self.pump.end()
             reporter.trace.closed()
             reporter.metrics.informer_ended(reporter.label, self.status.levels)
@@ -331,8 +331,8 @@ class InformerPipeline(Generic[T]):
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run
-        if self.recorder is not None:
-            parts["cache file"] = self.recorder.run
+        if self.checkpointer is not None:
+            parts["cache file"] = self.checkpointer.run
         if self.compression is not None:
             parts["compression"] = self.compression.run
         async with self._task_group as tasks:

@@ -7,7 +7,7 @@ server has confirmed that it is complete.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Protocol
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -129,20 +129,6 @@ class GainedState:
         publish, self._publish = self._publish, None
         if publish is not None and not publish(objects, self._version, follows=follows):
             self._publish = publish
-
-    def retain(self, ranges: HashRanges) -> None:
-        """See ``EntryQueue``: shards that are lost end the reflector."""
-
-    def extend_state(
-        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
-    ) -> None:
-        """See ``EntryQueue``: the reflector of gained shards gains none."""
-
-    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
-        """See ``EntryQueue``: ``restore_from`` restores shards."""
-
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """See ``EntryQueue``: marks are for followers of a shared file."""
 
     async def room(self) -> None:
         """Return at once."""

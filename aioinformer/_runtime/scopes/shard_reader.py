@@ -26,7 +26,7 @@ from aioinformer._core.objects.identity import is_numeric, is_older
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import ShardFilter
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.gained_state import GainedState, OpenShards, RestorableShards
@@ -49,7 +49,7 @@ class ShardReader:
         self,
         name: str,
         reflector: Reflector,
-        queue: EntryQueue,
+        queue: InformerQueue,
         shards: GroupShards,
         group: StrictTaskGroup,
         *,
