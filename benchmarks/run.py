@@ -6,8 +6,6 @@ contestant for a minute slows the others in that minute too, and the ratios rema
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ from benchmarks.latency import Latency
 from benchmarks.load import rate
 from benchmarks.meter import Sample
 from benchmarks.pods import Dataset
-from benchmarks.processes import MeasurementFailed, MemorySamples, output, serving
+from benchmarks.processes import MeasurementFailed, MemorySamples, machine_name, output, serving
 from benchmarks.scratch import scratch
 
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run"]
@@ -222,7 +220,7 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
         },
         versions=peers.versions,
         absent=peers.absent,
-        machine=_machine(),
+        machine=machine_name(),
         day=datetime.now(UTC).date().isoformat(),
         curves=Curves(memory=memory, objects=objects, listeners=listeners),
         longest=longest,
@@ -248,11 +246,6 @@ def _ours(size: Size) -> list[Contestant]:
         replace(ours("ours, fields(...) of 3", "--reads=projection"), variant=True),
         replace(ours("ours, async handler", "--coroutine"), variant=True),
     ]
-
-
-def _machine() -> str:
-    cores = len(os.sched_getaffinity(0))
-    return f"{cores} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, Dataset]:
