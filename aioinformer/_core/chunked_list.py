@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Protocol, TypeVar, overload, runtime_checkable
+from typing import Protocol, TypeVar, cast, overload, runtime_checkable
 
 __all__ = ["CHUNK_SIZE", "Chunked", "ChunkedList", "chunks_of", "drain_chunks", "iter_chunks"]
 
@@ -90,7 +90,9 @@ class ChunkedList(Sequence[T]):
         return list(self)[index]  # walks over all items: programs and tests look into short lists
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return list(self) == list(cast("Sequence[object]", other))
 
     def __repr__(self) -> str:
         return f"<ChunkedList items={len(self)}>"

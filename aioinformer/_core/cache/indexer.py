@@ -372,7 +372,9 @@ class StagedReplacement:
         self._steps = self._free()
         events, changes = self._deletions, self._changes
         events.extend(changes)
-        self._deletions = self._changes = ChunkedList()  # freed with the last listener's batch
+        self._deletions = self._changes = ChunkedList[
+            Event
+        ]()  # freed with the last listener's batch
         return events
 
     def _stage(self) -> Iterator[None]:
@@ -467,7 +469,7 @@ class StagedReplacement:
         A pass for each of them would take quadratic time if a list names every object twice.
         """
         number, chunks = 0, deque(self._changes.chunks)
-        self._changes = ChunkedList()
+        self._changes = ChunkedList[Event]()
         while chunks:
             for event in chunks.popleft():
                 if number >= self._repeated.get(event.obj.key, 0):

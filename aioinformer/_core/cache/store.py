@@ -11,7 +11,7 @@ changing, and could find an object that has left the index since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import Any, TypeAlias, cast
@@ -62,7 +62,7 @@ DICT_RESIZE_POINTS = frozenset(size - short for size in _FULL_SIZES for short in
 RESIZE_COST = 64
 """Steps that one resize counts for: after so many objects the runtime reads the clock."""
 
-_CONTAINERS: tuple[type, ...] = dict, list, tuple, type({}.values())
+_DICT_VALUES: type[object] = type(dict[str, str]().values())
 
 MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
@@ -260,5 +260,6 @@ def work_units(item: object) -> Iterator[None]:
 
     64 entries of a container take as long as one step with an object.
     """
-    size = len(cast("list[object]", item)) if isinstance(item, _CONTAINERS) else 0
+    is_container = isinstance(item, dict | list | tuple) or type(item) is _DICT_VALUES
+    size = len(cast("Sized", item)) if is_container else 0
     return repeat(None, 1 + size // 64)

@@ -248,7 +248,7 @@ class Reflector:
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed, self._pages = ChunkedList(), PageSequence()
+            self._listed, self._pages = ChunkedList[KubeObject](), PageSequence()
             self._begin_state()
         page = ChunkedList[KubeObject]()
         async with self.source.list(request) as chunks:
@@ -265,7 +265,7 @@ class Reflector:
         # Only now: a page that breaks off is requested again.
         self._listed.extend(page)
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
-            listed, self._listed = self._listed, ChunkedList()
+            listed, self._listed = self._listed, ChunkedList[KubeObject]()
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())
         return end
@@ -341,7 +341,7 @@ class Reflector:
         )
 
     async def _watch(self, request: WatchRequest) -> RequestEnd:
-        self._listed = ChunkedList()  # pages of a list that was abandoned
+        self._listed = ChunkedList[KubeObject]()  # pages of a list that was abandoned
         if request.initial:
             self._begin_state()
         reader = WatchReader(
