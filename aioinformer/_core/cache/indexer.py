@@ -372,9 +372,7 @@ class StagedReplacement:
         self._steps = self._free()
         events, changes = self._deletions, self._changes
         events.extend(changes)
-        self._deletions = self._changes = ChunkedList[
-            Event
-        ]()  # freed with the last listener's batch
+        self._deletions = self._changes = ChunkedList[Event]()  # each listener frees its chunks
         return events
 
     def _stage(self) -> Iterator[None]:
