@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
-from aioinformer._core.delivery.replay import drain_batches
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
@@ -41,8 +41,6 @@ from aioinformer.errors import ModelMismatch, TransformFailed
 __all__ = ["Pump"]
 
 log = logging.getLogger("aioinformer.pump")
-
-T = TypeVar("T")
 
 BATCH_SIZE = 256
 """Changes applied between two distributions to the mailboxes: about a millisecond."""
@@ -144,9 +142,8 @@ class Pump:
     def _iter_cached(self) -> Iterator[KubeObject]:
         """Return the cached objects, from batches that all replays and resyncs share."""
         if self._cached_batches is None:
-            objects = list(self._indexer.state.objects.values())
-            self._cached_batches = tuple(_split_batches(objects))
-        return drain_batches(self._cached_batches)
+            self._cached_batches = tuple(iter_chunks(self._indexer.state.objects.values()))
+        return drain_chunks(self._cached_batches)
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
@@ -331,7 +328,7 @@ class Pump:
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
         initial = replacement.initial
-        batches = list(_split_batches(replacement.commit()))
+        batches = replacement.commit().chunks
         self._cached_batches = None
         for observer in self.observers:
             observer.record_list(batches, kind)
@@ -427,8 +424,3 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
-
-
-def _split_batches(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(items), BATCH_SIZE):
-        yield tuple(items[start : start + BATCH_SIZE])
