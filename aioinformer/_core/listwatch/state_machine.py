@@ -284,9 +284,13 @@ class ListWatchState:
             bookmark: True if it contained a bookmark.
         """
         self._idle_timeout.last_data = now
-        if resource_version and not is_older(resource_version, self.resource_version):
-            self.resource_version = resource_version
-            self._consecutive_failures = 0
+        if resource_version:
+            known = self.resource_version
+            # Nearly always True: then the versions are in order, and need no other comparison.
+            newer = len(resource_version) == len(known) and resource_version >= known
+            if newer or not is_older(resource_version, known):
+                self.resource_version = resource_version
+                self._consecutive_failures = 0
         if changed and not self._watch_changed:
             self._watch_changed = True
             if now - self._watch_opened_at < MISSED_CHANGES_WINDOW:
