@@ -1,0 +1,24 @@
+"""The measurement of replicas that share shards, with small numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.features.shards import Arguments, GroupFigures, measure, table
+
+
+@pytest.mark.benchmarks
+@pytest.mark.timeout(150)
+async def test_replicas_are_measured_until_a_takeover() -> None:
+    given = Arguments(replicas=(1, 2), objects=300, events=200, rate=1000, lease_duration=3.0)
+    one, two = await measure(given)
+    assert (one.replicas, one.takeover) == (1, None)
+    assert one.event_cpu > 0
+    assert two.total_memory == pytest.approx(2 * two.memory)
+    assert two.takeover is not None
+    assert two.takeover > 1, "not before the Lease of the dead replica has expired"
+
+
+def test_the_figures_become_a_table() -> None:
+    figures = [GroupFigures(2, 1.24, 40.4, 80.8, 50.4, 100.8, 17.26)]
+    assert table(figures).splitlines()[-1] == "| 2 | 1.2 | 40, 81 | 50, 101 | 17.3 |"
