@@ -89,7 +89,7 @@ class DeltaQueue:
         self._drained = asyncio.Event()
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue the changes and bookmarks of a piece of a watch. Returns True if the queue is full."""
+        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
         full = self.fifo.extend(entries)
         self.filled.set()
         return full
@@ -199,7 +199,7 @@ class ScopeQueue:
         return self._queue.fifo
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Queue the changes and bookmarks of a piece of a watch. Returns True if the queue is full."""
+        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
         if self.closed:
             return False
         return self._queue.feed(
