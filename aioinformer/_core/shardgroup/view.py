@@ -85,7 +85,9 @@ class GroupView:
             return True
         seen = self.others.get(name)
         if record is None or lease is None:
-            return seen is not None and self._forget(name, seen)
+            if seen is not None:
+                self._forget(name, seen)
+            return False
         if seen is not None and seen.record == record and seen.exists:
             seen.lease = lease  # a label was changed, for example
             return False
@@ -133,12 +135,11 @@ class GroupView:
             return frozenset(range(self._layout.count))
         return record.held
 
-    def _forget(self, name: str, seen: SeenMember) -> bool:
+    def _forget(self, name: str, seen: SeenMember) -> None:
         if seen.live:
             seen.exists = False  # counts until it expires
-            return False
-        del self.others[name]
-        return False
+        else:
+            del self.others[name]
 
     def __repr__(self) -> str:
         return f"<GroupView of {quantity(len(self.others), 'other')}, {self.assignment!r}>"
