@@ -114,6 +114,12 @@ class GroupView:
         duration = seen.record.lease.duration
         return seen.since + (duration if duration > 0 else self._lease_duration)
 
+    @property
+    def next_expiry(self) -> float:
+        """The time at which the first Lease of another live member expires if it isn't renewed."""
+        expiries = (self.expires_at(seen) for seen in self.others.values() if seen.live)
+        return min(expiries, default=NEVER)
+
     def live_members(self) -> Iterator[MemberRecord]:
         """Return the records of the other live members."""
         return (seen.record for seen in self.others.values() if seen.live)

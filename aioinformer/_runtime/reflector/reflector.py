@@ -46,6 +46,7 @@ from aioinformer._runtime.reflector.shard_source import make_shard_filter, selec
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
 
 __all__ = ["Reflector"]
@@ -349,7 +350,7 @@ class Reflector:
         self._listed = []  # pages of a list that was abandoned
         if request.initial:
             self._begin_state()
-        decoder, clock = self._make_watch_decoder(request), asyncio.get_running_loop().time
+        decoder, clock = self._make_watch_decoder(request), loop_clock()
         size, worked = decoder.slice_bytes, 0.0
         async with Watchdog() as watchdog, self.source.watch(request) as chunks:
             self._opened = True

@@ -160,6 +160,42 @@ def test_the_time_without_an_owner_counts_from_the_last_renewal_of_a_dead_member
     assert 15.0 < found[0].unowned_seconds <= 19.0
 
 
+def test_a_member_renews_when_the_lease_of_another_one_expires() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.5)
+    member.observe("shop", group_lease("a"), 0.5)
+    for now in (0.5, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0):
+        member.decide(now, member.held(now))
+        stored.renew(now)
+    member.decide(14.1, member.held(14.1))
+    stored.renew(14.1)
+
+    assert member.claims == ALL - {3}
+    assert member.wake_at == 15.5
+    assert member.decide(15.5, member.held(15.5)) == []
+    assert member.wake_at > 15.5, "the member waits for its renewal, and for no other time"
+    stored.renew(15.5)  # due half a second before its regular time
+    member.decide(15.5, member.held(15.5))
+    assert 3 in member.claims
+
+
+def test_an_expiry_that_a_late_cache_can_not_prove_leads_to_one_renewal() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+    member.decide(0.0, ())
+    stored.renew(0.0)
+    written = stored.version
+    for number in range(1, 301):  # woken ten times a second, while the cache is silent
+        member.decide(number / 10, ())
+        stored.renew(number / 10, seen=False)
+
+    assert stored.version - written == 15  # after 2, 4, ..., 14, 15, 17, ..., 29 s
+
+
 def test_a_leaving_member_gives_everything_away_and_states_it() -> None:
     stored = alone()
     member = stored.member
