@@ -128,9 +128,11 @@ class InformerEntry(Struct, eq=False):
         return names
 
     def give_up(self) -> None:
-        """Stop waiting for threads that don't return."""
+        """Stop waiting for threads that don't return, and forget the ended task."""
         for each in self.informer.unfinished:
             each.give_up()
+        if self.task is not None and self.task.done():
+            self.task = None  # its exception refers to the factory's frames
 
 
 class SharedInformerFactory:
