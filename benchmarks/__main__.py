@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.processes import MeasurementFailed
-from benchmarks.report import Published, readme, write
+from benchmarks.load.processes import MeasurementFailed
+from benchmarks.measures.scale import FULL_SCALE, TINY_SCALE, Scale, scale, scale_rows
+from benchmarks.report.page import Published, readme, write
+from benchmarks.report.table import table
 from benchmarks.run import FULL, QUICK, Results, run
-from benchmarks.scale import FULL_SCALE, TINY_SCALE, Scale, scale, scale_rows
-from benchmarks.table import table
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -18,19 +18,26 @@ from statistics import median
 import msgspec
 from msgspec import Struct
 
-from benchmarks.caches import CACHES, Cache
-from benchmarks.callbacks import Longest, Stretch
-from benchmarks.clientgo import encode
-from benchmarks.contestants import Contestant, Peers, ours
-from benchmarks.curves import Curve, Curves, by_listeners, by_objects, during_sync, with_listeners
-from benchmarks.fanout import Fanout
-from benchmarks.imports import ImportTimes
-from benchmarks.latency import Latency
-from benchmarks.load import rate
-from benchmarks.meter import Sample
-from benchmarks.pods import Dataset
-from benchmarks.processes import MeasurementFailed, MemorySamples, output, serving
-from benchmarks.scratch import scratch
+from benchmarks.contestants.clientgo import encode
+from benchmarks.contestants.contestant import Contestant, Peers, ours
+from benchmarks.load.meter import Sample
+from benchmarks.load.pods import Dataset
+from benchmarks.load.processes import PACED, MeasurementFailed, MemorySamples, output, serving
+from benchmarks.load.scratch import scratch
+from benchmarks.load.server import rate
+from benchmarks.measures.caches import CACHES, Cache
+from benchmarks.measures.callbacks import Longest, Stretch
+from benchmarks.measures.curves import (
+    Curve,
+    Curves,
+    by_listeners,
+    by_objects,
+    during_sync,
+    with_listeners,
+)
+from benchmarks.measures.fanout import Fanout
+from benchmarks.measures.imports import ImportTimes
+from benchmarks.measures.latency import Latency
 
 __all__ = ["FULL", "QUICK", "Crowd", "Numbers", "Results", "Size", "run"]
 
@@ -293,7 +300,7 @@ def _objects(
 
 def _longest(size: Size) -> Longest:
     """Return the medians of the longest callbacks."""
-    command = [sys.executable, "-m", "benchmarks.callbacks", f"--pods={size.large}"]
+    command = [sys.executable, "-m", "benchmarks.measures.callbacks", f"--pods={size.large}"]
     found: list[Longest] = []
     with scratch() as folder:
         Dataset.write(folder, size.large, 0).write_relist()
@@ -310,7 +317,7 @@ def _longest(size: Size) -> Longest:
 
 
 def _fanout(size: Size) -> Fanout:
-    command = [sys.executable, "-m", "benchmarks.fanout", f"--events={size.fanout}"]
+    command = [sys.executable, "-m", "benchmarks.measures.fanout", f"--events={size.fanout}"]
     return msgspec.json.decode(output(command, "further listeners"), type=Fanout)
 
 
@@ -325,7 +332,7 @@ def _caches(size: Size) -> dict[str, Cache]:
         for name in CACHES:
             slow = name == "models"
             pods = size.slow if slow else size.pods
-            command = [sys.executable, "-m", "benchmarks.caches", f"--cache={name}"]
+            command = [sys.executable, "-m", "benchmarks.measures.caches", f"--cache={name}"]
             with serving(places[slow]) as server:
                 printed = output([*command, f"--server={server}", f"--pods={pods}"], name)
             found[name] = msgspec.json.decode(printed, type=Cache)
@@ -340,9 +347,9 @@ def _latency(size: Size) -> dict[str, Latency]:
         Dataset.write(folder, size.slow, 0)
         for _ in range(min(3, size.repetitions) if size.complete else 1):
             for name, found in samples.items():
-                command = [sys.executable, "-m", "benchmarks.latency", *sizes]
+                command = [sys.executable, "-m", "benchmarks.measures.latency", *sizes]
                 command += ["--floor"] if name == "floor" else []
-                paced = serving(folder, *sizes, f"--rate={RATE}", program="benchmarks.pacing")
+                paced = serving(folder, *sizes, f"--rate={RATE}", program=PACED)
                 with paced as server:
                     printed = output([*command, f"--server={server}"], f"latency, {name}")
                 found.append(msgspec.json.decode(printed, type=Latency))

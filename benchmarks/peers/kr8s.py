@@ -10,7 +10,7 @@ import asyncio
 from importlib import import_module
 from typing import Any
 
-from benchmarks.meter import Sample
+from benchmarks.load.meter import Sample
 from benchmarks.peers.tally import SETTLE, Tally, release, report
 
 __all__ = ["measure"]

@@ -11,7 +11,7 @@ import time
 from importlib import import_module
 from typing import Any
 
-from benchmarks.meter import Sample
+from benchmarks.load.meter import Sample
 from benchmarks.peers.tally import SETTLE, Tally, release, report
 
 __all__ = ["measure"]

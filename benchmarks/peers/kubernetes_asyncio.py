@@ -11,7 +11,7 @@ from typing import Any
 
 from kubernetes_asyncio import client, watch
 
-from benchmarks.meter import Sample
+from benchmarks.load.meter import Sample
 from benchmarks.peers.tally import SETTLE, Tally, release, report
 
 __all__ = ["measure"]

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.meter import Sample, Stopwatch, highest, resident
-from benchmarks.pods import digest
+from benchmarks.load.meter import Sample, Stopwatch, highest, resident
+from benchmarks.load.pods import digest
 
 __all__ = ["SETTLE", "Tally", "release", "report"]
 

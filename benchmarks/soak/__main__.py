@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.processes import ROOT, MeasurementFailed
+from benchmarks.load.processes import ROOT, MeasurementFailed
 from benchmarks.soak.chart import draw
 from benchmarks.soak.report import find_failures, fit_all, make_table
 from benchmarks.soak.samples import read_samples

@@ -34,7 +34,7 @@ from aioinformer import (
 )
 from aioinformer import field as json_field
 from aioinformer.errors import FetchError
-from benchmarks.meter import count_sockets, resident
+from benchmarks.load.meter import count_sockets, resident
 from benchmarks.soak.samples import Ending, Sample
 from benchmarks.soak.server import STAMP, STAMP_NAMESPACE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.apiserver.server_process import (
+from tests.apiserver.server.server_process import (
     WIDGET_CRD,
     AdminClient,
     ApiServerProcess,

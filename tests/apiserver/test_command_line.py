@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.server_process import (
+from tests.apiserver.server.server_process import (
     WIDGET_CRD,
     AdminClient,
     ApiServerProcess,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.server_process import (
+from tests.apiserver.server.server_process import (
     AGGREGATED,
     WIDGET_CRD,
     WIDGETS,

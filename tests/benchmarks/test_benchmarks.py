@@ -13,13 +13,20 @@ from typing import Any
 
 import pytest
 
-from benchmarks.contestants import PYTHON_PEERS, Contestant, Peers, PythonPeer, floors, ours
-from benchmarks.curves import during_sync
-from benchmarks.load import rate
-from benchmarks.pods import Dataset, digest
-from benchmarks.processes import MeasurementFailed, MemorySamples, serving
-from benchmarks.scratch import scratch
-from benchmarks.states import measured
+from benchmarks.contestants.contestant import (
+    PYTHON_PEERS,
+    Contestant,
+    Peers,
+    PythonPeer,
+    floors,
+    ours,
+)
+from benchmarks.load.pods import Dataset, digest
+from benchmarks.load.processes import MeasurementFailed, MemorySamples, serving
+from benchmarks.load.scratch import scratch
+from benchmarks.load.server import rate
+from benchmarks.measures.curves import during_sync
+from benchmarks.measures.states import measured
 
 PODS, EVENTS = 60, 200
 

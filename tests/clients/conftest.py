@@ -13,10 +13,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from aioinformer import Resource
 from aioinformer.testing import ApiServerThread, Cluster, Features
-from tests.apiserver.admin import install_crd
-from tests.apiserver.build import BuildFailed, BuildUnavailable, build, build_cached
-from tests.apiserver.built_in_crds import install_events, install_leases
-from tests.apiserver.server_process import ApiServerProcess
+from tests.apiserver.server.admin import install_crd
+from tests.apiserver.server.build import BuildFailed, BuildUnavailable, build, build_cached
+from tests.apiserver.server.built_in_crds import install_events, install_leases
+from tests.apiserver.server.server_process import ApiServerProcess
 
 GO_SOURCE = Path(__file__).parent / "golang"
 

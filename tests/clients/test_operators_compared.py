@@ -8,7 +8,7 @@ import pytest
 
 from examples.operators_compared.life import live
 from examples.operators_compared.programs import FOLDER, command_of
-from tests.apiserver.build import BuildUnavailable, build_cached
+from tests.apiserver.server.build import BuildUnavailable, build_cached
 
 pytestmark = pytest.mark.clients
 

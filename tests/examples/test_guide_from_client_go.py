@@ -12,7 +12,7 @@ from aioinformer import Client
 from aioinformer.api import ResourceApi
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer
-from tests.apiserver.build import BuildUnavailable, build_program
+from tests.apiserver.server.build import BuildUnavailable, build_program
 from tests.markdown_pages import MarkdownPage
 from tests.script_processes import running_script
 

@@ -1,8 +1,8 @@
 """Answers of the real server to writes, from ``recordings/writes.jsonl``.
 
 Each line is one write, in the order of sending, with normalized answers
-(``tests/apiserver/server_pair``). A test that sends the same writes to a real server keeps the file
-true.
+(``tests/apiserver/fidelity/server_pair``). A test that sends the same writes to a real server keeps
+the file true.
 """
 
 from __future__ import annotations

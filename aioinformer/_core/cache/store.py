@@ -19,15 +19,12 @@ from typing import Any, TypeAlias
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.memory import estimate_index, estimate_overhead
-from aioinformer._core.compression.compressed_object import CompressedBytes
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
 
 __all__ = [
     "CacheState",
-    "CompressedIndex",
     "Index",
     "IndexBucket",
     "IndexFunction",
@@ -134,25 +131,6 @@ class Index:
         return type(self)(self.name, self.function, self.adapter)
 
 
-class CompressedIndex(Index):
-    """An index of an informer with ``compress=``.
-
-    A compressed object has the values under which it was filed beside it, so that it need not be
-    decompressed to be filed again, or removed.
-    """
-
-    __slots__ = ()
-
-    def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object; raise whatever the function raises."""
-        stored = obj.stored
-        if type(stored) is CompressedBytes:
-            known = stored.group.values.get(self.name)
-            if known is not None:
-                return known
-        return Index.values(self, obj)
-
-
 @dataclass(slots=True, eq=False)
 class CacheState:
     """The objects and indexes of the cache at one moment."""
@@ -179,6 +157,11 @@ class CacheState:
     @property
     def overhead_bytes(self) -> int:
         """An estimate of the bytes of everything but the JSON."""
+        from aioinformer._core.cache.memory import (
+            estimate_index,
+            estimate_overhead,
+        )  # rarely needed
+
         indexes = (*self.indexes.values(), *self.building)
         return estimate_overhead(self.objects) + sum(estimate_index(i.buckets) for i in indexes)
 

@@ -172,7 +172,8 @@ class Shape(Generic[T]):
                 then no program can change a cached object, and Python's garbage collector has
                 nothing to visit. With 50,000 pods of eight fields, a full collection takes 0.1 ms
                 longer with such structs, 60 ms with others, 200 ms with dataclasses, which also
-                take twice the memory; the whole program waits for it (``benchmarks/models.py``).
+                take twice the memory; the whole program waits for it (measured by
+                ``benchmarks/features/models.py``).
                 WARNING: all readers and handlers share the one cached object. An object of a
                 mutable model can be changed in place, and the cache then differs from the server
                 until the object's next change. Copy before changing;

@@ -30,7 +30,12 @@ from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, STAGING_SLICE_SECONDS, TimeSlice
+from aioinformer._runtime.tasks.event_loop import (
+    ITEMS_PER_STEP,
+    STAGING_SLICE_SECONDS,
+    TimeSlice,
+    loop_clock,
+)
 from aioinformer.errors import ModelMismatch, TransformFailed
 
 __all__ = ["Pump"]
@@ -86,7 +91,7 @@ class Pump:
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
         self.observers: tuple[ChangeObserver, ...] = ()
-        """Receive all changes: the recorder of a cache file, and the compression of the cache."""
+        """Receive all changes: a cache file's checkpointer, and the compression of the cache."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -98,6 +103,8 @@ class Pump:
         self._blocking: list[Listener] = []
         """The listeners for which the pump waits while their mailbox is full."""
         self._listeners_changed = False
+        self._clock: Callable[[], float] = float
+        """Returns the loop's time, once the pump runs."""
         self._batch_size = BATCH_SIZE
         """Changes to apply until the next distribution."""
         self._full_listeners: list[Listener] = []
@@ -173,6 +180,7 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
+        self._clock = loop_clock()
         time_slice, entries = TimeSlice(), self._queue.fifo.entries
         while True:
             if entries:
@@ -285,7 +293,7 @@ class Pump:
         compaction.changes += len(events)
         if compaction.changes >= compaction.threshold:
             compaction.request()
-        clock = asyncio.get_running_loop().time
+        clock = self._clock
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()

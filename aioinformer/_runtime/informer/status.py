@@ -7,13 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
-from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
-from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -21,8 +19,10 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
 
-if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._runtime.cachefile.recorder import Recorder
+if TYPE_CHECKING:  # for programs that measure memory, or have a cache file or compress=
+    from aioinformer._core.cache.memory import CacheMemory
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
+    from aioinformer._runtime.compaction.cache_compression import CacheCompression
 
 __all__ = ["InformerStatus"]
 
@@ -40,13 +40,13 @@ class InformerStatus:
         indexer: ObjectCache,
         pump: Pump,
         reflectors: Reflectors,
-        recorder: Recorder | None,
+        checkpointer: Checkpointer | None,
         compression: CacheCompression | None,
     ) -> None:
         """Read from these parts."""
         self.registrations: Callable[[], tuple[Registration, ...]] = tuple
         """Returns the present handlers."""
-        self._recorder = recorder
+        self._checkpointer = checkpointer
         self._compression = compression
         self._reporter = reporter
         self._queue = queue
@@ -78,9 +78,9 @@ class InformerStatus:
             repaired=status.repaired,
             blocking_calls=sum(each.blocking_calls for each in blocking),
             blocking_handlers=tuple(each.name for each in blocking),
-            restored=None if self._recorder is None else self._recorder.restored,
-            cache_problem="" if self._recorder is None else self._recorder.problem,
-            leader="" if self._recorder is None else self._recorder.leader,
+            restored=None if self._checkpointer is None else self._checkpointer.restored,
+            cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
+            leader="" if self._checkpointer is None else self._checkpointer.leader,
         )
         return self._reflectors.summarize(health)
 
@@ -121,6 +121,8 @@ class InformerStatus:
 
     def memory(self) -> CacheMemory:
         """Return an estimate of the memory that the informer takes. Called in the event loop."""
+        from aioinformer._core.cache.memory import CacheMemory  # rarely needed
+
         state, fifo = self._indexer.state, self._queue.fifo
         get, compression = state.objects.get, self._compression
         return CacheMemory.estimate(

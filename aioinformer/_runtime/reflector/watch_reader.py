@@ -15,6 +15,7 @@ from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import loop_clock
 
 __all__ = ["WatchReader"]
 
@@ -53,7 +54,7 @@ class WatchReader:
         self._on_initial_list = on_initial_list
         self._on_confirmed = on_confirmed
         self._confirmation = state.confirmation
-        self._clock = asyncio.get_running_loop().time
+        self._clock = loop_clock()
 
     async def read(self, chunks: AsyncIterator[bytes], idle_timeout: IdleTimeout) -> None:
         """Read until the watch ends, or until this task is cancelled.

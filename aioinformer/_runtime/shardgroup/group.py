@@ -31,13 +31,12 @@ from aioinformer._core.shardgroup.records import GROUP_LABEL, GroupLayout
 from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.sharding.shard import MAX_SHARDS
 from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.leaderelection.clock import LoopTime, SuspendAwareClock
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.shardgroup.health import GroupHealth, GroupState
 from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscription
-from aioinformer._runtime.tasks.event_loop import running_loop
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShardLost, UsageError
 
@@ -90,7 +89,7 @@ class ShardGroup:
         shutdown_timeout: float = 10.0,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make a member. Nothing is sent before the group is entered. Call this in the event loop.
+        """Make a member. Nothing is sent before the group is entered.
 
         Args:
             client: lists, watches and writes Leases in the namespace, and reads and writes for the
@@ -116,7 +115,6 @@ class ShardGroup:
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
                 part of the name of a Lease.
-            UsageError: no event loop is running.
         """
         if not 1 <= shards <= MAX_SHARDS:
             raise ValueError(f"shards must be 1 to {MAX_SHARDS}, not {shards}")
@@ -130,7 +128,8 @@ class ShardGroup:
         check_seconds("shutdown_timeout", shutdown_timeout)
         self._layout = GroupLayout(shards, by)
         self._key = ObjectKey(namespace, name)
-        self._clock = SuspendAwareClock(running_loop().time)
+        self._loop_time = LoopTime()
+        self._clock = SuspendAwareClock(self._loop_time)
         self._shutdown_timeout = shutdown_timeout
         member = GroupMember(
             self._key,
@@ -171,6 +170,7 @@ class ShardGroup:
         """
         if self._life != "idle":
             raise UsageError(f"this member of {self._key} was entered before; make another one")
+        self._loop_time.start()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._leases)
             stack.push_async_exit(self._leave)

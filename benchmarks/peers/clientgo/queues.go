@@ -38,7 +38,7 @@ func printQueues(arguments []string) error {
 	return json.NewEncoder(os.Stdout).Encode(measureQueues(*keys, *workers, *measured))
 }
 
-// measureQueues measures client-go's rate-limiting queue by the operations of benchmarks/queues.py.
+// measureQueues measures client-go's rate-limiting queue by the operations of benchmarks/features/queues.py.
 func measureQueues(keys, workers int, measured bool) queueTimes {
 	all := make([]queueKey, keys)
 	for i := range all {

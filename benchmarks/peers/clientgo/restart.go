@@ -1,5 +1,5 @@
 // Measures a start of client-go's informer on a server whose pods change. client-go keeps no file,
-// so that each start is a list of everything; benchmarks/restarts.py puts the figures beside those of
+// so that each start is a list of everything; benchmarks/features/restarts.py puts the figures beside those of
 // a restart with a cache file.
 
 package main

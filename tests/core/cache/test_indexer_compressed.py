@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from aioinformer import Indexer, KubeObject, Lister, field, label_index
+from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.cache.partitions import PartitionedIndexer
-from aioinformer._core.cache.store import CompressedIndex
 from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import find_zstd

@@ -17,7 +17,7 @@ from aioinformer._core.cache.memory import DECODED_FACTOR, CacheMemory
 from aioinformer._core.codec.watch_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import pack_identity
-from benchmarks.pods import modified
+from benchmarks.load.pods import modified
 from tests.core.builders import PODS, pod
 
 

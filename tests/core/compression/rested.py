@@ -12,7 +12,7 @@ from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import find_zstd
 from aioinformer._core.objects.kube_object import create_object, create_packed_object
-from benchmarks.workloads import make_pods
+from benchmarks.load.workloads import make_pods
 from tests.core.builders import PODS
 
 __all__ = ["compress", "object_of", "pod_bodies", "trained_compressor"]

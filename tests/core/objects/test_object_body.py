@@ -30,7 +30,7 @@ from aioinformer._core.objects.object_body import (
     ObjectBody,
     find_place,
 )
-from benchmarks.pods import modified
+from benchmarks.load.pods import modified
 from tests.core.builders import PODS
 
 UID = "0b1d2c3e-5f60-4a7b-8c9d-000000000077"

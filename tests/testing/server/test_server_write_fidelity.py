@@ -19,7 +19,7 @@ from aioinformer.testing.server.objects import handle_request
 from aioinformer.testing.wire.encoding import encode_document
 from aioinformer.testing.wire.statuses import status_document
 from aioinformer.testing.wire.urls import ResourcePath
-from tests.apiserver.server_pair import normalize_line
+from tests.apiserver.fidelity.server_pair import normalize_line
 from tests.testing.recorded_writes import RecordedWrite, read_recorded_writes
 
 SERIES: Mapping[str, list[RecordedWrite]] = read_recorded_writes()

@@ -1,0 +1,500 @@
+"""The checkpointer: restores the states of one informer, and keeps the file behind its cache.
+
+The pump passes the events of each step to the checkpointer, which keeps the newest state of each
+changed object. Every second the checkpointer takes these states together with the resourceVersions
+that the cache has applied: both belong to one moment, since nothing is awaited in between. They are
+a checkpoint, which the file's thread writes in one transaction.
+
+With durable listeners a checkpoint is written later: a mark is put behind the events that lead to
+the state, and the state is written once every durable listener has passed its mark. Meanwhile later
+changes are recorded apart. So a listener that hangs holds back the file and makes the checkpointer
+keep no more than two states of each object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from aioinformer._core.cachefile.change_log import LogEntry, LogRecord, make_entries
+from aioinformer._core.cachefile.change_record import ChangeRecord, Changes
+from aioinformer._core.cachefile.identity import scope_identity
+from aioinformer._core.codec.shape import Transform
+from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._runtime.cachefile.cache_file import CacheFile
+from aioinformer._runtime.cachefile.checkpoint import Checkpoint, CheckpointedCache
+from aioinformer._runtime.cachefile.file_access import log
+from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollower
+from aioinformer._runtime.cachefile.stored_scope import ScopeWrite
+from aioinformer._runtime.delivery.durable_position import DurablePosition
+from aioinformer._runtime.delivery.listener import Listener
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
+from aioinformer._runtime.reflector.reflector import Reflector
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
+    from aioinformer._runtime.cachefile.leadership import Leadership
+
+__all__ = ["Checkpointer"]
+
+FRESH_SECONDS = 10.0
+"""Seconds after which a newer proof of freshness is written for the followers of a shared file, if
+nothing else has changed."""
+
+MARK_SECONDS = 0.02
+"""Seconds after which marks are looked at for the first time: most handlers have passed them."""
+
+
+class Checkpointer:
+    """The checkpointer of one informer."""
+
+    def __init__(
+        self,
+        name: str,
+        file: CacheFile,
+        cache: CheckpointedCache,
+        *,
+        selection: Mapping[str, str],
+        transform: Transform | None,
+        refusal: str,
+    ) -> None:
+        """Make the checkpointer of an informer that has not started.
+
+        Args:
+            name: the informer's name, for logs.
+            file: the options of the file.
+            cache: the informer's cache.
+            selection: what selects the objects or changes their stored form, besides the source.
+            transform: the informer's ``transform=``.
+            refusal: the reason why the file can't be used; empty if it can.
+        """
+        self.positioned: list[Listener] = []
+        """The durable listeners."""
+        self._name = name
+        self._file = file
+        self._access = file.access()
+        self._cache = cache
+        self._selection = {**selection, "version": file.version}
+        self._transform = transform
+        self._refusal = refusal
+        self._record = ChangeRecord()
+        self._log = LogRecord()
+        self._reflectors: dict[str, Reflector] = {}
+        self._unrecorded: set[str] = set()
+        """The scopes of a shared file that this process doesn't write: it follows another process,
+        or watches on its own."""
+        self._alone: set[str] = set()
+        """The scopes of a shared file that no leader reads."""
+        self._identities: dict[str, str] = {}
+        self._written: dict[str, float] = {}
+        """The times at which the restored states were written, by scope."""
+        self._stored: Checkpoint | None = None
+        """The state that was last written; its changes don't count."""
+        self._sealed: Checkpoint | None = None
+        self._opening = asyncio.Lock()
+        self._started = self._opened = self._frozen = self._refusal_logged = False
+
+    # -- health --------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> str:
+        """The reason why the file isn't used, or doesn't advance; empty if there is none."""
+        if self._refusal or self._access.problem:
+            return self._refusal or self._access.problem
+        closed = [each.name for each in self.positioned if each.closed]
+        if self._frozen and closed:
+            return f"{self._file.path} is held back by {', '.join(closed)}, which was closed"
+        if self._alone:
+            return f"{self._file.path}: its leader does not read the same objects"
+        return ""
+
+    @property
+    def leader(self) -> str:
+        """The process that writes the shared file; empty if it isn't shared or has no leader."""
+        leadership = self._access.leadership
+        known = leadership is not None and leadership.leader is not None
+        return str(leadership.leader) if known and leadership is not None else ""
+
+    @property
+    def restored(self) -> float | None:
+        """The age in seconds of the oldest state that was restored and not confirmed yet."""
+        states = self._cache.scope_states()
+        ages = [
+            time.time() - written
+            for scope, written in self._written.items()
+            if scope in states and states[scope].restored
+        ]
+        return max(0.0, *ages) if ages else None
+
+    # -- durable listeners ---------------------------------------------------------------------
+
+    def add_durable(self, listener: Listener, position: DurablePosition) -> None:
+        """Write only states that ``listener`` has handled, under the name of ``position``.
+
+        Raises:
+            UsageError: the file can't be used for these objects, the informer has started, or the
+                name is taken.
+        """
+        name = position.name
+        if self._refusal:
+            raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
+        if self._file.shared:
+            raise UsageError(
+                f"durable={name!r} needs a file of its own, since {self._file.path} is shared and "
+                "would stand still for all processes while this handler is in a call: add the "
+                "handler in one process, to an informer with cache=CacheFile(...) of another path"
+            )
+        if self._started:
+            raise UsageError(
+                f"durable={name!r} comes too late: the informer of {self._name} runs, and the "
+                "cache file moves on; add durable handlers before the factory is entered, or in "
+                "the same step as informer(), without an await in between"
+            )
+        if any(each.position and each.position.name == name for each in self.positioned):
+            raise UsageError(f"durable={name!r} is the name of another listener of {self._name}")
+        listener.position, position.on_closing = position, self.freeze
+        self.positioned.append(listener)
+
+    # -- restoring -----------------------------------------------------------------------------
+
+    async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
+        """Run a reflector, and continue the stored state of its scope if there is one.
+
+        Args:
+            reflector: the reflector.
+            queue: the queue that the reflector feeds.
+            scope: the name of the scope.
+        """
+        self._started = True
+        self._reflectors[scope] = reflector
+        identity = await self._open(reflector.source, scope)
+        leadership = self._access.leadership
+        if not identity:
+            found = None
+        elif leadership is not None and not leadership.leads:
+            found = await self._follow(leadership, queue, scope, identity)
+        else:
+            if leadership is not None:
+                await self._access.announce(identity, synced=False, fresh=0.0)
+            found = await self._restore(identity, reflector.source, queue, scope)
+        if found is None or not found.version:
+            await reflector.run()
+        elif found.reread:
+            await reflector.run(not_older_than=found.version, restored=True)
+        else:
+            await reflector.run(resume_from=found.version, restored=not found.synced)
+
+    async def _follow(
+        self, leadership: Leadership, queue: InformerQueue, scope: str, identity: str
+    ) -> FollowedVersion:
+        """Follow the leader of a shared file. Return the place to watch from on the own account."""
+        self._unrecorded.add(scope)
+        reflector = self._reflectors[scope]
+        follower = ScopeFollower(
+            *(self._access, leadership, identity, reflector.source.resource),
+            *(queue, reflector.reports),
+        )
+        leads = await follower.run()
+        found = follower.reached
+        if leads:
+            await self._access.announce(identity, synced=found.synced, fresh=0.0)
+            # What was read from the file must not be written to the file once more.
+            reached = asyncio.Event()
+            queue.mark(partial(self._begin_recording, scope, reached))
+            await reached.wait()
+        elif not self._access.problem:
+            self._alone.add(scope)
+            log.warning(
+                "%s: the leader of %s (%s) does not read the same objects; watching without the "
+                "cache file",
+                *(self._name, self._file.path, self.leader or "none"),
+            )
+        return found
+
+    def _begin_recording(self, scope: str, reached: asyncio.Event) -> None:
+        """Record all further changes: everything from the file was applied."""
+        self._unrecorded.discard(scope)
+        reached.set()
+
+    async def _restore(
+        self, identity: str, source: ListerWatcher, queue: InformerQueue, scope: str
+    ) -> FollowedVersion | None:
+        """Queue the stored state of a scope. Return its version; ``None`` if nothing is stored."""
+        stored = await self._access.read_scope(identity)
+        if stored is None:
+            return None
+        objects: list[KubeObject] = []
+        async for batch in self._access.read_objects(stored, source.resource):
+            objects += batch
+        if self._access.problem:
+            return None
+        for listener in self.positioned:
+            if listener.position is not None and listener.position.name in stored.handlers:
+                listener.position.known_scopes.add(scope)
+        self._forget_handlers(stored.handlers)
+        self._written[scope] = stored.written
+        queue.restore(objects, stored.version)
+        return FollowedVersion(stored.version, synced=False, reread=stored.reread)
+
+    async def _open(self, source: ListerWatcher, scope: str) -> str:
+        """Return the identity of a scope that can be restored and recorded; else an empty text."""
+        if self._refusal:
+            self._log_refusal()
+            return ""
+        if scope in self._identities:
+            # A scope that is read again after its removal. Its stored state stays as it is, since
+            # the changes from that state to the next one are not known as a whole.
+            self._identities[scope] = ""
+            return ""
+        if not isinstance(source, SupportsCacheFile):
+            self._refusal = f"{source!r} says neither its cluster nor its selection"
+            self._log_refusal()
+            return ""
+        async with self._opening:  # the scopes of an informer are restored at the same time
+            if not self._opened:
+                self._opened = True
+                await self._access.open(source.cluster_identity)
+        identity = scope_identity(
+            source.resource, {**self._selection, **source.selection}, self._transform
+        )
+        if identity in self._access.identities:
+            self._refusal = "another informer of this program keeps the same objects in the file"
+            self._log_refusal()
+            return ""
+        self._access.identities.add(identity)
+        self._identities[scope] = identity
+        return "" if self._access.problem else identity
+
+    def _log_refusal(self) -> None:
+        if not self._refusal_logged:
+            self._refusal_logged = True
+            log.warning("%s: %s; going on without the cache file", self._name, self._refusal)
+
+    def _forget_handlers(self, stored: frozenset[str]) -> None:
+        present = {each.position.name for each in self.positioned if each.position is not None}
+        for name in sorted(stored - present):
+            log.warning(
+                "%s: no listener is called durable=%r any more; %s forgets its position",
+                *(self._name, name, self._file.path),
+            )
+
+    # -- recording -----------------------------------------------------------------------------
+
+    @property
+    def _stopped(self) -> bool:
+        """True if no further change is to be recorded."""
+        return bool(self._refusal or self._access.problem or self._frozen)
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Record the events of one step of the pump."""
+        if self._stopped:
+            return
+        if self._unrecorded:
+            events = [each for each in events if not self._is_unrecorded(each.obj.key)]
+        if events:
+            self._record.record(events)
+            if self._file.shared:
+                self._log.record(events)
+
+    def _is_unrecorded(self, key: ObjectKey) -> bool:
+        return self._scope_of(key) in self._unrecorded
+
+    def record_list(
+        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
+    ) -> None:
+        """Record the changes of a list; those of a restored state are in the file already."""
+        if not restored and not self._stopped and scope not in self._unrecorded:
+            self._record.record_list(batches)
+            self._log.record_list(scope)
+
+    def _seal(self) -> Checkpoint:
+        """Return the state of this moment, and the changes since the last such state."""
+        states = self._cache.scope_states()
+        versions = {
+            scope: states[scope].resource_version
+            for scope in self._recorded_scopes()
+            if states[scope].synced or states[scope].restored
+        }
+        rejecting = frozenset(map(self._scope_of, self._cache.rejected))
+        synced = frozenset(scope for scope in versions if states[scope].synced)
+        record, self._record = self._record, ChangeRecord()
+        entries, self._log = self._log, LogRecord()
+        return Checkpoint(versions, rejecting, [record], entries, synced, self._proofs(versions))
+
+    def _recorded_scopes(self) -> list[str]:
+        """Return the scopes with a state that this process writes."""
+        states, excluded = self._cache.scope_states(), self._unrecorded
+        return [
+            scope
+            for scope, identity in self._identities.items()
+            if identity and scope in states and scope not in excluded
+        ]
+
+    def _proofs(self, scopes: Iterable[str]) -> Mapping[str, float]:
+        """Return the time of the last proof of freshness of each scope of a shared file."""
+        if not self._file.shared:
+            return {}
+        now = time.time()
+        ages = {scope: self._reflectors[scope].condition.fresh for scope in scopes}
+        return {scope: 0.0 if age is None else now - age for scope, age in ages.items()}
+
+    def _scope_of(self, key: ObjectKey) -> str:
+        return "" if "" in self._identities else key.namespace
+
+    def freeze(self) -> None:
+        """Take the last state that all durable listeners will have handled: one is being closed.
+
+        Later changes are not recorded, since that listener doesn't receive them.
+        """
+        if self._stopped:
+            return
+        later, earlier = self._seal(), self._sealed
+        records = later.records if earlier is None else [*earlier.records, *later.records]
+        if earlier is not None:
+            # The earlier changes may be in the file already: its writing may have been cancelled.
+            later.log.require_state()
+        self._sealed = replace(later, records=records)
+        self._frozen = True
+        self._put_marks()
+
+    def _put_marks(self) -> None:
+        for listener in self.positioned:
+            listener.mark()
+
+    @property
+    def _all_handled(self) -> bool:
+        """True if every durable listener has handled the sealed state."""
+        return all(
+            not each.mailbox.marks_pending or (each.position is not None and each.position.handled)
+            for each in self.positioned
+        )
+
+    # -- writing -------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Write the states, every ``interval`` seconds, until cancelled."""
+        if self._refusal:
+            self._log_refusal()
+        while not (self._stopped and self._sealed is None):
+            await asyncio.sleep(self._file.interval)
+            await self._advance()
+        self._record.clear()
+
+    async def _advance(self) -> None:
+        """Seal the present state, and write the sealed one if it was handled."""
+        await _finish_record(self._record)
+        if self._sealed is None and not self._stopped and self._has_news:
+            self._sealed = self._seal()
+            if self.positioned:
+                self._put_marks()
+                await asyncio.sleep(min(MARK_SECONDS, self._file.interval))
+        if self._sealed is not None and self._all_handled:
+            await self._write(self._sealed)
+
+    @property
+    def _has_news(self) -> bool:
+        """True if the cache shows another state than the last written one."""
+        states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
+        if len(self._record) or stored is None:
+            return any(states[scope].synced or states[scope].restored for scope in scopes)
+        if not stored.versions.keys() <= set(scopes):
+            return True  # a namespace was removed
+        return any(
+            states[scope].resource_version != stored.versions.get(scope)
+            or (self._file.shared and states[scope].synced != (scope in stored.synced))
+            for scope in scopes
+        ) or any(
+            proof - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
+            for scope, proof in self._proofs(scopes).items()
+        )
+
+    async def _write(self, sealed: Checkpoint) -> None:
+        """Write a state. If this is cancelled, ``close`` writes the state once more."""
+        parts: dict[str, Changes] = {scope: {} for scope in sealed.versions}
+        for record in sealed.records:
+            await _finish_record(record)
+            pace = TimeSlice()
+            for number, (key, obj) in enumerate(record.changes.items()):
+                if (part := parts.get(self._scope_of(key))) is not None:
+                    part[key] = obj
+                if number % ITEMS_PER_STEP == 0:
+                    await pace.maybe_yield()
+        entries = await self._split_log(sealed)
+        names = [each.position.name for each in self.positioned if each.position is not None]
+        writes = [
+            ScopeWrite(
+                *(self._identities[scope], version, scope in sealed.rejecting, names, changes),
+                entries=None if sealed.log.needs_state(scope) else entries.get(scope, ()),
+                synced=scope in sealed.synced,
+                fresh=sealed.fresh.get(scope, 0.0),
+            )
+            for scope, version in sealed.versions.items()
+            if (changes := parts[scope]) or self._differs(sealed, scope)
+        ]
+        if self._file.shared and self._stored is not None:
+            await self._retract(set(self._stored.versions).difference(sealed.versions))
+        if not writes or await self._access.write(writes):
+            self._stored = replace(sealed, records=(), log=LogRecord())
+        self._sealed = None
+
+    async def _retract(self, scopes: Iterable[str]) -> None:
+        """Tell the followers of a shared file that these scopes are read no more."""
+        if identities := [each for scope in scopes if (each := self._identities[scope])]:
+            await self._access.retract(identities)
+
+    async def _split_log(self, sealed: Checkpoint) -> Mapping[str, list[LogEntry]]:
+        """Return the changes of each scope one by one, for followers."""
+        entries: dict[str, list[LogEntry]] = {}
+        pace = TimeSlice()
+        for batch in sealed.log.batches:
+            for entry in make_entries(batch):
+                entries.setdefault(self._scope_of(entry.obj.key), []).append(entry)
+            await pace.maybe_yield()
+        return entries
+
+    def _differs(self, sealed: Checkpoint, scope: str) -> bool:
+        stored = self._stored
+        if stored is None:
+            return True
+        return (
+            stored.versions.get(scope) != sealed.versions[scope]
+            or (scope in stored.rejecting) != (scope in sealed.rejecting)
+            or (scope in stored.synced) != (scope in sealed.synced)
+            or sealed.fresh.get(scope, 0.0) - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Write the last state and leave the file. The informer's tasks have ended."""
+        if not self._opened:
+            return
+        try:
+            idle = all(each.position is not None and each.idle for each in self.positioned)
+            if not self._stopped and idle:
+                self.freeze()
+                for listener in self.positioned:
+                    if listener.position is not None:
+                        listener.position.handled = True
+            if self._sealed is not None and not self._access.problem and self._all_handled:
+                await self._write(self._sealed)
+            if self._file.shared and self._stored is not None:
+                await self._retract(self._stored.versions)
+        finally:
+            self._access.identities -= set(self._identities.values())
+            await self._access.close()
+
+    def __repr__(self) -> str:
+        return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"
+
+
+async def _finish_record(record: ChangeRecord) -> None:
+    """Record the waiting batches of lists, in steps."""
+    pace = TimeSlice()
+    while not record.step():
+        await pace.maybe_yield()

@@ -1,0 +1,1 @@
+"""Controllers, elections and writes on the real API server."""

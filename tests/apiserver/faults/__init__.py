@@ -1,0 +1,1 @@
+"""Faults, load and recovery on the real API server."""

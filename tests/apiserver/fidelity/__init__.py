@@ -1,0 +1,1 @@
+"""The embedded server beside the real one: the same requests to both, and the same answers."""

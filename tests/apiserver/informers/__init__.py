@@ -1,0 +1,1 @@
+"""Informers and reads on the real API server."""

@@ -1,0 +1,1 @@
+"""Programs that run in processes of their own, so that a test can kill or stop them."""

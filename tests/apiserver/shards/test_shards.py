@@ -1,0 +1,135 @@
+"""The split of a resource into shards is that of the API server itself (KEP-5866)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from aioinformer import Client, Event, Shard, SharedInformer, SharedInformerFactory
+from aioinformer._core.sharding.ranges import HashRanges, ShardKey
+from tests.apiserver.server.server_process import AdminClient, ApiServerProcess, Json, wait_until
+
+pytestmark = pytest.mark.apiserver
+
+GATE = "--feature-gates=ShardedListAndWatch=true"
+COUNT = 4
+
+
+@asynccontextmanager
+async def server_with(
+    binary: Path, data: Path, folder: Path, *options: str
+) -> AsyncGenerator[ApiServerProcess]:
+    """Run a server with widgets and these options."""
+    shutil.copytree(data, folder, ignore=shutil.ignore_patterns("*.log"))
+    server = ApiServerProcess(binary, folder, *options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.kill()
+
+
+def keys(informer: SharedInformer) -> set[str]:
+    return {str(obj.key) for obj in informer.lister.list()}
+
+
+def widget(name: str) -> Json:
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}}
+
+
+async def create_widgets(admin: AdminClient, first: int, last: int) -> None:
+    for number in range(first, last):
+        await admin.create(widget(f"w{number}"), f"team-{number % 5}")
+
+
+@pytest.mark.parametrize("by", ["uid", "namespace"])
+@pytest.mark.parametrize("watch_list", [True, False], ids=["watchlist", "list"])
+async def test_the_server_selects_the_objects_that_the_hash_selects_here(
+    apiserver_binary: Path,
+    data_with_widgets: Path,
+    tmp_path: Path,
+    by: ShardKey,
+    watch_list: bool,
+) -> None:
+    """What the server drops and what is dropped here must be the same objects."""
+    async with (
+        server_with(apiserver_binary, data_with_widgets, tmp_path / "s", GATE) as server,
+        AdminClient(server) as admin,
+        Client.connect(kubeconfig=server.kubeconfig) as client,
+        SharedInformerFactory(client, watch_list=watch_list, page_size=10) as informers,
+    ):
+        await create_widgets(admin, 0, 40)
+        widgets = await client.resource("widgets.example.com")
+        every = informers.informer(widgets)
+        shards = [informers.informer(widgets, shard=Shard(i, COUNT, by)) for i in range(COUNT)]
+        await informers.wait_synced(30)
+        await create_widgets(admin, 40, 60)
+        await wait_until(lambda: settled(every, shards, 60))
+        for index, shard in enumerate(shards):
+            ranges = HashRanges.of([index], COUNT, by)
+            objects = every.lister.list()
+            expected = {str(obj.key) for obj in objects if ranges.has(obj.uid, obj.key.namespace)}
+            # The server has selected: not one object of another shard has arrived, and so what
+            # the hash selects here is all that the server has sent.
+            assert (shard.health.shard_filter, shard.health.other_shards) == ("server", 0)
+            assert keys(shard) == expected
+        assert sum(len(keys(each)) for each in shards) == 60
+
+
+async def settled(every: SharedInformer, shards: list[SharedInformer], count: int) -> bool:
+    return len(keys(every)) == count == sum(len(keys(each)) for each in shards)
+
+
+async def has_all(events: list[str], expected: set[str]) -> bool:
+    return set(events) == expected
+
+
+async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
+    apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
+) -> None:
+    """Upgrade and rollback: the gate on, off, and on again, on one port with one etcd."""
+    folder = tmp_path / "s"
+    events: list[str] = []
+    shutil.copytree(data_with_widgets, folder, ignore=shutil.ignore_patterns("*.log"))
+    on = ApiServerProcess(apiserver_binary, folder, GATE)
+    off = ApiServerProcess(apiserver_binary, folder)
+    await on.start()
+    running = on
+    try:
+        async with (
+            Client.connect(kubeconfig=on.kubeconfig) as client,
+            SharedInformerFactory(client) as informers,
+        ):
+            off.url = on.url
+            widgets = await client.resource("widgets.example.com")
+            shard = informers.informer(widgets, shard=Shard(1, 2))
+
+            async def record(event: Event) -> None:
+                events.append(f"{type(event).__name__} {event.obj.name}")
+
+            shard.add_handler(record, overflow="block")
+            await informers.wait_synced(30)
+            expected: set[str] = set()
+            for round_number, server in enumerate((on, off, on)):
+                if server is not running:
+                    await running.kill()
+                    await server.start()
+                    running = server
+                async with AdminClient(server) as admin:
+                    for number in range(10):
+                        name = f"r{round_number}-{number}"
+                        body = await admin.create(widget(name))
+                        uid = body["metadata"]["uid"]
+                        if HashRanges.of([1], 2, "uid").has(uid, ""):
+                            expected.add(f"Added {name}")
+                await wait_until(partial(has_all, events, expected))
+            assert sorted(events) == sorted(expected)
+            assert len(expected) > 5
+            assert shard.health.other_shards > 0, "the server without the gate sent all objects"
+    finally:
+        await running.kill()
