@@ -27,5 +27,6 @@ def test_a_change_of_the_type_of_a_cast_is_equivalent() -> None:
 def test_none_in_the_place_of_another_false_value_is_left_to_the_type_check() -> None:
     assert find_reason("cache.store", "- self.closed = False + self.closed = None")
     assert find_reason("cache.store", '- self.name = "" + self.name = None')
+    assert find_reason("cache.store", "- run(key, again=False) + run(key, again=None)")
     assert find_reason("cache.store", "- self.closed = False + self.closed = True") is None
-    assert find_reason("cache.store", "- self.limit = 0 + self.limit = None") is None
+    assert find_reason("cache.store", "- self.limit = 8 + self.limit = None") is None

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 MIN_KILLED = 90
 """Per cent of the changes that tests must notice, equivalent changes left out."""
 
-SAMPLE = ("codec.line_splitter", "codec.status_decoder")
+SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation")
 """Modules of a run without arguments; small, so that it ends in minutes."""
 
 FINAL_DIGITS = {1: "0123456789", 2: "13579", 5: "16", 10: "1"}

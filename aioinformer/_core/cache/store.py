@@ -11,14 +11,15 @@ changing, and could find an object that has left the index since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from itertools import islice, repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
+from aioinformer._core.chunked_list import iter_chunks
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
@@ -29,6 +30,7 @@ __all__ = [
     "IndexBucket",
     "IndexFunction",
     "IndexValues",
+    "work_units",
 ]
 
 T = TypeVar("T", default=KubeObject)
@@ -56,6 +58,8 @@ DICT_RESIZE_POINTS = frozenset(size - short for size in _FULL_SIZES for short in
 
 RESIZE_COST = 64
 """Steps that one resize counts for: after so many objects the runtime reads the clock."""
+
+_DICT_VALUES: type[object] = type(dict[str, str]().values())
 
 MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
@@ -227,8 +231,18 @@ class CacheState:
         that an earlier list still holds.
         """
         indexes = (*self.indexes.values(), *self.building)
-        yield list(self.objects.values())
-        yield list(self.objects)
+        yield from map(list, iter_chunks(self.objects.values()))
+        yield from map(list, iter_chunks(self.objects))
         for index in indexes:
             yield list(index.buckets.values())
         yield [self.objects, *(index.buckets for index in indexes)]
+
+
+def work_units(item: object) -> Iterator[None]:
+    """Return one step for ``item``, and more for a container, which is freed or copied at once.
+
+    64 entries of a container take as long as one step with an object.
+    """
+    is_container = isinstance(item, dict | list | tuple) or type(item) is _DICT_VALUES
+    size = len(cast("Sized", item)) if is_container else 0
+    return repeat(None, 1 + size // 64)

@@ -53,6 +53,7 @@ from aioinformer.errors import NotRunning, NotSynced, UsageError
 if TYPE_CHECKING:
     from aioinformer._core.cache.partitions import PartitionedIndexer
     from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.informer.verifier import PeriodicVerifier
@@ -155,12 +156,12 @@ class InformerPipeline(Generic[T]):
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
-            "shard": str(options.shard),
+            "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        refusal = options.cache.refusal(self._source.resource, shape)
-        if not (options.shard is None or isinstance(options.shard, Shard)):
-            refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
+        shard = options.shard
+        group = None if shard is None or isinstance(shard, Shard) else shard
+        refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Checkpointer(
             self.name,
             options.cache,
@@ -168,6 +169,7 @@ class InformerPipeline(Generic[T]):
             selection=selection,
             transform=shape.transform,
             refusal=refusal,
+            group=group,
         )
 
     def _make_status(self) -> InformerStatus:
@@ -239,7 +241,8 @@ class InformerPipeline(Generic[T]):
             return make_scopes(self._run_reflector)
         from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
 
-        reflectors = GroupReflectors(self.name, self._shard, make_scopes)
+        open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
+        reflectors = GroupReflectors(self.name, self._shard, make_scopes, open_shards)
         self.group_shards = reflectors.shards
         return reflectors
 
@@ -381,6 +384,13 @@ class InformerPipeline(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<InformerPipeline of {self.name}>"
+
+
+def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
+    """Return the part of an informer's objects that its shards can be, as text."""
+    if shard is None or isinstance(shard, Shard):
+        return str(shard)
+    return f"group {shard.name}: {shard.count} shards by {shard.by}"
 
 
 def _index_type(*, compressed: bool) -> type[Index]:
