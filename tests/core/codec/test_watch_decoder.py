@@ -121,6 +121,16 @@ def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
     )
 
 
+@ALL_STREAMS
+def test_a_line_inside_a_chunk_is_decoded_as_a_chunk_of_its_own(name: str) -> None:
+    resource, body = STREAMS[name][0], read_recording(name).body
+    splitter, decoder = LineSplitter(), EventDecoder(resource)
+
+    entries = [decoder.decode(*each) for each in splitter.find_lines(b"\n" + body)]
+
+    assert entries == decoded([each + b"\n" for each in body.split(b"\n")[:-1]], resource)
+
+
 @given(data=st.data())
 def test_half_an_event_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -> None:
     body = read_recording("30-watch-from-rv").body
