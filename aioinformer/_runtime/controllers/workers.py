@@ -126,6 +126,11 @@ class Workers:
         self.pending.add(key, reason, priority)
         self.queue.add(key, priority=priority)
 
+    def enqueue_affected(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
+        """Request a run of ``key``, which an object of another informer affects."""
+        if self._gate is None or self._gate.is_cached(key):
+            self.enqueue(key, reason, priority)
+
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
@@ -202,6 +207,7 @@ class Workers:
             outcome = self._on_failure(key, failure, priority)
             if version := writes.own_version:
                 self._own_versions[key] = version
+        del failure  # its traceback refers to this frame
         self.runs += 1
         self._errors.record_run(outcome, clock() - began)
 
