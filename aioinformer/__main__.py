@@ -10,17 +10,25 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from aioinformer._cli.arguments import help_text, parse_arguments
 from aioinformer._cli.options import (
+    ClusterOptions,
     CommandOptions,
     CompletionCommandOptions,
     DemoCommandOptions,
     HealthCommandOptions,
+    RunningCommandOptions,
     ServeCommandOptions,
     ShardsCommandOptions,
     WaitCommandOptions,
 )
+
+if TYPE_CHECKING:
+    from aioinformer._cli.terminal.output import Colour
+    from aioinformer._cli.terminal.process import Command
 
 __all__ = ["main"]
 
@@ -58,53 +66,35 @@ def _run(options: CommandOptions) -> int:
         return run_completion(options)
     from aioinformer._cli.terminal import process
 
+    colour: Colour = options.colour if isinstance(options, ClusterOptions) else "auto"
+    return process.run_command(_import_command(options), verbose=options.verbose, colour=colour)
+
+
+def _import_command(options: RunningCommandOptions) -> Command:
+    """Import the command with these options, and return it."""
     if isinstance(options, DemoCommandOptions):
         from aioinformer._cli.demo.command import run_demo
 
-        return process.run_command(
-            lambda terminal: run_demo(options, terminal), verbose=options.verbose
-        )
+        return partial(run_demo, options)
     if isinstance(options, ServeCommandOptions):
         from aioinformer._cli.serve.command import run_serve
 
-        serve = options
-        return process.run_command(
-            lambda terminal: run_serve(serve, terminal), verbose=options.verbose
-        )
+        return partial(run_serve, options)
     if isinstance(options, HealthCommandOptions):
         from aioinformer._cli.health.command import run_health
 
-        health = options
-        return process.run_command(
-            lambda terminal: run_health(health, terminal),
-            verbose=options.verbose,
-            colour=options.colour,
-        )
+        return partial(run_health, options)
     if isinstance(options, ShardsCommandOptions):
         from aioinformer._cli.shards.command import run_shards
 
-        shards = options
-        return process.run_command(
-            lambda terminal: run_shards(shards, terminal),
-            verbose=options.verbose,
-            colour=options.colour,
-        )
+        return partial(run_shards, options)
     if isinstance(options, WaitCommandOptions):
         from aioinformer._cli.wait.command import run_wait
 
-        wait = options
-        return process.run_command(
-            lambda terminal: run_wait(wait, terminal),
-            verbose=options.verbose,
-            colour=options.colour,
-        )
+        return partial(run_wait, options)
     from aioinformer._cli.watch.command import run_watch
 
-    return process.run_command(
-        lambda terminal: run_watch(options, terminal),
-        verbose=options.verbose,
-        colour=options.colour,
-    )
+    return partial(run_watch, options)
 
 
 if __name__ == "__main__":

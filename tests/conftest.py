@@ -11,17 +11,28 @@ not retrieved.
 from __future__ import annotations
 
 import asyncio
+import asyncio.constants
 import gc
+import importlib
 import logging
 import os
 import re
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
 from hypothesis import settings
 
 from tests.cpu_time import cpu_wait_seconds
+
+TESTS = Path(__file__).parent
+
+MARKED_FOLDERS = ("apiserver", "browser", "clients")
+"""The folders in which every test has the folder's mark."""
 
 MAX_STEP_SECONDS = 1.5
 """Seconds that one step of the loop may take in a test. A full garbage collection is in somebody's
@@ -49,6 +60,16 @@ class _AsyncioWarnings(logging.Handler):
         self.messages.append(message)
 
 
+# Without stored bytecode each worker would compile all tests in every run, and each process that a
+# test starts would compile the whole package.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+if not (sys.flags.dev_mode or os.environ.get("PYTHONASYNCIODEBUG")):
+    # The debug mode of asyncio records the stack at each call, future and task, which takes longer
+    # than most tests. ``python -X dev -m pytest`` records the stacks, for the text of a failure.
+    pytest.MonkeyPatch().setattr(asyncio.constants, "DEBUG_STACK_DEPTH", 0)
+
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
 settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("thorough", deadline=None, max_examples=200)
@@ -62,19 +83,67 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     tests end before the workers have started. The tests of a mark share servers and browsers, which
     each worker would start again; ``-n 2`` runs them in parallel all the same.
     """
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    selected = (
-        config.option.keyword or getattr(config.option, "lf", False) or not _is_default_mark(config)
-    )
-    if not whole or selected:
+    if not _is_default_run(config):
         return 0
     cpus = len(os.sched_getaffinity(0))
     return int(os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS", cpus + cpus // 2))
 
 
-def _is_default_mark(config: pytest.Config) -> bool:
-    """Return True if the marks are those of ``addopts`` in pyproject.toml."""
-    return bool(config.option.markexpr in config.getini("addopts"))
+def _is_default_run(config: pytest.Config) -> bool:
+    """Return True for all tests with the marks of ``addopts`` in pyproject.toml."""
+    if (worker := _worker_input(config)) is not None:
+        return bool(worker["default_run"])
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    selected = config.option.keyword or getattr(config.option, "lf", False)
+    return bool(whole and not selected and config.option.markexpr in config.getini("addopts"))
+
+
+def _worker_input(config: pytest.Config) -> dict[str, Any] | None:
+    """Return what a worker has received from its controller; ``None`` in the controller."""
+    return getattr(config, "workerinput", None)
+
+
+class _Worker(Protocol):
+    """A worker process, as pytest-xdist passes it to its hooks."""
+
+    config: pytest.Config
+    workerinput: dict[str, Any]
+
+
+def pytest_configure_node(node: _Worker) -> None:
+    """Tell a worker about the selection: it receives paths, whether the user gave them or not."""
+    node.workerinput["default_run"] = _is_default_run(node.config)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the test modules in a worker, each worker beginning with another part of them.
+
+    The first import of a module compiles the module and rewrites its assertions, and stores the
+    result: half a minute for all modules. Workers that import in the same order would all do this
+    work at the same time. So each of them finds what the others have stored.
+    """
+    gc.disable()  # until pytest_collection_finish
+    worker = _worker_input(session.config)
+    if worker is None or not worker["default_run"]:
+        return
+    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    paths = [
+        path
+        for path in sorted(TESTS.rglob("test_*.py"))
+        if path.relative_to(TESTS).parts[0] not in MARKED_FOLDERS
+    ]
+    first = len(paths) * number // count
+    for path in paths[first:] + paths[:first]:
+        name = ".".join((TESTS.name, *path.relative_to(TESTS).with_suffix("").parts))
+        # What fails here fails again when pytest collects the module, and is reported then.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore the folders whose tests all have a mark that the default run excludes."""
+    marked = collection_path.parent == TESTS and collection_path.name in MARKED_FOLDERS
+    return True if marked and _is_default_run(config) else None
 
 
 def pytest_collection_finish() -> None:
@@ -85,6 +154,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

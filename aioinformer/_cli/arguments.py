@@ -165,7 +165,7 @@ def _shards_options(parsed: argparse.Namespace) -> ShardsCommandOptions:
 
 
 def _completion_options(parsed: argparse.Namespace) -> CompletionCommandOptions:
-    return CompletionCommandOptions(shell=cast("Shell", parsed.shell), verbose=parsed.verbose)
+    return CompletionCommandOptions(shell=cast("Shell", parsed.shell))
 
 
 def _cluster_options(parsed: argparse.Namespace) -> dict[str, Any]:

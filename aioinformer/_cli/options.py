@@ -17,6 +17,7 @@ __all__ = [
     "CompletionCommandOptions",
     "DemoCommandOptions",
     "HealthCommandOptions",
+    "RunningCommandOptions",
     "ServeCommandOptions",
     "Shell",
     "WaitCommandOptions",
@@ -139,15 +140,16 @@ class CompletionCommandOptions:
     """``aioinformer completion``."""
 
     shell: Shell
-    verbose: bool = False
 
 
-CommandOptions: TypeAlias = (
+RunningCommandOptions: TypeAlias = (
     DemoCommandOptions
     | ServeCommandOptions
     | WatchCommandOptions
     | WaitCommandOptions
     | HealthCommandOptions
     | ShardsCommandOptions
-    | CompletionCommandOptions
 )
+"""The options of a command that runs in an event loop."""
+
+CommandOptions: TypeAlias = RunningCommandOptions | CompletionCommandOptions

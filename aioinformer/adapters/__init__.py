@@ -19,5 +19,6 @@ rotated.
     pydantic              models of pydantic, for ``convert=``
     prometheus            metrics for Prometheus
     opentelemetry         metrics and spans for OpenTelemetry
-    _totals               counts and gauges that the two metric adapters share
+    _recording            the calls, counters and histograms that the two metric adapters share
+    _totals               the numbers of these adapters that are read at a scrape
 """

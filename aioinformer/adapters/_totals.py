@@ -5,7 +5,8 @@ the event loop's thread. That takes 0.1 µs and needs no lock. Gauges (the level
 statistics of queues) are read at a scrape, in whatever thread it runs. A queue counts its adds and
 retries itself, so these are read at a scrape as well.
 
-The names, help texts and units stand here, so that the two adapters can't differ in them.
+The names, help texts and units stand here and in ``_recording``, so that the two adapters can't
+differ in them.
 """
 
 from __future__ import annotations
@@ -17,42 +18,33 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from aioinformer._core.instrumentation import Levels, QueueStatistics, ReadLevels, ReadQueue
+from aioinformer._core.quantities import quantity
 
 __all__ = [
-    "BLOCKING_CALLS",
-    "BLOCKING_RUNS",
     "HANDLER_SECONDS",
+    "HELD_SHARDS",
     "INFORMER_GAUGES",
-    "OTHER_SHARD_OBJECTS",
+    "LEADERSHIP",
     "QUEUE_COUNTERS",
+    "QUEUE_DEPTH",
     "QUEUE_GAUGES",
-    "REQUEST_SECONDS",
-    "UNOWNED_SECONDS",
-    "WAIT_SECONDS",
-    "WORK_SECONDS",
-    "ActiveInformers",
-    "ActiveQueues",
+    "RECEIVED_BYTES",
+    "RECEIVED_EVENTS",
     "GaugeSpec",
-    "HandlerTotals",
     "LabelPair",
-    "ReceivedTotals",
-    "ThreadCounts",
-    "ThreadLocalCounts",
-    "sum_counts",
+    "Totals",
 ]
 
-
-REQUEST_SECONDS = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 330.0, 660.0)
-"""Bucket edges, from a list out of the server's cache to a watch of five to ten minutes."""
 
 HANDLER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 """Bucket edges, from a handler that only sets a variable to one that calls other servers."""
 
-
-OTHER_SHARD_OBJECTS = "Objects and events of other shards that have arrived and were dropped."
-BLOCKING_CALLS = "Calls of handlers that have held the event loop for more than 250 ms."
-BLOCKING_RUNS = "Runs of reconcilers that have held the event loop for more than 250 ms."
-"""Help texts of counters."""
+RECEIVED_BYTES = "Bytes of answers read, decompressed."
+RECEIVED_EVENTS = "Objects and events read."
+QUEUE_DEPTH = "Keys that wait in the queue."
+LEADERSHIP = "1 if this process leads under a Lease, else 0."
+HELD_SHARDS = "Shards of a group on which this process works."
+"""Help texts of what each adapter shows in its own way."""
 
 
 S = TypeVar("S", Levels, QueueStatistics)
@@ -256,15 +248,6 @@ class ActiveInformers:
         return len(self._entries)
 
 
-WAIT_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0)
-"""Bucket edges, from a queue with idle workers to one that holds an initial list."""
-
-UNOWNED_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
-"""Limits of the times without an owner: 2 s after a member left, 20 s after one died."""
-
-WORK_SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
-"""Bucket edges, from a lookup in the cache to a call of another service's API."""
-
 QUEUE_GAUGES: Mapping[str, GaugeSpec[QueueStatistics]] = {
     "delayed": GaugeSpec(
         "Keys that are delayed.",
@@ -355,3 +338,34 @@ def _sum_queue_counts(
             known = counts.get((counter, queue), 0)
             counts[counter, queue] = known + sum(count(each) for each in all_)
     return counts
+
+
+class Totals:
+    """Everything that is read at a scrape."""
+
+    def __init__(self) -> None:
+        """Start without informers, queues and counts."""
+        self.informers = ActiveInformers()
+        self.queues = ActiveQueues()
+        self.leaders: dict[str, bool] = {}
+        """For each Lease, True if this process leads."""
+        self.shards: dict[str, int] = {}
+        """The number of shards of each group on which this process works."""
+        self._threads: list[ThreadCounts] = []
+        self.counts = ThreadLocalCounts(self._threads)
+
+    def received(self) -> Mapping[LabelPair, ReceivedTotals]:
+        """Return what was received by informer and verb."""
+        # The copy is one step of the interpreter; a thread may join meanwhile.
+        return sum_counts((each.received for each in self._threads.copy()), ReceivedTotals)
+
+    def handled(self) -> Mapping[LabelPair, HandlerTotals]:
+        """Return the calls of handlers by informer and listener."""
+        return sum_counts((each.handled for each in self._threads.copy()), HandlerTotals)
+
+    def __str__(self) -> str:
+        return (
+            f"{quantity(len(self.informers), 'informer')} and "
+            f"{quantity(len(self.queues), 'queue')}, "
+            f"fed from {quantity(len(self._threads), 'thread')}"
+        )

@@ -23,13 +23,12 @@ one worker in each pod, or serve one port for each process.
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 try:
-    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,
@@ -43,41 +42,32 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from aioinformer._core.instrumentation import (
-    Levels,
-    Metrics,
-    QueueStatistics,
-    ReadLevels,
-    ReadQueue,
+from aioinformer._core.instrumentation import Levels, QueueStatistics
+from aioinformer.adapters._recording import (
+    COUNTERS,
+    HISTOGRAMS,
+    CounterSpec,
+    HistogramSpec,
+    RecordingMetrics,
 )
-from aioinformer._core.listwatch.requests import Verb
-from aioinformer._core.quantities import quantity
 from aioinformer.adapters._totals import (
-    BLOCKING_CALLS,
-    BLOCKING_RUNS,
     HANDLER_SECONDS,
+    HELD_SHARDS,
     INFORMER_GAUGES,
-    OTHER_SHARD_OBJECTS,
+    LEADERSHIP,
     QUEUE_COUNTERS,
+    QUEUE_DEPTH,
     QUEUE_GAUGES,
-    REQUEST_SECONDS,
-    UNOWNED_SECONDS,
-    WAIT_SECONDS,
-    WORK_SECONDS,
-    ActiveInformers,
-    ActiveQueues,
+    RECEIVED_BYTES,
+    RECEIVED_EVENTS,
     HandlerTotals,
     LabelPair,
     ReceivedTotals,
-    ThreadCounts,
-    ThreadLocalCounts,
-    sum_counts,
+    Totals,
 )
 from aioinformer.errors import UsageError
 
 __all__ = ["PrometheusMetrics"]
-
-log = logging.getLogger("aioinformer.metrics")
 
 PREFIX = "aioinformer_"
 
@@ -86,7 +76,7 @@ MULTIPROCESS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 files of several processes are added up."""
 
 
-class PrometheusMetrics(Metrics):
+class PrometheusMetrics(RecordingMetrics):
     """``Metrics`` that Prometheus can scrape, named ``aioinformer_...``.
 
     Make one for each registry, and share it among all factories and event loops of the process.
@@ -115,13 +105,9 @@ class PrometheusMetrics(Metrics):
                 "prometheus_client.start_http_server(port)"
             )
         self._registry = chosen
-        self._informers = ActiveInformers()
-        self._queues = ActiveQueues()
-        self._all_counts: list[ThreadCounts] = []
-        self._counts = ThreadLocalCounts(self._all_counts)
-        chosen.register(_Collector(self._informers, self._queues, self._all_counts))
-        self._create_request_metrics(chosen)
-        self._create_queue_metrics(chosen)
+        totals = Totals()
+        chosen.register(_Collector(totals))
+        super().__init__(_PrometheusInstruments(chosen), totals)
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics of the registry, for a server of the program's own.
@@ -138,190 +124,29 @@ class PrometheusMetrics(Metrics):
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
 
-    def _create_request_metrics(self, registry: CollectorRegistry) -> None:
-        by_verb = ["informer", "verb"]
-        self._requests_started = _counter(
-            registry, "requests", "Lists, watches and probes that were requested.", by_verb
-        )
-        self._requests_ended = _counter(
-            registry, "requests_ended", "Requests that ended, by cause.", [*by_verb, "cause"]
-        )
-        self._request_seconds = _histogram(
-            registry,
-            "request_seconds",
-            "How long requests took, from the wait for their turn to the end of their answers.",
-            by_verb,
-            REQUEST_SECONDS,
-        )
-        self._failures = _counter(
-            registry,
-            "failures",
-            "Abnormal ends, by phase and exception class.",
-            ["informer", "phase", "error"],
-        )
-        self._handler_errors = _counter(
-            registry,
-            "handler_errors",
-            "Handlers that raised, ran out of time or were ended.",
-            ["informer", "listener", "error"],
-        )
-        self._other_shards = _counter(
-            registry, "other_shard_objects", OTHER_SHARD_OBJECTS, ["informer"]
-        )
-        self._blocking_calls = _counter(
-            registry, "handler_blocking_calls", BLOCKING_CALLS, ["informer", "listener"]
-        )
 
-    def _create_queue_metrics(self, registry: CollectorRegistry) -> None:
-        self._queue_duration = _histogram(
-            registry,
-            "workqueue_queue_duration_seconds",
-            "How long a key waited in the queue.",
-            ["queue"],
-            WAIT_SECONDS,
-        )
-        self._work_duration = _histogram(
-            registry,
-            "workqueue_work_duration_seconds",
-            "How long a key was processed.",
-            ["queue"],
-            WORK_SECONDS,
-        )
-        self._reconcile_results = _counter(
-            registry, "reconcile", "Reconciles that ended, by result.", ["controller", "result"]
-        )
-        self._reconcile_seconds = _histogram(
-            registry,
-            "reconcile_time_seconds",
-            "How long reconciles took.",
-            ["controller"],
-            WORK_SECONDS,
-        )
-        self._blocking_runs = _counter(
-            registry, "reconcile_blocking_runs", BLOCKING_RUNS, ["controller"]
-        )
-        self._leader = Gauge(
-            f"{PREFIX}leader",
-            "1 if this process leads under a Lease, else 0.",
-            ["lease"],
-            registry=registry,
-        )
-        self._shards_held = Gauge(
-            f"{PREFIX}shards_held",
-            "Shards of a group on which this process works.",
-            ["group"],
-            registry=registry,
-        )
-        self._shard_moves = _counter(
-            registry, "shard_moves", "Changes of shards on this process.", ["group", "kind"]
-        )
-        self._shard_unowned = _histogram(
-            registry,
-            "shard_unowned_time_seconds",
-            "How long shards that this process acquired had no owner.",
-            ["group"],
-            UNOWNED_SECONDS,
-        )
+class _PrometheusInstruments:
+    """The counters and histograms of prometheus_client."""
 
-    # -- informers -----------------------------------------------------------------------------
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._counters = {
+            each.name: Counter(PREFIX + each.name, each.help, each.labels, registry=registry)
+            for each in COUNTERS
+        }
+        self._histograms = {
+            each.name: Histogram(
+                *(PREFIX + each.name, each.help, each.labels),
+                registry=registry,
+                buckets=each.edges,
+            )
+            for each in HISTOGRAMS
+        }
 
-    def informer_started(self, informer: str, levels: ReadLevels) -> None:
-        """Read the informer's levels at each scrape from now on."""
-        self._informers.add(informer, levels)
+    def count(self, counter: CounterSpec, *labels: str, amount: int = 1) -> None:
+        self._counters[counter.name].labels(*labels).inc(amount)
 
-    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
-        """Stop reading the informer's levels."""
-        self._informers.remove(informer, levels)
-
-    def request_started(self, informer: str, verb: Verb) -> None:
-        """Count a request."""
-        self._requests_started.labels(informer, verb).inc()
-
-    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        """Count and time a request that ended."""
-        self._requests_ended.labels(informer, verb, cause).inc()
-        self._request_seconds.labels(informer, verb).observe(seconds)
-
-    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count a chunk."""
-        self._counts.add_received(informer, verb, size, events)
-
-    def failed(self, informer: str, phase: str, error: str) -> None:
-        """Count an abnormal end."""
-        self._failures.labels(informer, phase, error).inc()
-
-    def other_shards(self, informer: str, count: int) -> None:
-        """Count objects of other shards."""
-        self._other_shards.labels(informer).inc(count)
-
-    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Count calls of a handler; each of several calls counts with their mean duration."""
-        self._counts.add_handled(informer, listener, seconds, calls)
-
-    def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        """Count a call that raised, ran out of time or was ended."""
-        self._handler_errors.labels(informer, listener, error).inc()
-
-    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
-        """Count a call that has held the event loop."""
-        self._blocking_calls.labels(informer, listener).inc()
-
-    # -- queues and controllers ----------------------------------------------------------------
-
-    def queue_started(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's statistics at each scrape from now on."""
-        self._queues.add(queue, read)
-
-    def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's counts for the last time."""
-        self._queues.remove(queue, read)
-
-    def worked(self, queue: str, waited: float, seconds: float) -> None:
-        """Time a key that was processed."""
-        self._queue_duration.labels(queue).observe(waited)
-        self._work_duration.labels(queue).observe(seconds)
-
-    def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        """Count and time a reconcile."""
-        self._reconcile_results.labels(controller, result).inc()
-        self._reconcile_seconds.labels(controller).observe(seconds)
-
-    def reconcile_blocked(self, controller: str, seconds: float) -> None:
-        """Count a reconcile that has held the event loop."""
-        self._blocking_runs.labels(controller).inc()
-
-    def leadership(self, lease: str, leads: bool) -> None:
-        """Show if this process leads."""
-        self._leader.labels(lease).set(leads)
-
-    def shards_held(self, group: str, shards: int) -> None:
-        """Show the number of shards on which this process works."""
-        self._shards_held.labels(group).set(shards)
-
-    def shard_moved(self, group: str, kind: str) -> None:
-        """Count a change of one shard."""
-        self._shard_moves.labels(group, kind).inc()
-
-    def shard_unowned(self, group: str, seconds: float) -> None:
-        """Time a shard without an owner."""
-        self._shard_unowned.labels(group).observe(seconds)
-
-    def __repr__(self) -> str:
-        return (
-            f"<PrometheusMetrics of {quantity(len(self._informers), 'informer')} and "
-            f"{quantity(len(self._queues), 'queue')}, "
-            f"fed from {quantity(len(self._all_counts), 'thread')}>"
-        )
-
-
-def _counter(registry: CollectorRegistry, name: str, text: str, labels: list[str]) -> Counter:
-    return Counter(PREFIX + name, text, labels, registry=registry)
-
-
-def _histogram(
-    registry: CollectorRegistry, name: str, text: str, labels: list[str], edges: Sequence[float]
-) -> Histogram:
-    return Histogram(PREFIX + name, text, labels, registry=registry, buckets=edges)
+    def time(self, histogram: HistogramSpec, seconds: float, *labels: str) -> None:
+        self._histograms[histogram.name].labels(*labels).observe(seconds)
 
 
 # -- read at the scrape --------------------------------------------------------------------------
@@ -330,27 +155,21 @@ def _histogram(
 class _Collector:
     """A prometheus_client collector of everything that is read at the scrape."""
 
-    def __init__(
-        self, informers: ActiveInformers, queues: ActiveQueues, all_counts: list[ThreadCounts]
-    ) -> None:
-        self._informers = informers
-        self._queues = queues
-        self._all_counts = all_counts
+    def __init__(self, totals: Totals) -> None:
+        self._totals = totals
 
     def describe(self) -> Iterator[Metric]:
         """Yield the names, for a registry that rejects duplicates. Nothing is read."""
         yield from _informer_metrics({}, {}, {})
         yield from _queue_metrics({}, {})
+        yield from _group_metrics({}, {})
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their values of now."""
-        threads = self._all_counts.copy()  # one step of the interpreter; a thread may join
-        yield from _informer_metrics(
-            self._informers.read(),
-            sum_counts((each.received for each in threads), ReceivedTotals),
-            sum_counts((each.handled for each in threads), HandlerTotals),
-        )
-        yield from _queue_metrics(*self._queues.read())
+        totals = self._totals
+        yield from _informer_metrics(totals.informers.read(), totals.received(), totals.handled())
+        yield from _queue_metrics(*totals.queues.read())
+        yield from _group_metrics(totals.leaders.copy(), totals.shards.copy())
 
 
 def _informer_metrics(
@@ -364,12 +183,8 @@ def _informer_metrics(
             family.add_metric([informer], gauge.aggregate(found))
         yield family
     by_verb = ["informer", "verb"]
-    size = CounterMetricFamily(
-        f"{PREFIX}received_bytes", "Bytes of answers read, decompressed.", labels=by_verb
-    )
-    events = CounterMetricFamily(
-        f"{PREFIX}received_events", "Objects and events read.", labels=by_verb
-    )
+    size = CounterMetricFamily(f"{PREFIX}received_bytes", RECEIVED_BYTES, labels=by_verb)
+    events = CounterMetricFamily(f"{PREFIX}received_events", RECEIVED_EVENTS, labels=by_verb)
     for key, totals in received.items():
         size.add_metric(key, totals.size)
         events.add_metric(key, totals.events)
@@ -391,9 +206,7 @@ _BUCKET_EDGES = [*map(str, HANDLER_SECONDS), "+Inf"]
 def _queue_metrics(
     queues: Mapping[str, list[QueueStatistics]], counts: Mapping[tuple[str, str], int]
 ) -> Iterator[Metric]:
-    depth = GaugeMetricFamily(
-        f"{PREFIX}workqueue_depth", "Keys that wait in the queue.", labels=["queue", "priority"]
-    )
+    depth = GaugeMetricFamily(f"{PREFIX}workqueue_depth", QUEUE_DEPTH, labels=["queue", "priority"])
     for queue, all_ in queues.items():
         depth.add_metric([queue, "normal"], sum(each.normal for each in all_))
         depth.add_metric([queue, "low"], sum(each.low for each in all_))
@@ -409,3 +222,13 @@ def _queue_metrics(
             if counted == name:
                 counter.add_metric([queue], count)
         yield counter
+
+
+def _group_metrics(leaders: Mapping[str, bool], shards: Mapping[str, int]) -> Iterator[Metric]:
+    leader = GaugeMetricFamily(f"{PREFIX}leader", LEADERSHIP, labels=["lease"])
+    for lease, leads in leaders.items():
+        leader.add_metric([lease], leads)
+    held = GaugeMetricFamily(f"{PREFIX}shards_held", HELD_SHARDS, labels=["group"])
+    for group, number in shards.items():
+        held.add_metric([group], number)
+    yield from (leader, held)

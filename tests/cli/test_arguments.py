@@ -84,8 +84,7 @@ def test_a_watch_may_be_of_one_object(argv: str) -> None:
 
 def test_verbose_may_stand_before_the_command() -> None:
     options = parse_arguments(["-v", "watch", "pods"])
-    assert options is not None
-    assert options.verbose
+    assert options == WatchCommandOptions(resource="pods", verbose=True)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,6 @@ class EventCounter:
         self.added = 0
         self.updated = 0
         self.deleted = 0
-        self.vanished = 0
-        """The deleted objects that a relist no longer contained."""
         self.restarts = 0
         """Restarts of containers."""
         self.versions: dict[ObjectKey, str] = {}
@@ -46,8 +44,8 @@ class EventCounter:
 
     def on_delete(self, obj: KubeObject, /, *, reason: DeleteReason) -> None:
         """Count a deletion."""
+        del reason
         self.deleted += 1
-        self.vanished += reason == "vanished"
         del self.versions[obj.key]
 
     @property

@@ -21,7 +21,6 @@ __all__ = [
     "align_columns",
     "compact_bytes",
     "event_type",
-    "plain_text",
     "printable",
     "render",
     "status_style",
@@ -55,11 +54,6 @@ class StyledText(NamedTuple):
 
 
 Line: TypeAlias = tuple[StyledText, ...]
-
-
-def plain_text(line: Iterable[StyledText]) -> str:
-    """Return the text of a line without styles."""
-    return "".join(span.text for span in line)
 
 
 def render(line: Iterable[StyledText], width: int = sys.maxsize, *, colour: bool) -> str:

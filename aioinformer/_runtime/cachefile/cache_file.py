@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aioinformer._core.arguments import check_bool, check_seconds, suggest_keywords
 from aioinformer._core.codec.shape import Shape
@@ -78,7 +78,7 @@ class CacheFile:
             interval = SHARED_INTERVAL if shared else WRITE_INTERVAL
         check_seconds("interval", interval)
         # A program without a type checker may pass anything.
-        if not isinstance(version, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(cast("object", version), str):
             raise TypeError(f"version must be text, not {version!r}")
         self.shared = shared
         self.interval = interval

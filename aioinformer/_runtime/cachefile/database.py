@@ -2,7 +2,7 @@
 
 One transaction holds changed objects and the resourceVersion that they are the state of. So a file
 is a true past state of each scope after any crash of the process: SQLite discards a transaction
-that is incomplete. The write-ahead log (WAL) is synchronized at checkpoints only
+that is incomplete. The write-ahead log (WAL) is synchronized at its own checkpoints only
 (``synchronous=NORMAL``). After a loss of power the file may therefore be an earlier state, which is
 a true past state as well.
 

@@ -21,7 +21,7 @@ from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.cachefile.file_access import FileAccess, FollowedState
 from aioinformer._runtime.cachefile.stored_scope import StoredScope
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import ServerRewound
@@ -62,7 +62,7 @@ class ScopeFollower:
         leadership: Leadership,
         identity: str,
         resource: Resource,
-        queue: EntryQueue,
+        queue: InformerQueue,
         reports: InformerReporter,
     ) -> None:
         """Follow a scope of an open file.

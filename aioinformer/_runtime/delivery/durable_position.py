@@ -1,8 +1,8 @@
 """The position of a durable listener: the part of the informer's states that it has handled.
 
-A cache file holds a state that every durable listener has returned from. The recorder of the file
-therefore takes a state, puts a mark behind the events that lead to the state, and writes the state
-once each durable listener has asked for the event behind its mark.
+A cache file holds a state that every durable listener has returned from. The checkpointer therefore
+takes a state, puts a mark behind the events that lead to the state, and writes the state once each
+durable listener has asked for the event behind its mark.
 """
 
 from __future__ import annotations

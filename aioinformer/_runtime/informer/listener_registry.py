@@ -43,7 +43,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
 if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._runtime.cachefile.recorder import Recorder
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
 __all__ = ["ListenerRegistry"]
 
@@ -89,7 +89,7 @@ class ListenerRegistry(Generic[T]):
         self._view: ObjectView[T] | None = indexer.view
         self.resync_timer = ResyncTimer(pump, resync)
         self._dispatcher = InlineDispatcher()
-        self.recorder: Recorder | None = None
+        self.checkpointer: Checkpointer | None = None
         """Keeps the positions of durable listeners, if the informer has a cache file."""
         self._registrations: dict[Registration, None] = {}
 
@@ -214,12 +214,12 @@ class ListenerRegistry(Generic[T]):
         Raises:
             UsageError: there is no cache file, or the listener can't be durable.
         """
-        if self.recorder is None:
+        if self.checkpointer is None:
             raise UsageError(
                 f"durable={name!r} needs a cache file: make the factory with "
                 'cache=CacheFile("pods.db")'
             )
-        self.recorder.add_durable(listener, DurablePosition(name, options.durable_since))
+        self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 
     def check_loop(self) -> None:
         """Raise ``UsageError`` in another event loop than the informer's."""

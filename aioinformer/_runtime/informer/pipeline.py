@@ -56,7 +56,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
 
 if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._runtime.cachefile.recorder import Recorder
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
 __all__ = ["InformerPipeline"]
 
@@ -108,10 +108,10 @@ class InformerPipeline(Generic[T]):
         self.pump = Pump(self.name, self._queue, self.indexer)
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
-        self.recorder = self._make_recorder(options, shape)
+        self.checkpointer = self._make_checkpointer(options, shape)
         self.compression = None if rest is None else CacheCompression(self.indexer, rest)
         """Compresses the objects at rest; ``None`` without ``compress=``."""
-        observers = (self.recorder, self.compression)
+        observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
         self.status = self._make_status()
         self._report_blocking = options.report_blocking
@@ -141,11 +141,11 @@ class InformerPipeline(Generic[T]):
             profile=profile,
         )
 
-    def _make_recorder(self, options: InformerOptions, shape: Shape[T]) -> Recorder | None:
-        """Return the recorder of the cache file, if the informer has one."""
+    def _make_checkpointer(self, options: InformerOptions, shape: Shape[T]) -> Checkpointer | None:
+        """Return the checkpointer of the cache file, if the informer has one."""
         if options.cache is None:
             return None
-        from aioinformer._runtime.cachefile.recorder import Recorder  # for its users alone
+        from aioinformer._runtime.cachefile.checkpointer import Checkpointer  # for its users alone
 
         selection = {
             "managed fields": str(self._managed_fields),
@@ -156,7 +156,7 @@ class InformerPipeline(Generic[T]):
         refusal = options.cache.refusal(self._source.resource, shape)
         if not (options.shard is None or isinstance(options.shard, Shard)):
             refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
-        return Recorder(
+        return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
@@ -173,7 +173,7 @@ class InformerPipeline(Generic[T]):
             self.pump,
             lambda: self._reflectors,
             lambda: self.listeners.registrations,
-            self.recorder,
+            self.checkpointer,
             self.compression,
         )
 
@@ -188,7 +188,7 @@ class InformerPipeline(Generic[T]):
             report_blocking=options.report_blocking,
             describe=self.status.describe,
         )
-        registry.recorder = self.recorder
+        registry.checkpointer = self.checkpointer
         return registry
 
     def _make_reader(self, namespace: str | None) -> CacheReader[T]:
@@ -233,7 +233,7 @@ class InformerPipeline(Generic[T]):
 
     @property
     def _run_reflector(self) -> RunReflector:
-        return run_reflector if self.recorder is None else self.recorder.restore_and_run
+        return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
 
     @property
     def scopes(self) -> ScopeSet | None:
@@ -314,8 +314,8 @@ class InformerPipeline(Generic[T]):
             reporter.status.set_state("stopped")
             raise
         finally:
-            if self.recorder is not None:
-                await self.recorder.close()
+            if self.checkpointer is not None:
+                await self.checkpointer.close()
             self.pump.end()
             reporter.trace.closed()
             reporter.metrics.informer_ended(reporter.label, self.status.levels)
@@ -328,8 +328,8 @@ class InformerPipeline(Generic[T]):
         }
         if self._verifier.period:
             parts["verification"] = self._verifier.run
-        if self.recorder is not None:
-            parts["cache file"] = self.recorder.run
+        if self.checkpointer is not None:
+            parts["cache file"] = self.checkpointer.run
         if self.compression is not None:
             parts["compression"] = self.compression.run
         async with self._task_group as tasks:

@@ -86,7 +86,7 @@ class Pump:
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
         self.observers: tuple[ChangeObserver, ...] = ()
-        """Receive all changes: the recorder of a cache file, and the compression of the cache."""
+        """Receive all changes: a cache file's checkpointer, and the compression of the cache."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name

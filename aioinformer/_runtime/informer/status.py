@@ -21,7 +21,7 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
 
 if TYPE_CHECKING:  # for programs with a cache file alone
-    from aioinformer._runtime.cachefile.recorder import Recorder
+    from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
 __all__ = ["InformerStatus"]
 
@@ -40,11 +40,11 @@ class InformerStatus:
         pump: Pump,
         reflectors: Callable[[], Reflectors],
         registrations: Callable[[], tuple[Registration, ...]],
-        recorder: Recorder | None,
+        checkpointer: Checkpointer | None,
         compression: CacheCompression | None,
     ) -> None:
         """Read from these parts; the functions return the reflectors and the handlers."""
-        self._recorder = recorder
+        self._checkpointer = checkpointer
         self._compression = compression
         self._reporter = reporter
         self._queue = queue
@@ -77,9 +77,9 @@ class InformerStatus:
             repaired=status.repaired,
             blocking_calls=sum(each.blocking_calls for each in blocking),
             blocking_handlers=tuple(each.name for each in blocking),
-            restored=None if self._recorder is None else self._recorder.restored,
-            cache_problem="" if self._recorder is None else self._recorder.problem,
-            leader="" if self._recorder is None else self._recorder.leader,
+            restored=None if self._checkpointer is None else self._checkpointer.restored,
+            cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
+            leader="" if self._checkpointer is None else self._checkpointer.leader,
         )
         return self._reflectors().summarize(health)
 

@@ -15,7 +15,7 @@ from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueE
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["DeltaQueue", "EntryQueue", "ScopeQueue"]
+__all__ = ["DeltaQueue", "EntryQueue", "InformerQueue", "ScopeQueue"]
 
 
 class EntryQueue(Protocol):
@@ -41,6 +41,18 @@ class EntryQueue(Protocol):
         """Queue a whole new state. ``gained``: the shards whose objects are initial ones."""
         ...
 
+    def confirm(self) -> None:
+        """Queue the mark that the restored state, with the changes before, is up to date."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until the queue is below its high mark."""
+        ...
+
+
+class InformerQueue(EntryQueue, Protocol):
+    """The side of an informer's queue that also takes states of shards and of a cache file."""
+
     def retain(self, ranges: HashRanges) -> None:
         """Queue the removal of all shards but these."""
         ...
@@ -55,16 +67,8 @@ class EntryQueue(Protocol):
         """Queue a whole state that was read from a cache file."""
         ...
 
-    def confirm(self) -> None:
-        """Queue the mark that the restored state, with the changes before, is up to date."""
-        ...
-
     def mark(self, on_reached: Callable[[], None]) -> None:
         """Queue a mark behind all present entries."""
-        ...
-
-    async def room(self) -> None:
-        """Wait until the queue is below its high mark."""
         ...
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.assignment import ShardAssignment
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.group_shards import GroupShards
@@ -56,7 +56,7 @@ class GroupReflectors:
         self.scopes.start(group)
         group.start(self._follow(), name=f"shards of {self._name}")
 
-    async def _run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    async def _run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
         """Read the shards that are held in one scope, until cancelled."""
         if self._group is None:
             raise AssertionError("a scope starts with the informer")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.sharding.ranges import HashRanges
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
@@ -23,11 +23,13 @@ __all__ = [
     "with_shards",
 ]
 
-RunReflector: TypeAlias = Callable[[Reflector, EntryQueue, str], Coroutine[Any, Any, None]]
+RunReflector: TypeAlias = Callable[[Reflector, InformerQueue, str], Coroutine[Any, Any, None]]
 """Runs a reflector that feeds a queue with the scope of that name (empty for the only scope)."""
 
 
-def run_reflector(reflector: Reflector, queue: EntryQueue, scope: str) -> Coroutine[Any, Any, None]:
+def run_reflector(
+    reflector: Reflector, queue: InformerQueue, scope: str
+) -> Coroutine[Any, Any, None]:
     """Return the run of a reflector that begins with a list."""
     return reflector.run()
 
@@ -87,7 +89,7 @@ class SingleReflector:
         self,
         name: str,
         reflector: Reflector,
-        queue: EntryQueue,
+        queue: InformerQueue,
         indexer: Indexer,
         run: RunReflector = run_reflector,
     ) -> None:

@@ -25,7 +25,7 @@ from aioinformer._core.objects.kube_object import DeleteReason, KubeObject
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._core.sharding.shard_filter import ShardFilter
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.group_shards import GroupShards
@@ -43,7 +43,7 @@ class ShardReader:
         self,
         name: str,
         reflector: Reflector,
-        queue: EntryQueue,
+        queue: InformerQueue,
         shards: GroupShards,
         group: StrictTaskGroup,
     ) -> None:
@@ -268,22 +268,8 @@ class _GainedState:
         if publish is not None:
             publish(objects, resource_version)
 
-    def retain(self, ranges: HashRanges) -> None:
-        """See ``EntryQueue``: shards that are lost end the reflector."""
-
-    def extend_state(
-        self, objects: Sequence[KubeObject], resource_version: str, gained: HashRanges
-    ) -> None:
-        """See ``EntryQueue``: the reflector of gained shards gains none."""
-
-    def restore(self, objects: Sequence[KubeObject], resource_version: str) -> None:
-        """See ``EntryQueue``: the shards of a group are not in a cache file."""
-
     def confirm(self) -> None:
         """See ``EntryQueue``: nothing is restored."""
-
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """See ``EntryQueue``: marks are for states of a cache file."""
 
     async def room(self) -> None:
         """Return at once."""

@@ -15,7 +15,7 @@ the mean. ``handler_calls`` and ``handler_time`` include all calls.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import isfinite
 from time import monotonic
@@ -30,36 +30,27 @@ from opentelemetry.metrics import (
     get_meter_provider,
 )
 
-from aioinformer._core.instrumentation import (
-    Levels,
-    Metrics,
-    QueueStatistics,
-    ReadLevels,
-    ReadQueue,
+from aioinformer._core.instrumentation import Levels, QueueStatistics
+from aioinformer.adapters._recording import (
+    COUNTERS,
+    HISTOGRAMS,
+    CounterSpec,
+    HistogramSpec,
+    RecordingMetrics,
 )
-from aioinformer._core.listwatch.requests import Verb
-from aioinformer._core.quantities import quantity
 from aioinformer.adapters._totals import (
-    BLOCKING_CALLS,
-    BLOCKING_RUNS,
     HANDLER_SECONDS,
+    HELD_SHARDS,
     INFORMER_GAUGES,
-    OTHER_SHARD_OBJECTS,
+    LEADERSHIP,
     QUEUE_COUNTERS,
+    QUEUE_DEPTH,
     QUEUE_GAUGES,
-    REQUEST_SECONDS,
-    UNOWNED_SECONDS,
-    WAIT_SECONDS,
-    WORK_SECONDS,
-    ActiveInformers,
-    ActiveQueues,
+    RECEIVED_BYTES,
+    RECEIVED_EVENTS,
     GaugeSpec,
-    HandlerTotals,
     LabelPair,
-    ReceivedTotals,
-    ThreadCounts,
-    ThreadLocalCounts,
-    sum_counts,
+    Totals,
 )
 
 __all__ = ["SCOPE", "OpenTelemetryMetrics"]
@@ -78,7 +69,7 @@ recorded. They take about a millisecond."""
 ReadObservations: TypeAlias = Callable[[], Iterable[Observation]]
 
 
-class OpenTelemetryMetrics(Metrics):
+class OpenTelemetryMetrics(RecordingMetrics):
     """``Metrics`` as OpenTelemetry instruments, named ``aioinformer....``.
 
     Make one for each meter provider, and share it among all factories and event loops of the
@@ -96,55 +87,55 @@ class OpenTelemetryMetrics(Metrics):
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         meter = (meter_provider or get_meter_provider()).get_meter(SCOPE)
-        self._informers = ActiveInformers()
-        self._queues = ActiveQueues()
-        self._leaders: dict[str, bool] = {}
-        self._shards: dict[str, int] = {}
-        self._all_counts: list[ThreadCounts] = []
-        self._counts = ThreadLocalCounts(self._all_counts)
+        totals = Totals()
+        super().__init__(_MeterInstruments(meter), totals)
         self._samplers = _ThreadSamplers()
-        self._create_informer_instruments(meter)
-        self._create_request_instruments(meter)
-        self._create_queue_instruments(meter)
-        self._create_group_instruments(meter)
-
-    # -- informers -----------------------------------------------------------------------------
-
-    def _create_request_instruments(self, meter: Meter) -> None:
-        self._requests_started = meter.create_counter(
-            f"{SCOPE}.requests", "{request}", "Lists, watches and probes that were requested."
-        )
-        self._requests_ended = meter.create_counter(
-            f"{SCOPE}.requests_ended", "{request}", "Requests that ended, by cause."
-        )
-        self._request_seconds = _histogram(
-            meter,
-            "request",
-            "How long requests took, from the wait for their turn to the end of their answers.",
-            REQUEST_SECONDS,
-        )
-        self._failures = meter.create_counter(
-            f"{SCOPE}.failures", "{failure}", "Abnormal ends, by phase and exception class."
-        )
-        self._handler_errors = meter.create_counter(
-            f"{SCOPE}.handler_errors",
-            "{error}",
-            "Handlers that raised, ran out of time or were ended.",
-        )
-        self._other_shards = meter.create_counter(
-            f"{SCOPE}.other_shard_objects", "{object}", OTHER_SHARD_OBJECTS
-        )
-        self._blocking_calls = meter.create_counter(
-            f"{SCOPE}.handler_blocking_calls", "{call}", BLOCKING_CALLS
-        )
         self._handler_seconds = _histogram(
             meter,
             "handler",
             "How long handlers took for an event; a sample of them when they are many.",
             HANDLER_SECONDS,
         )
+        _Observations(totals).create_instruments(meter)
 
-    def _create_informer_instruments(self, meter: Meter) -> None:
+    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
+        """Count calls of a handler, and record them in its histogram while there are few."""
+        super().handled(informer, listener, seconds, calls)
+        if self._samplers.should_record(informer, listener):
+            attributes = {"informer": informer, "listener": listener}
+            self._handler_seconds.record(seconds / calls, attributes)
+
+
+class _MeterInstruments:
+    """The counters and histograms of a meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._counters = {
+            each.name: meter.create_counter(f"{SCOPE}.{each.name}", each.unit, each.help)
+            for each in COUNTERS
+        }
+        self._histograms = {
+            each.name: _histogram(meter, _strip_unit(each.name), each.help, each.edges)
+            for each in HISTOGRAMS
+        }
+
+    def count(self, counter: CounterSpec, *labels: str, amount: int = 1) -> None:
+        attributes = dict(zip(counter.labels, labels, strict=True))
+        self._counters[counter.name].add(amount, attributes)
+
+    def time(self, histogram: HistogramSpec, seconds: float, *labels: str) -> None:
+        attributes = dict(zip(histogram.labels, labels, strict=True))
+        self._histograms[histogram.name].record(seconds, attributes)
+
+
+class _Observations:
+    """The numbers that are read when the SDK collects, perhaps in a thread of its own."""
+
+    def __init__(self, totals: Totals) -> None:
+        self._totals = totals
+
+    def create_instruments(self, meter: Meter) -> None:
+        """Create the instruments whose callbacks read the numbers."""
         for name, gauge in INFORMER_GAUGES.items():
             create = (
                 meter.create_observable_gauge
@@ -153,228 +144,78 @@ class OpenTelemetryMetrics(Metrics):
             )
             read = _callback(partial(self._observe_informers, gauge))
             create(f"{SCOPE}.{_strip_unit(name)}", [read], gauge.unit, gauge.help)
-        for name, unit, text, read_totals in (
-            (
-                "received",
-                "By",
-                "Bytes of answers read, decompressed.",
-                self._observe_received_bytes,
-            ),
-            (
-                "received_events",
-                "{event}",
-                "Objects and events read.",
-                self._observe_received_events,
-            ),
+        create_level = meter.create_observable_up_down_counter
+        for name, queue_gauge in QUEUE_GAUGES.items():
+            read = _callback(partial(self._observe_queues, queue_gauge))
+            full_name = f"{SCOPE}.workqueue_{_strip_unit(name)}"
+            create_level(full_name, [read], queue_gauge.unit, queue_gauge.help)
+        for name, unit, text, observe in (
+            ("workqueue_depth", "{key}", QUEUE_DEPTH, self._observe_depths),
+            ("shards_held", "{shard}", HELD_SHARDS, self._observe_shards),
+        ):
+            create_level(f"{SCOPE}.{name}", [_callback(observe)], unit, text)
+        leader = _callback(self._observe_leadership)
+        meter.create_observable_gauge(f"{SCOPE}.leader", [leader], "", LEADERSHIP)
+        self._create_counters(meter)
+
+    def _create_counters(self, meter: Meter) -> None:
+        counters: list[tuple[str, str, str, ReadObservations]] = [
+            ("received", "By", RECEIVED_BYTES, self._observe_received_bytes),
+            ("received_events", "{event}", RECEIVED_EVENTS, self._observe_received_events),
             ("handler_calls", "{call}", "Calls of handlers.", self._observe_handler_calls),
             ("handler_time", "s", "Time that handlers took, added up.", self._observe_handler_time),
-        ):
-            meter.create_observable_counter(f"{SCOPE}.{name}", [_callback(read_totals)], unit, text)
-
-    def informer_started(self, informer: str, levels: ReadLevels) -> None:
-        """Read the informer's levels at each collection from now on."""
-        self._informers.add(informer, levels)
-
-    def informer_ended(self, informer: str, levels: ReadLevels) -> None:
-        """Stop reading the informer's levels."""
-        self._informers.remove(informer, levels)
-
-    def request_started(self, informer: str, verb: Verb) -> None:
-        """Count a request."""
-        self._requests_started.add(1, {"informer": informer, "verb": verb})
-
-    def request_ended(self, informer: str, verb: Verb, cause: str, seconds: float) -> None:
-        """Count and time a request that ended."""
-        self._requests_ended.add(1, {"informer": informer, "verb": verb, "cause": cause})
-        self._request_seconds.record(seconds, {"informer": informer, "verb": verb})
-
-    def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
-        """Count a chunk."""
-        self._counts.add_received(informer, verb, size, events)
-
-    def failed(self, informer: str, phase: str, error: str) -> None:
-        """Count an abnormal end."""
-        self._failures.add(1, {"informer": informer, "phase": phase, "error": error})
-
-    def other_shards(self, informer: str, count: int) -> None:
-        """Count objects of other shards."""
-        self._other_shards.add(count, {"informer": informer})
-
-    def handled(self, informer: str, listener: str, seconds: float, calls: int) -> None:
-        """Count calls of a handler, and record them in its histogram while there are few."""
-        self._counts.add_handled(informer, listener, seconds, calls)
-        if self._samplers.should_record(informer, listener):
-            attributes = {"informer": informer, "listener": listener}
-            self._handler_seconds.record(seconds / calls, attributes)
-
-    def handler_failed(self, informer: str, listener: str, error: str) -> None:
-        """Count a call that raised, ran out of time or was ended."""
-        attributes = {"informer": informer, "listener": listener, "error": error}
-        self._handler_errors.add(1, attributes)
-
-    def handler_blocked(self, informer: str, listener: str, seconds: float) -> None:
-        """Count a call that has held the event loop."""
-        self._blocking_calls.add(1, {"informer": informer, "listener": listener})
-
-    # -- queues and controllers ----------------------------------------------------------------
-
-    def _create_queue_instruments(self, meter: Meter) -> None:
-        self._queue_duration = _histogram(
-            meter, "workqueue_queue_duration", "How long a key waited in the queue.", WAIT_SECONDS
-        )
-        self._work_duration = _histogram(
-            meter, "workqueue_work_duration", "How long a key was processed.", WORK_SECONDS
-        )
-        self._reconcile_results = meter.create_counter(
-            f"{SCOPE}.reconcile", "{reconcile}", "Reconciles that ended, by result."
-        )
-        self._reconcile_seconds = _histogram(
-            meter, "reconcile_time", "How long reconciles took.", WORK_SECONDS
-        )
-        self._blocking_runs = meter.create_counter(
-            f"{SCOPE}.reconcile_blocking_runs", "{run}", BLOCKING_RUNS
-        )
-        meter.create_observable_up_down_counter(
-            f"{SCOPE}.workqueue_depth",
-            [_callback(self._observe_depths)],
-            "{key}",
-            "Keys that wait in the queue.",
-        )
-        for name, gauge in QUEUE_GAUGES.items():
-            meter.create_observable_up_down_counter(
-                f"{SCOPE}.workqueue_{_strip_unit(name)}",
-                [_callback(partial(self._observe_queues, gauge))],
-                gauge.unit,
-                gauge.help,
-            )
-        for name, (text, _) in QUEUE_COUNTERS.items():
-            meter.create_observable_counter(
-                f"{SCOPE}.workqueue_{name}",
-                [_callback(partial(self._observe_queue_counts, name))],
-                "{key}",
-                text,
-            )
-        meter.create_observable_gauge(
-            f"{SCOPE}.leader",
-            [_callback(self._observe_leadership)],
-            "",
-            "1 if this process leads under a Lease, else 0.",
-        )
-
-    def _create_group_instruments(self, meter: Meter) -> None:
-        meter.create_observable_up_down_counter(
-            f"{SCOPE}.shards_held",
-            [_callback(self._observe_shards)],
-            "{shard}",
-            "Shards of a group on which this process works.",
-        )
-        self._shard_moves = meter.create_counter(
-            f"{SCOPE}.shard_moves", "{shard}", "Changes of shards on this process."
-        )
-        self._shard_unowned = _histogram(
-            meter,
-            "shard_unowned_time",
-            "How long shards that this process acquired had no owner.",
-            UNOWNED_SECONDS,
-        )
-
-    def queue_started(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's statistics at each collection from now on."""
-        self._queues.add(queue, read)
-
-    def queue_ended(self, queue: str, read: ReadQueue) -> None:
-        """Read the queue's counts for the last time."""
-        self._queues.remove(queue, read)
-
-    def worked(self, queue: str, waited: float, seconds: float) -> None:
-        """Time a key that was processed."""
-        self._queue_duration.record(waited, {"queue": queue})
-        self._work_duration.record(seconds, {"queue": queue})
-
-    def reconciled(self, controller: str, result: str, seconds: float) -> None:
-        """Count and time a reconcile."""
-        self._reconcile_results.add(1, {"controller": controller, "result": result})
-        self._reconcile_seconds.record(seconds, {"controller": controller})
-
-    def reconcile_blocked(self, controller: str, seconds: float) -> None:
-        """Count a reconcile that has held the event loop."""
-        self._blocking_runs.add(1, {"controller": controller})
-
-    def leadership(self, lease: str, leads: bool) -> None:
-        """Show if this process leads."""
-        self._leaders[lease] = leads
-
-    def shards_held(self, group: str, shards: int) -> None:
-        """Show the number of shards on which this process works."""
-        self._shards[group] = shards
-
-    def shard_moved(self, group: str, kind: str) -> None:
-        """Count a change of one shard."""
-        self._shard_moves.add(1, {"group": group, "kind": kind})
-
-    def shard_unowned(self, group: str, seconds: float) -> None:
-        """Time a shard without an owner."""
-        self._shard_unowned.record(seconds, {"group": group})
-
-    # -- read when the SDK collects, perhaps in a thread of its own ------------------------------
+            *(
+                (f"workqueue_{name}", "{key}", text, partial(self._observe_queue_counts, name))
+                for name, (text, _) in QUEUE_COUNTERS.items()
+            ),
+        ]
+        for name, unit, text, observe in counters:
+            meter.create_observable_counter(f"{SCOPE}.{name}", [_callback(observe)], unit, text)
 
     def _observe_informers(self, gauge: GaugeSpec[Levels]) -> Iterator[Observation]:
-        for informer, levels in self._informers.read().items():
+        for informer, levels in self._totals.informers.read().items():
             amount = gauge.aggregate(levels)
             if isfinite(amount):
                 yield Observation(amount, {"informer": informer})
 
     def _observe_received_bytes(self) -> Iterator[Observation]:
-        for (informer, verb), totals in self._sum_received().items():
-            yield Observation(totals.size, {"informer": informer, "verb": verb})
+        for (informer, verb), received in self._totals.received().items():
+            yield Observation(received.size, {"informer": informer, "verb": verb})
 
     def _observe_received_events(self) -> Iterator[Observation]:
-        for (informer, verb), totals in self._sum_received().items():
-            yield Observation(totals.events, {"informer": informer, "verb": verb})
+        for (informer, verb), received in self._totals.received().items():
+            yield Observation(received.events, {"informer": informer, "verb": verb})
 
     def _observe_handler_calls(self) -> Iterator[Observation]:
-        for (informer, listener), totals in self._sum_handled().items():
-            yield Observation(sum(totals.counts), {"informer": informer, "listener": listener})
+        for (informer, listener), handled in self._totals.handled().items():
+            yield Observation(sum(handled.counts), {"informer": informer, "listener": listener})
 
     def _observe_handler_time(self) -> Iterator[Observation]:
-        for (informer, listener), totals in self._sum_handled().items():
-            yield Observation(totals.seconds, {"informer": informer, "listener": listener})
-
-    def _sum_received(self) -> Mapping[LabelPair, ReceivedTotals]:
-        return sum_counts((each.received for each in self._all_counts.copy()), ReceivedTotals)
-
-    def _sum_handled(self) -> Mapping[LabelPair, HandlerTotals]:
-        return sum_counts((each.handled for each in self._all_counts.copy()), HandlerTotals)
+        for (informer, listener), handled in self._totals.handled().items():
+            yield Observation(handled.seconds, {"informer": informer, "listener": listener})
 
     def _observe_depths(self) -> Iterator[Observation]:
-        for queue, all_ in self._queues.read()[0].items():
+        for queue, all_ in self._totals.queues.read()[0].items():
             normal, low = sum(each.normal for each in all_), sum(each.low for each in all_)
             yield Observation(normal, {"queue": queue, "priority": "normal"})
             yield Observation(low, {"queue": queue, "priority": "low"})
 
     def _observe_queues(self, gauge: GaugeSpec[QueueStatistics]) -> Iterator[Observation]:
-        for queue, all_ in self._queues.read()[0].items():
+        for queue, all_ in self._totals.queues.read()[0].items():
             yield Observation(gauge.aggregate(all_), {"queue": queue})
 
     def _observe_queue_counts(self, name: str) -> Iterator[Observation]:
-        for (counter, queue), count in self._queues.read()[1].items():
+        for (counter, queue), count in self._totals.queues.read()[1].items():
             if counter == name:
                 yield Observation(count, {"queue": queue})
 
     def _observe_leadership(self) -> Iterator[Observation]:
-        for lease, leads in self._leaders.copy().items():
+        for lease, leads in self._totals.leaders.copy().items():
             yield Observation(int(leads), {"lease": lease})
 
     def _observe_shards(self) -> Iterator[Observation]:
-        for group, shards in self._shards.copy().items():
+        for group, shards in self._totals.shards.copy().items():
             yield Observation(shards, {"group": group})
-
-    def __repr__(self) -> str:
-        return (
-            f"<OpenTelemetryMetrics of {quantity(len(self._informers), 'informer')} and "
-            f"{quantity(len(self._queues), 'queue')}, "
-            f"fed from {quantity(len(self._all_counts), 'thread')}>"
-        )
 
 
 def _callback(read: ReadObservations) -> Callable[[CallbackOptions], Iterable[Observation]]:

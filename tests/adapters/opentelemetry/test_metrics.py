@@ -30,7 +30,8 @@ from prometheus_client.registry import Collector
 from aioinformer import WorkQueue
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.instrumentation import Levels
-from aioinformer.adapters._totals import HANDLER_SECONDS, REQUEST_SECONDS
+from aioinformer.adapters._recording import REQUEST_SECONDS
+from aioinformer.adapters._totals import HANDLER_SECONDS
 from aioinformer.adapters.opentelemetry import OpenTelemetryMetrics
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from tests.adapters.sample_metrics import SAMPLE_GAUGES, fast_thread_switching, record_every_metric
@@ -100,7 +101,7 @@ def test_requests_are_counted_and_timed_in_buckets_of_ours(collected: Collected)
         ("unreachable", PODS, "list"): 1,
     }
     lasted = collected.histogram("request")
-    assert lasted.explicit_bounds == REQUEST_SECONDS
+    assert lasted.explicit_bounds == REQUEST_SECONDS.edges
     assert lasted.count == 3
     assert lasted.sum == pytest.approx(0.601)
     assert lasted.bucket_counts[:4] == (1, 0, 1, 1)

@@ -12,7 +12,7 @@ from aioinformer._cli.demo.dashboard import (
     draw_dashboard,
     format_line,
 )
-from aioinformer._cli.terminal.style import StyledText, plain_text, render
+from aioinformer._cli.terminal.style import StyledText, render
 
 NODES = {f"node-{number}": number for number in range(1, 6)}
 LATEST = [EventSummary(12.25 - n, "ADDED", f"shop/web-{n}", "Pending") for n in range(30)]
@@ -107,7 +107,8 @@ def test_an_empty_cluster_can_be_shown() -> None:
     )
 
     lines = [
-        plain_text(line) for line in draw_dashboard(empty, width=72, height=18, glyphs=UNICODE)
+        render(line, colour=False)
+        for line in draw_dashboard(empty, width=72, height=18, glyphs=UNICODE)
     ]
 
     assert " server   serving" in lines

@@ -16,7 +16,7 @@ from aioinformer._cli.health.checks import (
     check_server,
 )
 from aioinformer._cli.health.command import format_report
-from aioinformer._cli.terminal.style import plain_text
+from aioinformer._cli.terminal.style import render
 from aioinformer.errors import RequestTimedOut
 from aioinformer.testing import ApiServer, Cluster, Features
 from tests.cli.processes import environment, started_cli
@@ -109,7 +109,7 @@ async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted
     assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
     assert "watch_list=False" in finding.note
     assert (
-        plain_text(format_report(ServerReport(url=server.url), [finding])[-1])
+        render(format_report(ServerReport(url=server.url), [finding])[-1], colour=False)
         == f"pods: {finding.note}"
     )
 
@@ -208,7 +208,9 @@ def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
     )
     bad = ResourceReport(resource="nodes", scope="all", lists=False, error="403 Forbidden: no\x1b")
 
-    assert "\n".join(plain_text(line).rstrip() for line in format_report(report, [good, bad])) == (
+    assert "\n".join(
+        render(line, colour=False).rstrip() for line in format_report(report, [good, bad])
+    ) == (
         "server       https://10.0.0.1:6443 v1.36.0\n"
         "credentials  token (context main)\n"
         "latency      median 1.4 ms, slowest 2.0 ms, first 12.1 ms\n"

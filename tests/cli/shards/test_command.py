@@ -11,7 +11,7 @@ import pytest
 from aioinformer import Client, ShardGroup
 from aioinformer._cli.shards.command import format_group
 from aioinformer._cli.shards.report import GroupReport, MemberReport
-from aioinformer._cli.terminal.style import plain_text
+from aioinformer._cli.terminal.style import render
 from aioinformer.testing import ApiServer, Cluster
 from tests.cli.processes import environment, started_cli
 
@@ -47,7 +47,7 @@ def test_a_group_is_a_table() -> None:
         contested="7",
         members=members,
     )
-    assert "\n".join(plain_text(line).rstrip() for line in format_group(report)) == (
+    assert "\n".join(render(line, colour=False).rstrip() for line in format_group(report)) == (
         "group      web/shop, 8 shards by uid\n"
         "epoch      4, assigned by shop-0\n"
         "unclaimed  2-6\n"

@@ -8,7 +8,6 @@ from aioinformer._cli.terminal.style import (
     StyledText,
     align_columns,
     compact_bytes,
-    plain_text,
     printable,
     render,
     status_style,
@@ -34,12 +33,12 @@ def test_a_span_that_is_cut_off_whole_leaves_no_escape() -> None:
 
 
 def test_plain_is_the_text_alone() -> None:
-    assert plain_text(LINE) == "pods watching"
+    assert render(LINE, colour=False) == "pods watching"
 
 
 def test_cells_but_the_last_are_padded_to_their_columns() -> None:
     row = align_columns((StyledText("a", "bold"), StyledText("b"), StyledText("c")), [3, 1, 9])
-    assert plain_text(row) == "a     b   c"
+    assert render(row, colour=False) == "a     b   c"
 
 
 def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:

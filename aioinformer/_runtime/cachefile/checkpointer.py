@@ -1,14 +1,14 @@
-"""The recorder: restores the states of one informer, and keeps the file behind its cache.
+"""The checkpointer: restores the states of one informer, and keeps the file behind its cache.
 
-The pump passes the events of each step to the recorder, which keeps the newest state of each
-changed object. Every second the recorder takes these states together with the resourceVersions that
-the cache has applied: both belong to one moment, since nothing is awaited in between. The file's
-thread writes them in one transaction.
+The pump passes the events of each step to the checkpointer, which keeps the newest state of each
+changed object. Every second the checkpointer takes these states together with the resourceVersions
+that the cache has applied: both belong to one moment, since nothing is awaited in between. They are
+a checkpoint, which the file's thread writes in one transaction.
 
-With durable listeners a state is written later: a mark is put behind the events that lead to the
-state, and the state is written once every durable listener has passed its mark. Meanwhile later
-changes are recorded apart. So a listener that hangs holds back the file and makes the recorder keep
-no more than two states of each object.
+With durable listeners a checkpoint is written later: a mark is put behind the events that lead to
+the state, and the state is written once every durable listener has passed its mark. Meanwhile later
+changes are recorded apart. So a listener that hangs holds back the file and makes the checkpointer
+keep no more than two states of each object.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from aioinformer._core.cachefile.identity import scope_identity
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.cachefile.cache_file import CacheFile
+from aioinformer._runtime.cachefile.checkpoint import Checkpoint, CheckpointedCache
 from aioinformer._runtime.cachefile.file_access import log
 from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollower
-from aioinformer._runtime.cachefile.recorded_state import RecordedCache, SealedState
 from aioinformer._runtime.cachefile.stored_scope import ScopeWrite
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.listener import Listener
-from aioinformer._runtime.reflector.delta_queue import EntryQueue
+from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
@@ -42,7 +42,7 @@ from aioinformer.errors import UsageError
 if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
     from aioinformer._runtime.cachefile.leadership import Leadership
 
-__all__ = ["Recorder"]
+__all__ = ["Checkpointer"]
 
 FRESH_SECONDS = 10.0
 """Seconds after which a newer proof of freshness is written for the followers of a shared file, if
@@ -52,20 +52,20 @@ MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
 
 
-class Recorder:
-    """The recorder of one informer."""
+class Checkpointer:
+    """The checkpointer of one informer."""
 
     def __init__(
         self,
         name: str,
         file: CacheFile,
-        cache: RecordedCache,
+        cache: CheckpointedCache,
         *,
         selection: Mapping[str, str],
         transform: Transform | None,
         refusal: str,
     ) -> None:
-        """Make the recorder of an informer that has not started.
+        """Make the checkpointer of an informer that has not started.
 
         Args:
             name: the informer's name, for logs.
@@ -95,9 +95,9 @@ class Recorder:
         self._identities: dict[str, str] = {}
         self._written: dict[str, float] = {}
         """The times at which the restored states were written, by scope."""
-        self._stored: SealedState | None = None
+        self._stored: Checkpoint | None = None
         """The state that was last written; its changes don't count."""
-        self._sealed: SealedState | None = None
+        self._sealed: Checkpoint | None = None
         self._opening = asyncio.Lock()
         self._started = self._opened = self._frozen = self._refusal_logged = False
 
@@ -164,7 +164,7 @@ class Recorder:
 
     # -- restoring -----------------------------------------------------------------------------
 
-    async def restore_and_run(self, reflector: Reflector, queue: EntryQueue, scope: str) -> None:
+    async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
         """Run a reflector, and continue the stored state of its scope if there is one.
 
         Args:
@@ -192,7 +192,7 @@ class Recorder:
             await reflector.run(resume_from=found.version, restored=not found.synced)
 
     async def _follow(
-        self, leadership: Leadership, queue: EntryQueue, scope: str, identity: str
+        self, leadership: Leadership, queue: InformerQueue, scope: str, identity: str
     ) -> FollowedVersion:
         """Follow the leader of a shared file. Return the place to watch from on the own account."""
         self._unrecorded.add(scope)
@@ -224,7 +224,7 @@ class Recorder:
         reached.set()
 
     async def _restore(
-        self, identity: str, source: ListerWatcher, queue: EntryQueue, scope: str
+        self, identity: str, source: ListerWatcher, queue: InformerQueue, scope: str
     ) -> FollowedVersion | None:
         """Queue the stored state of a scope. Return its version; ``None`` if nothing is stored."""
         stored = await self._access.read_scope(identity)
@@ -314,7 +314,7 @@ class Recorder:
             self._record.record_list(batches)
             self._log.record_list(scope)
 
-    def _seal(self) -> SealedState:
+    def _seal(self) -> Checkpoint:
         """Return the state of this moment, and the changes since the last such state."""
         states = self._cache.scope_states()
         versions = {
@@ -326,7 +326,7 @@ class Recorder:
         synced = frozenset(scope for scope in versions if states[scope].synced)
         record, self._record = self._record, ChangeRecord()
         entries, self._log = self._log, LogRecord()
-        return SealedState(versions, rejecting, [record], entries, synced, self._proofs(versions))
+        return Checkpoint(versions, rejecting, [record], entries, synced, self._proofs(versions))
 
     def _recorded_scopes(self) -> list[str]:
         """Return the scopes with a state that this process writes."""
@@ -415,7 +415,7 @@ class Recorder:
             for scope, proof in self._proofs(scopes).items()
         )
 
-    async def _write(self, sealed: SealedState) -> None:
+    async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
         parts: dict[str, Changes] = {scope: {} for scope in sealed.versions}
         for record in sealed.records:
@@ -449,7 +449,7 @@ class Recorder:
         if identities := [each for scope in scopes if (each := self._identities[scope])]:
             await self._access.retract(identities)
 
-    async def _split_log(self, sealed: SealedState) -> Mapping[str, list[LogEntry]]:
+    async def _split_log(self, sealed: Checkpoint) -> Mapping[str, list[LogEntry]]:
         """Return the changes of each scope one by one, for followers."""
         entries: dict[str, list[LogEntry]] = {}
         pace = TimeSlice()
@@ -459,7 +459,7 @@ class Recorder:
             await pace.maybe_yield()
         return entries
 
-    def _differs(self, sealed: SealedState, scope: str) -> bool:
+    def _differs(self, sealed: Checkpoint, scope: str) -> bool:
         stored = self._stored
         if stored is None:
             return True
@@ -490,7 +490,7 @@ class Recorder:
             await self._access.close()
 
     def __repr__(self) -> str:
-        return f"<Recorder of {self._name} {self._record!r} {self.problem or self._access!r}>"
+        return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"
 
 
 async def _finish_record(record: ChangeRecord) -> None:

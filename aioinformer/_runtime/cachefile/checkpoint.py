@@ -1,4 +1,4 @@
-"""The state of a cache as a recorder sees it, and the state that waits to be written."""
+"""A checkpoint: a state of a cache that is to be written. Protocols of the cache it is taken of."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from aioinformer._core.cachefile.change_log import LogRecord
 from aioinformer._core.cachefile.change_record import ChangeRecord
 from aioinformer._core.objects.kube_object import ObjectKey
 
-__all__ = ["RecordedCache", "RecordedState", "SealedState"]
+__all__ = ["Checkpoint", "CheckpointedCache", "CheckpointedScope"]
 
 
-class RecordedState(Protocol):
+class CheckpointedScope(Protocol):
     """The state of one scope."""
 
     @property
@@ -33,7 +33,7 @@ class RecordedState(Protocol):
         ...
 
 
-class RecordedCache(Protocol):
+class CheckpointedCache(Protocol):
     """The cache of the informer."""
 
     @property
@@ -41,12 +41,12 @@ class RecordedCache(Protocol):
         """The objects whose newest version was rejected."""
         ...
 
-    def scope_states(self) -> Mapping[str, RecordedState]:
+    def scope_states(self) -> Mapping[str, CheckpointedScope]:
         """Return the state of each scope by its name."""
         ...
 
 
-class SealedState(Struct, frozen=True):
+class Checkpoint(Struct, frozen=True):
     """A state of the cache that is to be written once the durable listeners have handled it."""
 
     versions: Mapping[str, str]
