@@ -1,7 +1,7 @@
 """The decoder of a watch: bytes to deltas, bookmarks and the initial list.
 
-This is the hot path of the library: a change costs one pass over its line and one copy of the
-object.
+This is the hot path of the library: a change costs one pass over its line, or over its metadata
+(``metadata_head``), and one copy of the object.
 
 The initial state of a WatchList arrives as single additions in no order, mixed with changes that
 happen meanwhile. It is meaningful only as a whole, so the objects are collected here until the end
@@ -13,12 +13,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from sys import maxsize
+from sys import intern, maxsize
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.codec.line_splitter import LINE_CAP, LineSplitter
+from aioinformer._core.codec.metadata_head import (
+    MANAGED_FIELDS,
+    METADATA,
+    METADATA_END,
+    HeadMetadata,
+    decode_head,
+    find_end,
+)
 from aioinformer._core.codec.object_decoder import (
     DECODE_ERRORS,
     ObjectEnvelope,
@@ -39,7 +47,12 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
+from aioinformer._core.objects.kube_object import (
+    KubeObject,
+    ObjectKey,
+    create_object,
+    pack_identity,
+)
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import ShardFilter
@@ -96,6 +109,10 @@ _OTHER_SHARD = Bookmark("")
 """The result for a change of an object of another shard: exactly this bookmark, which the batch
 doesn't contain."""
 
+_LAYOUT_ATTEMPTS = 8
+"""Changes of a watch whose layout is looked at. Lines of a custom resource never have the layout,
+and looking at each of them would cost a search."""
+
 _EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
 """Types of events that an error quotes. Any other text may be a part of a Secret."""
 
@@ -110,6 +127,7 @@ class EventDecoder:
         managed_fields: bool = False,
         namespace: str | None = None,
         shard: ShardFilter | None = None,
+        validate: bool = True,
     ) -> None:
         """Create a decoder.
 
@@ -118,6 +136,9 @@ class EventDecoder:
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
             namespace: the namespace that is watched; ``None`` for all.
             shard: excludes changes of objects of other shards; ``None`` to return all changes.
+            validate: True checks that each line is JSON to its end. False reads metadata alone
+                where the watch has shown that it precedes the rest; an object whose body is broken
+                then raises ``ObjectDecodeError`` where it is opened.
         """
         self._shard = shard
         self.resource_version = ""
@@ -131,6 +152,10 @@ class EventDecoder:
         self._heads = self._spellings[0]
         """The heads of this watch's lines, kind and apiVersion included: a line that begins with
         one of them has an object of the watched kind, at no cost."""
+        self._layout_attempts = 0 if validate or managed_fields else _LAYOUT_ATTEMPTS
+        self._metadata_end = b""
+        """The end of metadata in the layout that this watch has shown (``metadata_head``), of which
+        the heads contain the beginning of metadata then; empty to read whole lines."""
 
     def decode(self, line: bytes) -> Delta | Bookmark:
         """Return the delta or bookmark on ``line``; ``_OTHER_SHARD`` for an excluded change.
@@ -147,8 +172,18 @@ class EventDecoder:
             if plain is None:
                 return self._decode_envelope(line)
             kind, start = plain
+        cut = after = -1
+        if self._metadata_end:
+            cut = line.find(MANAGED_FIELDS, start)
+            after = line.find(METADATA_END, cut)
+            if not line.startswith(self._metadata_end, after):
+                after = -1  # no managedFields, or another member follows
+        metadata: ObjectMetadata | HeadMetadata
         try:
-            metadata = _decode_change(line).object.metadata
+            if after > 0:
+                metadata = decode_head(line[len(head) : cut] + b"}")
+            else:
+                metadata = _decode_change(line).object.metadata
         except RecursionError:
             metadata = self._decode_nested_metadata(line)
         except DECODE_ERRORS:
@@ -159,13 +194,31 @@ class EventDecoder:
         if self._shard is not None and self._drops(self._shard, metadata):
             return _OTHER_SHARD
         end = len(line) - (2 if line.endswith(b"\n") else 1)
+        if isinstance(metadata, HeadMetadata):
+            key = ObjectKey(intern(metadata.namespace), metadata.name)
+            raw = line[start:cut] + line[after + 1 : end]
+            uid, version = metadata.uid, metadata.resource_version
+            return Delta(kind, create_object(key, uid, version, raw, self._resource))
+        if self._layout_attempts:
+            self._learn_layout(line, len(head), metadata)
         obj = decode_object(
             self._resource, metadata, line, start, end, managed_fields=self._managed_fields
         )
         return Delta(kind, obj)
 
+    def _learn_layout(self, line: bytes, start: int, metadata: ObjectMetadata) -> None:
+        """Read further lines up to their managedFields if this line shows that this suffices."""
+        self._layout_attempts -= 1
+        self._metadata_end = find_end(line, start, metadata.managed_fields)
+        if self._metadata_end:
+            self._layout_attempts = 0
+            self._heads = {
+                letter: (kind, head + METADATA, start)
+                for letter, (kind, head, start) in self._heads.items()
+            }
+
     @staticmethod
-    def _drops(shard: ShardFilter, metadata: ObjectMetadata) -> bool:
+    def _drops(shard: ShardFilter, metadata: ObjectMetadata | HeadMetadata) -> bool:
         """Return True if an object is of another shard, or if the state of its shard contains the
         change already.
         """
@@ -187,6 +240,7 @@ class EventDecoder:
         kind, head, start = PLAIN_HEADS.get(line[9:10], _UNKNOWN_HEAD)
         if not (line.startswith(head) and line.endswith(LINE_ENDS)):
             return None
+        self._metadata_end = b""  # the offsets are those of the previous spelling
         for heads in self._spellings:
             if line.startswith(heads[line[9:10]][1]):
                 self._heads = heads  # the further lines of this watch are spelled alike
@@ -352,6 +406,7 @@ class WatchDecoder:
         line_cap: int = LINE_CAP,
         converter: Converter | None = None,
         shard: ShardFilter | None = None,
+        validate: bool = True,
     ) -> None:
         """Create the decoder of a watch that has brought nothing yet.
 
@@ -363,6 +418,8 @@ class WatchDecoder:
             line_cap: the longest event, in bytes, that is accepted.
             converter: converts an object to its stored form; ``None`` stores objects unchanged.
             shard: excludes the objects of other shards; ``None`` to return all objects.
+            validate: True checks that each event is JSON to its end; False checks its metadata
+                where that precedes the rest. A converter needs a valid body.
         """
         self._shard = shard
         self.slice_bytes = maxsize if converter is None else SLICE_BYTES
@@ -370,7 +427,11 @@ class WatchDecoder:
         self._initial = initial
         self._splitter = LineSplitter(cap=line_cap)
         self._decoder = EventDecoder(
-            resource, managed_fields=managed_fields, namespace=namespace, shard=shard
+            resource,
+            managed_fields=managed_fields,
+            namespace=namespace,
+            shard=shard,
+            validate=validate or converter is not None,
         )
         self._decode = (
             self._decoder.decode if converter is None else self._with_converter(converter)
