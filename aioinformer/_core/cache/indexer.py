@@ -163,7 +163,8 @@ class Indexer:
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
         cached = self.state.objects.get(obj.key)
-        return cached is not None and cached.uid == obj.uid
+        # Mostly the same object, whose uid need not be read: this runs for each replayed object.
+        return cached is obj or (cached is not None and cached.uid == obj.uid)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
         """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
@@ -349,7 +350,7 @@ class StagedReplacement:
 
     def step(self, n: int) -> bool:
         """Handle about ``n`` objects; return True if that was all."""
-        return sum(1 for _ in islice(self._steps, n)) < n
+        return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> list[Event]:
         """Install the new state in one step.
@@ -404,7 +405,7 @@ class StagedReplacement:
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
-        if staged is not None or obj.key in self._rejected:
+        if staged is not None or (self._rejected and obj.key in self._rejected):
             self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
         if type(obj) is ExcludedObject:

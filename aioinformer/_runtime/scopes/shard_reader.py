@@ -252,8 +252,9 @@ class _GainedState:
         self.fifo = DeltaFIFO()
         self._publish: Callable[[Sequence[KubeObject], str], None] | None = publish
 
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
         """Drop the changes after the state: the watch of all shards repeats them."""
+        return False
 
     def replace(
         self,

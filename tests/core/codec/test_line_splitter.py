@@ -1,6 +1,6 @@
 """Lines of a watch that are short, and a line that is too long.
 
-The other tests of the splitter stand beside those of the decoder, in ``test_watch_decoder``.
+The other tests of the splitter stand beside those of the decoder, in ``test_event_decoder``.
 """
 
 from __future__ import annotations
