@@ -19,9 +19,10 @@ import msgspec
 from aioinformer import FieldSelector, KubeObject, LabelSelector
 from aioinformer._client.discovery import documents
 from aioinformer._client.kubeconfig.files import KubeconfigFiles
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH, decode_status
-from aioinformer._core.codec.watch_decoder import InitialList, WatchBatch, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchBatch, WatchDecoder
 from aioinformer._core.objects.deltas import Delta
 from aioinformer.errors import (
     ConfigurationError,

@@ -8,61 +8,27 @@ be resumed from (client-go's rule for synthetic events).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from sys import maxsize
 
 from msgspec import Struct
 
 from aioinformer._core.codec.event_decoder import OTHER_SHARD, EventDecoder
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.line_splitter import LINE_CAP, Line, LineSplitter
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import FetchError, UnexpectedObject
 
-__all__ = ["InitialList", "WatchBatch", "WatchDecoder"]
+__all__ = ["WatchBatch", "WatchDecoder"]
 
 SLICE_BYTES = 16384
 """Bytes to decode between two reads of the clock where a program's code runs for each object: five
 pods. A chunk may contain hundreds of objects; a read after each would cost as much as a model does.
 """
-
-
-class InitialList:
-    """The objects that a WatchList has shown so far."""
-
-    def __init__(self, deduplicate: Callable[[KubeObject], KubeObject]) -> None:
-        """Create an empty list.
-
-        Args:
-            deduplicate: returns the cached object if it equals the given one, else the given one.
-        """
-        self.resource_version = ""
-        """The version of the state. Empty until the end mark has arrived."""
-        self._objects: dict[ObjectKey, KubeObject] = {}
-        self._deduplicate = deduplicate
-
-    def apply(self, delta: Delta) -> None:
-        """Apply a synthetic addition, or a change that happened meanwhile."""
-        obj = delta.obj
-        if delta.kind == "Deleted":
-            self._objects.pop(obj.key, None)
-        else:
-            pack_identity(obj)
-            self._objects[obj.key] = self._deduplicate(obj)
-
-    def objects(self) -> Sequence[KubeObject]:
-        """Return the objects."""
-        return list(self._objects.values())
-
-    def __len__(self) -> int:
-        return len(self._objects)
-
-    def __repr__(self) -> str:
-        return f"<InitialList objects={len(self)}>"
 
 
 class WatchBatch(Struct):

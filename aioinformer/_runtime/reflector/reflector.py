@@ -18,9 +18,11 @@ from typing import Literal, NoReturn
 
 from typing_extensions import Unpack
 
+from aioinformer._core.chunked_list import ChunkedList
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout
@@ -46,6 +48,7 @@ from aioinformer._runtime.reflector.shard_source import make_shard_filter, selec
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
 
 __all__ = ["Reflector"]
@@ -113,7 +116,7 @@ class Reflector:
         self._converter = keep
         self._find_cached = known
         self._fail_fast = fail_fast
-        self._listed: list[KubeObject] = []
+        self._listed = ChunkedList[KubeObject]()
         self._pages = PageSequence()
         self._opened = False
         self.shard = make_shard_filter(options.shard, source.resource)
@@ -133,6 +136,11 @@ class Reflector:
         resource's API version changes.
         """
         return select_shard(self._source, self.shard)
+
+    @property
+    def unsharded_source(self) -> ListerWatcher:
+        """The source of lists and watches of all shards."""
+        return self._source
 
     @property
     def ranges(self) -> HashRanges | None:
@@ -255,9 +263,9 @@ class Reflector:
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed, self._pages = [], PageSequence()
+            self._listed, self._pages = ChunkedList[KubeObject](), PageSequence()
             self._begin_state()
-        page: list[KubeObject] = []
+        page = ChunkedList[KubeObject]()
         async with self.source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
@@ -270,9 +278,9 @@ class Reflector:
                 self._confirm_restored()
             return end
         # Only now: a page that breaks off is requested again.
-        self._listed += page
+        self._listed.extend(page)
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
-            listed, self._listed = self._listed, []
+            listed, self._listed = self._listed, ChunkedList[KubeObject]()
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())
         return end
@@ -282,7 +290,9 @@ class Reflector:
         if self.shard is not None:
             self.shard.begin_state()
 
-    def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
+    def _page_collector(
+        self, page: ChunkedList[KubeObject]
+    ) -> Callable[[Iterable[KubeObject]], None]:
         """Return a function that appends the stored or cached form of objects to ``page``."""
         convert, deduplicate = self._converter, self._find_cached
 
@@ -347,10 +357,10 @@ class Reflector:
         )
 
     async def _watch(self, request: WatchRequest) -> RequestEnd:
-        self._listed = []  # pages of a list that was abandoned
+        self._listed = ChunkedList[KubeObject]()  # pages of a list that was abandoned
         if request.initial:
             self._begin_state()
-        decoder, clock = self._make_watch_decoder(request), asyncio.get_running_loop().time
+        decoder, clock = self._make_watch_decoder(request), loop_clock()
         size, worked = decoder.slice_bytes, 0.0
         async with Watchdog() as watchdog, self.source.watch(request) as chunks:
             self._opened = True

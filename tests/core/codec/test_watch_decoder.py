@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import BUILT_IN, Bookmark, Delta, KubeObject, ObjectKey, Resource
-from aioinformer._core.codec.watch_decoder import (
-    SLICE_BYTES,
-    InitialList,
-    WatchBatch,
-    WatchDecoder,
-)
+from aioinformer._core.codec.initial_list import InitialList
+from aioinformer._core.codec.watch_decoder import SLICE_BYTES, WatchBatch, WatchDecoder
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import ProtocolError, ServerError
 from tests.client.recordings import read_recording
