@@ -230,7 +230,10 @@ class Reflector:
             )
             self.reports.request_ended(end, step.transition, step.delay)
             if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
-                raise end.error
+                try:
+                    raise end.error
+                finally:
+                    del end  # the traceback refers to this frame
             if step.delay:
                 await self._wait(step)
             request = step.request
