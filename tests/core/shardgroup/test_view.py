@@ -161,14 +161,6 @@ def test_a_dead_member_stays_known_while_its_lease_exists() -> None:
     assert view.advance(40.0) == [], "it died once"
 
 
-def test_a_member_that_is_seen_late_may_be_dead_at_the_present_freshness() -> None:
-    view = make_view()
-    view.advance(20.0)
-    view.observe_member("shop.b", member_lease("b", {1}), 5.0)
-    assert view.advance(20.0) == [], "the cache is no fresher than before"
-    assert len(view.advance(20.5)) == 1
-
-
 def test_claims_that_cannot_be_read_are_all_shards() -> None:
     view = make_view()
     lease = member_lease("b", {1})
