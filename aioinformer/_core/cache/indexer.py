@@ -27,9 +27,11 @@ from aioinformer._core.cache.comparison import (
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
     DICT_RESIZE_POINTS,
+    SEGMENTED_STEP_DIVISOR,
     CacheState,
     Index,
     IndexFunction,
+    free_batches,
     work_units,
 )
 from aioinformer._core.callables import check_not_async
@@ -307,7 +309,8 @@ class Indexer:
 
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
-        staged = self._staged = self.state.empty_copy()
+        kept = 0 if replaced.is_whole else len(self.state.objects)
+        staged = self._staged = self.state.empty_copy(kept + len(replaced.objects))
         return StagedReplacement(self, replaced, staged)
 
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
@@ -343,6 +346,7 @@ class StagedReplacement:
         """By key that the list repeats: the changes before its last item, which are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
+        self._divisor = 1 if isinstance(staged.objects, dict) else SEGMENTED_STEP_DIVISOR
         self._steps: Iterator[None] = self._stage()
 
     @property
@@ -356,7 +360,8 @@ class StagedReplacement:
         return self._rejected
 
     def step(self, n: int) -> bool:
-        """Handle about ``n`` objects; return True if that was all."""
+        """Handle about ``n`` objects, or a part of these; return True if that was all."""
+        n = max(n // self._divisor, 1)
         return sum(1 for _ in islice(self._steps, n)) < n
 
     def commit(self) -> ChunkedList[Event]:
@@ -369,7 +374,7 @@ class StagedReplacement:
         if self._replaced.retained is None:
             replaced = self._replaced
             self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
-        self._steps = self._free()
+        self._steps, self._divisor = self._free(), 1
         events, changes = self._deletions, self._changes
         events.extend(changes)
         self._deletions = self._changes = ChunkedList[Event]()  # each listener frees its chunks
@@ -488,11 +493,7 @@ class StagedReplacement:
             to_free.append(batch)
             yield from work_units(batch)
         del old
-        while to_free:
-            batch = to_free[-1]
-            while batch:
-                yield from work_units(batch.pop())
-            to_free.pop()
+        yield from free_batches(to_free)
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)
