@@ -29,6 +29,12 @@ MIN_KILLED = 90
 SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation")
 """Modules of a run without arguments; small, so that it ends in minutes."""
 
+TESTS_ELSEWHERE = {
+    "codec.list_decoder": "sharding/test_shard_filter.py",
+    "codec.watch_decoder": "sharding/test_shard_filter.py",
+}
+"""Test files in ``tests/core`` that test a module besides the files that have its name."""
+
 FINAL_DIGITS = {1: "0123456789", 2: "13579", 5: "16", 10: "1"}
 """The final digits of the numbers of the changes that are made, by the interval. mutmut numbers the
 changes of each function from 1, so that every interval includes the first change of a function."""
@@ -91,6 +97,8 @@ def _find_tests(module: str, whole_package: bool) -> list[str]:
     folder = ROOT.joinpath("tests", "core", *package.split("."))
     own = [*folder.glob(f"test_{name}.py"), *folder.glob(f"test_{name}_*.py")]
     found = [folder] if whole_package or not own else sorted(own)
+    if module in TESTS_ELSEWHERE:
+        found.append(ROOT.joinpath("tests", "core", TESTS_ELSEWHERE[module]))
     return [str(each.relative_to(ROOT)) for each in found]
 
 

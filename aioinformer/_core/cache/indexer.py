@@ -173,7 +173,8 @@ class Indexer:
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
         cached = self.state.objects.get(obj.key)
-        return cached is not None and cached.uid == obj.uid
+        # Mostly the same object, whose uid need not be read: this runs for each replayed object.
+        return cached is obj or (cached is not None and cached.uid == obj.uid)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
         """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
@@ -346,7 +347,6 @@ class StagedReplacement:
         """By key that the list repeats: the changes before its last item, which are discarded."""
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
-        self._divisor = 1 if isinstance(staged.objects, dict) else SEGMENTED_STEP_DIVISOR
         self._steps: Iterator[None] = self._stage()
 
     @property
@@ -361,8 +361,8 @@ class StagedReplacement:
 
     def step(self, n: int) -> bool:
         """Handle about ``n`` objects, or a part of these; return True if that was all."""
-        n = max(n // self._divisor, 1)
-        return sum(1 for _ in islice(self._steps, n)) < n
+        n = n if isinstance(self._new.objects, dict) else max(n // SEGMENTED_STEP_DIVISOR, 1)
+        return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step.
@@ -374,7 +374,7 @@ class StagedReplacement:
         if self._replaced.retained is None:
             replaced = self._replaced
             self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
-        self._steps, self._divisor = self._free(), 1
+        self._steps = self._free()
         events, changes = self._deletions, self._changes
         events.extend(changes)
         self._deletions = self._changes = ChunkedList[Event]()  # each listener frees its chunks
@@ -418,7 +418,7 @@ class StagedReplacement:
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
-        if staged is not None or obj.key in self._rejected:
+        if staged is not None or (self._rejected and obj.key in self._rejected):
             self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
         if type(obj) is ExcludedObject:

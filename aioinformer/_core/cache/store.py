@@ -92,6 +92,8 @@ class Index:
     adapter: Callable[[KubeObject], Any] | None = None
     """Makes the function's argument from the cached object; ``None`` to pass the object itself."""
     buckets: dict[str, IndexBucket] = field(default_factory=dict[str, IndexBucket])
+    single_valued: bool = True
+    """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
         """Return the values of a cached object; raise whatever the function raises."""
@@ -116,11 +118,24 @@ class Index:
             message = f"the function of the index {self.name!r} raised a {type(error).__name__}"
             raise UsageError(message) from error
 
+    def replace(self, old: KubeObject, obj: KubeObject, values: IndexValues) -> None:
+        """File ``obj`` under ``values`` in the place of ``old``, which has the same key."""
+        if self.single_valued and len(values) == 1:
+            bucket = self.buckets.get(values[0])
+            if bucket is not None and obj.key in bucket:
+                # ``old`` was filed here and nowhere else, so that its values, for which the
+                # function may read a whole body, need not be known.
+                bucket[obj.key] = obj
+                return
+        self.move(obj, self.filed_values(old), values)
+
     def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         """File ``obj`` under the values ``new``, and remove its key from the other values in
         ``old``.
         """
         key, buckets = obj.key, self.buckets
+        if len(new) > 1:
+            self.single_valued = False
         for value in new:
             bucket = buckets.get(value)
             if bucket is None:
@@ -242,7 +257,10 @@ class CacheState:
         self.json_bytes += len(obj.stored)
         self.objects[obj.key] = obj
         for index, values in filed:
-            index.move(obj, () if old is None else index.filed_values(old), values)
+            if old is None:
+                index.move(obj, (), values)
+            else:
+                index.replace(old, obj, values)
 
     def remove(self, old: KubeObject) -> None:
         """Remove ``old`` from the objects and all indexes."""

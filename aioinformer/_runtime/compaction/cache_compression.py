@@ -17,6 +17,7 @@ from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.compression.compressed_object import KnownValues, saved_bytes
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import BodyCodec, find_zstd
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import (
     Deleted,
     Event,
@@ -85,9 +86,7 @@ class CacheCompression:
             elif type(event) is Deleted:
                 self.saved_bytes -= saved_bytes(held_state(event))
 
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Receive the changes of a list, which are found by a walk over the cache."""
         self._walk_due = True
 
