@@ -31,7 +31,7 @@ from tests.cpu_time import cpu_wait_seconds
 
 TESTS = Path(__file__).parent
 
-MARKED_FOLDERS = ("apiserver", "browser", "clients")
+MARKED_FOLDERS = ("apiserver", "browser")
 """The folders in which every test has the folder's mark."""
 
 MAX_STEP_SECONDS = 1.5
