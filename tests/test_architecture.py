@@ -56,6 +56,34 @@ MAX_FUNCTION_LINES = 60
 """Lines in a function, its docstring aside: as many as a reader sees at once."""
 
 
+OPTIONAL = (
+    "_client",
+    "_core.cache.compressed_index",
+    "_core.cache.memory",
+    "_core.cache.partitions",
+    "_core.cache.verification",
+    "_core.cachefile",
+    "_core.compression",
+    "_core.controllers",
+    "_core.leaderelection",
+    "_core.selectors.conditions",
+    "_core.shardgroup",
+    "_core.writing",
+    "_runtime.cachefile",
+    "_runtime.compaction.cache_compression",
+    "_runtime.controllers",
+    "_runtime.delivery.streams",
+    "_runtime.delivery.thread_pool",
+    "_runtime.informer.verifier",
+    "_runtime.leaderelection",
+    "_runtime.scopes.group_reflectors",
+    "_runtime.scopes.scope_set",
+    "_runtime.scopes.shard_reader",
+    "_runtime.shardgroup",
+    "_runtime.writing",
+)
+"""Modules and packages of features that a program with one informer may not use."""
+
 QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
 """Words that begin a question or a riddle where a statement or an imperative is due."""
 
@@ -191,6 +219,18 @@ def test_importing_loads_no_http_library(program: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_factory_loads_no_module_of_a_feature_that_a_program_may_not_use() -> None:
+    """Each module takes a third of a millisecond, and a program waits for all of them."""
+    code = "from aioinformer import SharedInformerFactory; import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = [each.removeprefix("aioinformer.") for each in done.stdout.split()]
+    assert not [
+        name
+        for name in loaded
+        if name in OPTIONAL or name.startswith(tuple(f"{each}." for each in OPTIONAL))
+    ]
 
 
 def test_every_exported_name_of_the_test_tools_is_there() -> None:

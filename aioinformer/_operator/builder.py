@@ -26,9 +26,10 @@ from aioinformer._runtime.controllers.reconcile_runs import (
     Reconcile,
     compile_functions,
 )
-from aioinformer._runtime.controllers.triggers import ToKeys, check_to_keys
+from aioinformer._runtime.controllers.triggers import ToKeys, check_shards, check_to_keys
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, UnknownResource, UsageError
@@ -51,9 +52,15 @@ class Discovers(Protocol):
 class _Reference:
     """A resource as the program has written it, and its informer as soon as that is known."""
 
-    def __init__(self, given: WatchedResource, informers: SharedInformerFactory) -> None:
+    def __init__(
+        self,
+        given: WatchedResource,
+        informers: SharedInformerFactory,
+        shards: ShardGroup | None = None,
+    ) -> None:
         self._given = str(given)
         self._informers = informers
+        self._shards = shards
         self._informer = self._find_informer(given)
 
     @property
@@ -73,14 +80,19 @@ class _Reference:
                 f"informer of operator.informers, not {given!r}"
             )
         try:
-            return self._informers.informer(given)
+            return self._make_informer(given)
         except UnknownResource:
             return None
+
+    def _make_informer(self, resource: str | Resource) -> SharedInformer[Any]:
+        if self._shards is None:
+            return self._informers.informer(resource)
+        return self._informers.informer(resource, shard=self._shards)
 
     async def resolve(self, client: Discovers) -> None:
         """Ask the server for a name that isn't built in."""
         if self._informer is None:
-            self._informer = self._informers.informer(await client.resource(self._given))
+            self._informer = self._make_informer(await client.resource(self._given))
 
     @property
     def informer(self) -> SharedInformer[Any]:
@@ -116,10 +128,13 @@ class ControllerBuilder:
     ) -> None:
         """Declare a controller. ``Operator.controller`` documents the arguments."""
         self._informers = informers
-        self._reference = _Reference(resource, informers)
         check_names(keywords, ControllerKeywords.__annotations__)
+        self.shards = _find_group(resource, keywords.get("shards"))
+        """The group among whose members the objects are divided; ``None`` for no group."""
+        self._reference = _Reference(resource, informers, self.shards)
         self._reconcile = reconcile
         self._keywords = _without_aliases(keywords)
+        self._keywords.pop("shards", None)  # the informer reads the shards
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
         named = {**self._keywords, "name": self.name}
         compile_functions(reconcile, ControllerOptions(**cast("Any", named)))
@@ -153,6 +168,9 @@ class ControllerBuilder:
     ) -> Self:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
+        With ``shards=`` of a group that is divided by namespace, only the children in the shards of
+        this replica are read. By uid, children may be in any shard, and each replica reads all.
+
         Args:
             resource: the resource of the children: a name, a ``Resource`` or an informer.
             filter: the events of the children that are triggers.
@@ -162,7 +180,9 @@ class ControllerBuilder:
             TypeError: ``resource`` or ``filter`` has the wrong type.
         """
         _check_filter(filter)
-        return self._add(resource, lambda it, informer: it.owns(informer, filter=filter))
+        together = self.shards is not None and self.shards.by == "namespace"
+        reference = self._refer(resource, self.shards if together else None)
+        return self._add(reference, lambda it, informer: it.owns(informer, filter=filter))
 
     def watches(
         self,
@@ -185,14 +205,18 @@ class ControllerBuilder:
         """
         check_to_keys(to_keys)
         _check_filter(filter)
-        return self._add(resource, lambda it, other: it.watches(other, to_keys, filter=filter))
+        reference = self._refer(resource, None)
+        return self._add(reference, lambda it, other: it.watches(other, to_keys, filter=filter))
 
-    def _add(
-        self, resource: WatchedResource, add: Callable[[Controller, SharedInformer[Any]], object]
-    ) -> Self:
+    def _refer(self, resource: WatchedResource, shards: ShardGroup | None) -> _Reference:
         if self._started:
             raise UsageError(f"the controller {self.name} has started; add triggers before")
-        self._triggers.append(_Trigger(_Reference(resource, self._informers), add))
+        return _Reference(resource, self._informers, shards)
+
+    def _add(
+        self, reference: _Reference, add: Callable[[Controller, SharedInformer[Any]], object]
+    ) -> Self:
+        self._triggers.append(_Trigger(reference, add))
         return self
 
     async def resolve(self, client: Discovers) -> None:
@@ -230,6 +254,22 @@ class ControllerBuilder:
 
     def __repr__(self) -> str:
         return f"<ControllerBuilder {self.name} triggers={len(self._triggers) + 1}>"
+
+
+def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup | None:
+    """Return the group of a controller: that of ``shards=``, or that whose shards a given informer
+    reads.
+
+    Raises:
+        TypeError: ``shards`` is no group.
+        UsageError: both an informer and a group are given.
+    """
+    if shards is not None:
+        check_shards(given, shards)
+        return shards
+    chosen = given.group_shards if isinstance(given, SharedInformer) else None
+    group = None if chosen is None else chosen.assignment
+    return group if isinstance(group, ShardGroup) else None
 
 
 def _without_aliases(keywords: ControllerKeywords) -> ControllerKeywords:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer._runtime.controllers.health import ControllerHealth
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.shardgroup.health import GroupHealth
 
 __all__ = ["OperatorHealth", "OperatorState"]
 
@@ -28,9 +29,12 @@ class OperatorHealth:
     leader: str
     """The identity of the replica that leads; empty if there is none or no election."""
     controllers: Mapping[str, ControllerHealth]
-    """The health of each controller of this replica by name; empty while it doesn't lead."""
+    """The health of each controller of this replica by name. While the replica doesn't lead, only
+    controllers with ``shards=`` run."""
     informers: Mapping[str, Health]
     """The health of each informer by name."""
+    groups: Mapping[str, GroupHealth]
+    """The health of each group of ``shards=`` by name."""
 
     def __str__(self) -> str:
         parts: list[str] = [self.state]
@@ -38,5 +42,6 @@ class OperatorHealth:
             parts.append(f"{type(self.error).__name__}: {self.error}")
         if self.state == "waiting" and self.leader:
             parts.append(f"{self.leader} leads")
+        parts.extend(f"group {name}: {each}" for name, each in self.groups.items())
         parts.extend(f"controller {name}: {each}" for name, each in self.controllers.items())
         return "; ".join(parts)

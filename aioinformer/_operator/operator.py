@@ -45,7 +45,8 @@ class Operator:
 
     ``main`` runs until SIGTERM or SIGINT. Of several replicas with ``leader_election`` one leads
     and reconciles. The others keep their caches filled, and one of them takes over when the leader
-    ends. A replica that loses the lease cancels its runs and becomes a candidate again.
+    ends. A replica that loses the lease cancels its runs and becomes a candidate again. Controllers
+    with ``shards=`` run on all replicas, which divide the objects among themselves.
 
     An operator is controller-runtime's Manager. Its parts can be used alone: ``Controller``,
     ``SharedInformerFactory``, ``LeaderElector``, ``EventRecorder``.
@@ -96,7 +97,7 @@ class Operator:
                 that is renamed leaves the fields of its old name behind.
             namespace: the only namespace whose objects are read; ``None`` for all.
             leader_election: ``namespace/name`` of the Lease for which the replicas compete;
-                ``None`` if there is only one replica.
+                ``None`` if there is only one replica, or if all controllers have ``shards=``.
             identity: the replica's own name; by default ``$POD_NAME``, or the host's name, and a
                 random part.
             lease_duration: as for ``LeaderElector``.
@@ -172,11 +173,15 @@ class Operator:
             reconcile: ``async def reconcile(key, ctx)``, as for ``Controller``.
             **keywords: the options of a ``Controller``: ``name`` (the resource's name by default),
                 ``concurrency``, ``backoff``, ``filter``, ``timeout``, ``resync``, ``finalizer``,
-                ``cleanup``, ``run_in_thread``, ``failure_condition``, and ``field_manager`` (the
-                operator's name by default).
+                ``cleanup``, ``run_in_thread``, ``failure_condition``, ``field_manager`` (the
+                operator's name by default), and ``shards``: a ``ShardGroup`` among whose members
+                the objects are divided. The controller then runs on each replica, with or without
+                a leader election. The operator enters and leaves the group, unless the program has
+                entered the group.
 
         Raises:
-            UsageError: the operator has started, or has a controller of that name already.
+            UsageError: the operator has started, or has a controller of that name already; or both
+                an informer and ``shards`` are given.
             TypeError: an argument has the wrong type, or is unknown.
             ValueError: a number is out of range.
         """
@@ -194,7 +199,9 @@ class Operator:
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
-        """The controllers of the current term; empty while this replica doesn't lead."""
+        """The controllers that run: those of the current term of leadership, and those with
+        ``shards=``.
+        """
         return self._run.controllers
 
     # -- running ---------------------------------------------------------------------------------
@@ -202,12 +209,14 @@ class Operator:
     async def run(self) -> None:
         """Run until ``stop`` is called, or until this is cancelled, which cancels runs at once.
 
-        No signal is handled: see ``main``. Returns when the last run has ended and the lease was
-        released.
+        No signal is handled: see ``main``. Returns when the last run has ended, the lease was
+        released, and the shards were given away.
 
         Raises:
-            UsageError: there is no controller, the operator was started before, or the server
-                serves no resource of a declared name (``UnknownResource``).
+            UsageError: there is no controller, the operator was started before, the server serves
+                no resource of a declared name (``UnknownResource``), some controllers have
+                ``shards=`` and others have neither that nor a leader election, or there is a leader
+                election and all controllers have ``shards=``.
             NotRunning: an informer has ended.
             ShutdownIncomplete: after ``stop``, runs had to be cancelled; the error names them.
         """
@@ -284,7 +293,8 @@ class Operator:
             error=self._error,
             leader="" if elector is None else elector.leader,
             controllers={each.name: each.health for each in self.controllers},
-            informers={each.name: each.health for each in self.informers},
+            informers={each.name: each.health for each in self._run.list_informers()},
+            groups={each.name: each.health for each in self._run.groups},
         )
 
     @property
@@ -313,6 +323,8 @@ class Operator:
             why = "" if error is None else f": {type(error).__name__}: {error}"
             raise NotRunning(f"the operator {self._options.name} has ended{why}") from error
         await self.informers.wait_synced(timeout)
+        for group in self._run.groups:
+            await group.informers.wait_synced(timeout)
 
     def __repr__(self) -> str:
         return f"<Operator {self._options.name} {self.state} controllers={len(self._builders)}>"

@@ -1,7 +1,8 @@
 """The HTTP server of an operator: probes for the kubelet, and metrics for Prometheus.
 
-    /healthz, /livez   503 if an informer has ended for good, so that a restart helps
+    /healthz, /livez   503 if an informer or a shard group has failed, so that a restart helps
     /readyz            503 until all caches are filled, and while one is not known to be up to date
+                       or this replica is no member of a group of ``shards=``
     /metrics           the metrics, if the operator has ``PrometheusMetrics``
 
 A replica that waits for the lease is ready: during a rolling update the new replica waits for the
@@ -11,7 +12,7 @@ old one to end, and the old one ends when the new one is ready. Each probe answe
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol, runtime_checkable
 
@@ -20,8 +21,7 @@ from aiohttp import web
 
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._operator.health import OperatorHealth
-from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.reporting.readiness import alive, ready
+from aioinformer._runtime.reporting.readiness import HasHealth, alive, ready
 from aioinformer.errors import UsageError
 
 __all__ = ["ExposesMetrics", "ProbeServer"]
@@ -46,14 +46,14 @@ class ProbeServer:
 
     def __init__(
         self,
-        informers: SharedInformerFactory,
+        informers: Callable[[], Iterable[HasHealth]],
         health: Callable[[], OperatorHealth],
         metrics: Metrics | None,
     ) -> None:
         """Listen nowhere before ``serving``.
 
         Args:
-            informers: the informers to check.
+            informers: returns the informers to check.
             health: returns the health of the operator.
             metrics: served if Prometheus can scrape them.
         """
@@ -92,11 +92,18 @@ class ProbeServer:
             await runner.cleanup()
 
     async def _live(self, _: web.Request) -> web.Response:
-        return self._answer(alive(self._informers))
+        groups = self._health().groups
+        failed = {
+            f"group {name}": str(each) for name, each in groups.items() if each.state == "failed"
+        }
+        return self._answer(alive(self._informers()) | failed)
 
     async def _ready(self, _: web.Request) -> web.Response:
         health = self._health()
-        wrong = ready(self._informers)
+        wrong = ready(self._informers())
+        for name, group in health.groups.items():
+            if group.state != "member":
+                wrong[f"group {name}"] = str(group)
         if health.state in UNREADY_STATES:
             wrong = {"operator": str(health)}  # informers that are not entered yet aren't the cause
         return self._answer(wrong)
@@ -118,4 +125,4 @@ class ProbeServer:
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     def __repr__(self) -> str:
-        return f"<ProbeServer of {self._informers!r}>"
+        return f"<ProbeServer of {list(self._informers())!r}>"

@@ -2,7 +2,8 @@
 
 Everything runs inside one task, so that a failure of any part ends the whole operator in order. A
 replica that leads finishes its runs when it is stopped. A replica that starts, or waits for the
-lease, has nothing to finish, and its task is cancelled.
+lease, has nothing to finish, and its task is cancelled. Controllers with ``shards=`` run on every
+replica, beside the task that waits for the lease or leads.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from aioinformer._client.client import Client
 from aioinformer._core.objects.resources import find_built_in
@@ -20,9 +21,11 @@ from aioinformer._operator.health import OperatorHealth
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.informer.factory import SharedInformerFactory
+from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import FetchError, LeadershipLost, ShutdownIncomplete, UsageError
@@ -62,7 +65,9 @@ class OperatorRun:
             health: returns the health of the operator, for probes.
         """
         self.controllers: tuple[Controller, ...] = ()
-        """The controllers of the current term; empty while this replica doesn't lead."""
+        """The controllers with ``shards=``, and those of the current term of leadership."""
+        self.groups: tuple[ShardGroup, ...] = ()
+        """The groups of the controllers with ``shards=``."""
         self.elector: LeaderElector | None = None
         self.port: int | None = None
         """The port for probes and metrics, while one is open."""
@@ -75,11 +80,18 @@ class OperatorRun:
         self._options = options
         self._health = health
         self._task: asyncio.Task[None] | None = None
+        self._candidate: asyncio.Task[None] | None = None
+        """The task that waits for the lease and leads, beside the controllers with ``shards=``."""
+        self._leads = False
+        """True while the controllers of a term of leadership run."""
+        self._unfinished: list[str] = []
 
     async def run(self, builders: Sequence[ControllerBuilder]) -> None:
         """Run the controllers until ``stop``, a cancellation or a failure."""
+        _check_election(builders, self._options)
         if self.stopping:
             return
+        self.groups = tuple(dict.fromkeys(each.shards for each in builders if each.shards))
         task = self._task = asyncio.create_task(
             self._run(builders), name=f"operator {self._options.name}"
         )
@@ -104,8 +116,9 @@ class OperatorRun:
         self.stopping = True
         for each in self.controllers:
             each.stop()
-        if not self.controllers and self._task is not None:
-            self._task.cancel()
+        task = self._candidate if self.controllers else self._task
+        if task is not None and not self._leads:
+            task.cancel()
 
     async def _run(self, builders: Sequence[ControllerBuilder]) -> None:
         async with AsyncExitStack() as stack:
@@ -113,12 +126,19 @@ class OperatorRun:
                 await stack.enter_async_context(self._serving(self._options.port))
             if isinstance(self._client, Client) and self._client.state == "new":
                 await stack.enter_async_context(self._client)
+            for group in self.groups:
+                if group.health.state == "idle":  # else the program has entered the group itself
+                    await stack.enter_async_context(group)
+            # Ended before the groups are left, since a shard is given away by its last reader.
             await stack.enter_async_context(self._informers)
             await stack.enter_async_context(self._events)
             await self._resolve(builders)
             _check_names(builders)
             self.started.set()
-            await self._lead(builders)
+            await self._run_all(builders)
+        if self._unfinished:
+            waited = self._options.grace_period
+            raise ShutdownIncomplete(tuple(self._unfinished), waited=waited)
 
     async def _resolve(self, builders: Sequence[ControllerBuilder]) -> None:
         """Find the resources that only the server knows. Without an answer, ask again for ever, as
@@ -145,17 +165,40 @@ class OperatorRun:
         # Imported for operators with a port only, since aiohttp's server takes long to load.
         from aioinformer._operator.probe_server import ProbeServer
 
-        server = ProbeServer(self._informers, self._health, self._options.metrics)
+        server = ProbeServer(self.list_informers, self._health, self._options.metrics)
         async with server.serving(self._options.host, port) as self.port:
             log.info("%s serves probes on port %d", self._options.name, self.port)
             yield
         self.port = None
 
+    def list_informers(self) -> list[SharedInformer[Any]]:
+        """Return the informers of the operator and of the groups."""
+        factories = (self._informers, *(group.informers for group in self.groups))
+        return [informer for factory in factories for informer in factory]
+
+    async def _run_all(self, builders: Sequence[ControllerBuilder]) -> None:
+        """Run the controllers with ``shards=``, and lead with the others."""
+        sharded = [each for each in builders if each.shards is not None]
+        others = [each for each in builders if each.shards is None]
+        if not sharded:
+            await self._lead(others)
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                if others:
+                    name = f"candidate of {self._options.name}"
+                    self._candidate = group.create_task(self._lead(others), name=name)
+                # The gate of each controller checks the shard before a write is sent.
+                await self._run_controllers(sharded, self._client)
+        except ExceptionGroup as failed:
+            error = failed.exceptions[0]
+            raise error from error.__cause__
+
     async def _lead(self, builders: Sequence[ControllerBuilder]) -> None:
         """Run the controllers: in each term of leadership, or once if there is no election."""
         options = self._options
         if options.leader_election is None:
-            await self._run_controllers(builders, self._client)
+            await self._run_term(builders, self._client)
             return
         elector = self.elector = LeaderElector(
             self._client.api(find_built_in("leases")),
@@ -172,30 +215,54 @@ class OperatorRun:
                     log.info("%s leads %s", options.identity, options.leader_election)
                     # After a pause of the process in which another replica began to lead, no
                     # write is sent.
-                    await self._run_controllers(builders, elector.guarded_client(self._client))
+                    await self._run_term(builders, elector.guarded_client(self._client))
                 log.info("%s has released %s", options.identity, options.leader_election)
             except LeadershipLost as lost:
                 log.warning("%s; this replica waits for the lease again", lost)
 
+    async def _run_term(self, builders: Sequence[ControllerBuilder], client: WriterSource) -> None:
+        self._leads = True
+        try:
+            await self._run_controllers(builders, client)
+        finally:
+            self._leads = False
+
     async def _run_controllers(
         self, builders: Sequence[ControllerBuilder], client: WriterSource
     ) -> None:
-        """Run all controllers together. The first failure cancels the others and is raised."""
-        unfinished: list[str] = []
-        self.controllers = tuple(
-            each.build(client, self._events, self._options) for each in builders
-        )
+        """Run controllers together. The first failure cancels the others and is raised."""
+        built = tuple(each.build(client, self._events, self._options) for each in builders)
+        self.controllers += built
         try:
             async with asyncio.TaskGroup() as group:
-                for each in self.controllers:
-                    group.create_task(_run_controller(each, unfinished), name=f"{each!r}")
+                for each in built:
+                    group.create_task(_run_controller(each, self._unfinished), name=f"{each!r}")
         except ExceptionGroup as failed:
             error = failed.exceptions[0]
             raise error from error.__cause__
         finally:
-            self.controllers = ()
-        if unfinished:
-            raise ShutdownIncomplete(tuple(unfinished), waited=self._options.grace_period)
+            self.controllers = tuple(each for each in self.controllers if each not in built)
+
+
+def _check_election(builders: Sequence[ControllerBuilder], options: OperatorOptions) -> None:
+    """Raise if a controller would run on several replicas, or an election would elect for nothing.
+
+    ``shards=`` means that there are several replicas.
+    """
+    divided = [each.name for each in builders if each.shards is not None]
+    whole = [each.name for each in builders if each.shards is None]
+    if divided and whole and options.leader_election is None:
+        raise UsageError(
+            f"the controller {divided[0]} has shards=, so that the operator has several replicas, "
+            f"and each of them would reconcile all objects of the controller {whole[0]}: pass "
+            f"shards= for {whole[0]} too, or leader_election= for the operator, which runs the "
+            "controllers without shards= on one replica"
+        )
+    if divided and not whole and options.leader_election is not None:
+        raise UsageError(
+            f"all controllers of {options.name} have shards= and run on each replica, so that "
+            "there is nothing to lead: leave leader_election= out"
+        )
 
 
 def _check_names(builders: Sequence[ControllerBuilder]) -> None:

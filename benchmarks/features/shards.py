@@ -1,13 +1,15 @@
 """Replicas that share one cluster's objects by shards: CPU, memory, and the time of a takeover.
 
     python -m benchmarks.features.shards [--replicas 1 2 4 8] [--objects 50000] [--events 20000]
-                                [--rate 2000] [--lease-duration 15] [--no-gate]
+                                [--rate 2000] [--lease-duration 15] [--no-gate] [--real]
 
-The server is the embedded API server. Each replica is a controller on a ``ShardGroup`` in a process
-of its own. The changes begin when all objects are reconciled; after them, one replica is killed by
-SIGKILL. CPU time is that of the replica's process, so that other processes don't influence the
-figures; the times of the takeover are wall time. Without the gate the server sends every object and
-change to each replica, as servers do by default.
+The server is the embedded API server; with ``--real``, the API server in Go with etcd of
+``tests/apiserver``, which needs Go for its first build. The objects are ConfigMaps, or custom
+resources on the real server, which has no built-in ones. Each replica is a controller on a
+``ShardGroup`` in a process of its own. The changes begin when all objects are reconciled; after
+them, one replica is killed by SIGKILL. CPU time is that of the replica's process, so that other
+processes don't influence the figures; the times of the takeover are wall time. Without the gate the
+server sends every object and change to each replica, as servers do by default.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import argparse
 import asyncio
 import os
 import sys
+import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,18 +30,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aioinformer import Client, Controller, ObjectKey, ReconcileContext, ShardGroup
+from aioinformer import Client, Controller, ObjectKey, ReconcileContext, Resource, ShardGroup
 from aioinformer.testing import ApiServer, Cluster, Features
 from benchmarks.features.servers import cpu_seconds
 from benchmarks.load.processes import ROOT, MeasurementFailed
 
-__all__ = ["Arguments", "GroupFigures", "Report", "main", "measure", "table"]
+__all__ = ["REAL_SIZE", "Arguments", "GroupFigures", "Report", "main", "measure", "table"]
 
 LIMIT = 300
 """Seconds for one step of a measurement."""
+WRITERS = 32
+"""Requests at a time that create and change the objects of the real server."""
 INTERVAL = 0.25
 """Seconds between two reports of a replica."""
 PAYLOAD = "x" * 700
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
+"""The objects of the real server."""
 SHARDS = 64
 PACE = 0.02
 """Seconds between two batches of changes."""
@@ -57,6 +64,13 @@ class Arguments:
     gate: bool = True
     """True for a server that selects shards (``ShardedListAndWatch``)."""
     lease_duration: float = 15.0
+    real: bool = False
+    """True for the API server in Go."""
+
+
+REAL_SIZE = Arguments(objects=20_000, events=5_000, rate=500, real=True)
+"""The size that the real server holds on two cores: etcd and the server write about a thousand
+objects a second while nothing else runs, and eight replicas run on the same cores."""
 
 
 class Report(Struct):
@@ -85,11 +99,13 @@ class GroupFigures(Struct):
     memory: float
     """Resident MB of a replica, on average."""
     total_memory: float
+    owned: float | None
+    """Seconds from the death of a replica until other replicas read all of its shards."""
     takeover: float | None
     """Seconds from the death of a replica to the last reconcile of its objects."""
 
 
-# -- the server ----------------------------------------------------------------------------------
+# -- the servers ---------------------------------------------------------------------------------
 
 
 async def serve(objects: int, *, gate: bool) -> None:
@@ -119,6 +135,62 @@ async def _change(cluster: Cluster, objects: int, events: int, rate: int) -> Non
         await asyncio.sleep(max(0.0, due - loop.time()))
 
 
+async def write(kubeconfig: str, objects: int) -> None:
+    """Create the objects of the real server, and change them as the lines of stdin say."""
+    async with Client.connect(kubeconfig=Path(kubeconfig)) as client:
+        widgets = client.api(WIDGETS, namespace="default")
+
+        async def create(number: int) -> None:
+            body = {"metadata": {"name": f"c{number}"}, "data": {"payload": PAYLOAD}}
+            await widgets.create(body)
+
+        async def change(number: int) -> None:
+            patch = {"data": {"after": time.monotonic()}}  # never the same again
+            await widgets.patch(f"c{number * 7 % objects}", patch)
+
+        await _at_rate(create, objects, float("inf"))
+        print(kubeconfig, flush=True)
+        lines = await _stdin_lines()
+        while line := await lines.readline():
+            events, rate = map(int, line.split())
+            await _at_rate(change, events, rate)
+            print("done", flush=True)
+
+
+async def _at_rate(send: Callable[[int], Awaitable[None]], count: int, rate: float) -> None:
+    """Send requests with several workers, at a rate that a slow server may not reach."""
+    start, numbers = time.monotonic(), iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            await asyncio.sleep(max(0.0, start + number / rate - time.monotonic()))
+            await send(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(WRITERS):
+            group.create_task(work())
+
+
+@asynccontextmanager
+async def _real_server(*, gate: bool) -> AsyncGenerator[Path]:
+    """Run the real server with Leases and widgets, and return its kubeconfig."""
+    from tests.apiserver.server.admin import WIDGET_CRD, install_crd
+    from tests.apiserver.server.build import build
+    from tests.apiserver.server.built_in_crds import install_leases
+    from tests.apiserver.server.server_process import ApiServerProcess
+
+    gates = f"--feature-gates=ShardedListAndWatch={str(gate).lower()}"
+    with tempfile.TemporaryDirectory() as folder:
+        server = ApiServerProcess(build(), Path(folder) / "data", gates)
+        await server.start()
+        try:
+            await install_crd(server, WIDGET_CRD)
+            await install_leases(server)
+            yield server.kubeconfig
+        finally:
+            await server.kill()
+
+
 async def _stdin_lines() -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)
@@ -129,8 +201,16 @@ async def _stdin_lines() -> asyncio.StreamReader:
 # -- a replica -----------------------------------------------------------------------------------
 
 
-async def replicate(url: str, name: str, identity: str, lease_duration: float) -> None:
-    """Reconcile the objects of this replica's shards, and report on each line of stdin."""
+async def replicate(address: str, name: str, identity: str, lease_duration: float) -> None:
+    """Reconcile the objects of this replica's shards, and report on each line of stdin.
+
+    Args:
+        address: the URL of the embedded server, or the kubeconfig of the real one.
+        name: the name of the group.
+        identity: the name of this replica.
+        lease_duration: seconds.
+    """
+    embedded = address.startswith("http")
     reconciled_at, events = 0.0, 0
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -138,7 +218,7 @@ async def replicate(url: str, name: str, identity: str, lease_duration: float) -
         reconciled_at = time.monotonic()
 
     async with (
-        Client(url) as client,
+        Client(address) if embedded else Client.connect(kubeconfig=Path(address)) as client,
         ShardGroup(
             client,
             name,
@@ -150,7 +230,7 @@ async def replicate(url: str, name: str, identity: str, lease_duration: float) -
             retry_period=lease_duration * 2 / 15,
         ) as group,
     ):
-        objects = group.informer("configmaps")
+        objects = group.informer("configmaps" if embedded else WIDGETS)
 
         @objects.on_update
         def count(old: object, new: object, *, resync: bool) -> None:
@@ -225,7 +305,13 @@ def _has_all(objects: int) -> Callable[[Sequence[Report]], bool]:
     )
 
 
-async def measure_group(url: str, server: Process, number: int, given: Arguments) -> GroupFigures:
+def _has_all_shards(reports: Sequence[Report]) -> bool:
+    return sum(each.shards for each in reports) == SHARDS
+
+
+async def measure_group(
+    address: str, writer: Process, number: int, given: Arguments
+) -> GroupFigures:
     """Return the figures of one number of replicas.
 
     Raises:
@@ -235,20 +321,22 @@ async def measure_group(url: str, server: Process, number: int, given: Arguments
     async with AsyncExitStack() as stack:
         replicas = [
             await stack.enter_async_context(
-                _running("replica", url, f"group-{number}", f"r{index}", given.lease_duration)
+                _running("replica", address, f"group-{number}", f"r{index}", given.lease_duration)
             )
             for index in range(number)
         ]
         await _until(replicas, _has_all(given.objects))
         synced = [cpu_seconds(each.pid) for each in replicas]
-        await _ask(server, f"{given.events} {given.rate}")
+        await _ask(writer, f"{given.events} {given.rate}")
         await _until(replicas, lambda reports: sum(each.events for each in reports) == given.events)
         changed = [cpu_seconds(each.pid) for each in replicas]
         memory = [_resident(each.pid) for each in replicas]
-        takeover = None
+        owned = takeover = None
         if number > 1:
             killed_at = time.monotonic()
             replicas[0].kill()
+            await _until(replicas[1:], _has_all_shards)
+            owned = time.monotonic() - killed_at
             reports = await _until(replicas[1:], _has_all(given.objects))
             takeover = max(each.reconciled_at for each in reports) - killed_at
     used = [after - before for before, after in zip(synced, changed, strict=True)]
@@ -259,6 +347,7 @@ async def measure_group(url: str, server: Process, number: int, given: Arguments
         total_event_cpu=sum(used) / given.events * 1e6,
         memory=sum(memory) / number,
         total_memory=sum(memory),
+        owned=owned,
         takeover=takeover,
     )
 
@@ -273,15 +362,22 @@ def _resident(process: int) -> float:
 
 async def measure(given: Arguments) -> list[GroupFigures]:
     """Measure each number of replicas on one server, and return the figures."""
-    gate = "gate" if given.gate else "no-gate"
-    async with _running("server", given.objects, gate) as server:
-        if server.stdout is None:
+    async with AsyncExitStack() as stack:
+        if given.real:
+            kubeconfig = await stack.enter_async_context(_real_server(gate=given.gate))
+            arguments: tuple[object, ...] = ("writer", kubeconfig, given.objects)
+        else:
+            arguments = ("server", given.objects, "gate" if given.gate else "no-gate")
+        writer = await stack.enter_async_context(_running(*arguments))
+        if writer.stdout is None:
             raise AssertionError("the process has pipes")
         async with asyncio.timeout(LIMIT):
-            url = (await server.stdout.readline()).decode().strip()
+            address = (await writer.stdout.readline()).decode().strip()
+        if not address:
+            raise MeasurementFailed("the objects could not be created")
         figures: list[GroupFigures] = []
         for number in given.replicas:
-            figures.append(await measure_group(url, server, number, given))
+            figures.append(await measure_group(address, writer, number, given))
             print(f"measured {figures[-1]}", file=sys.stderr, flush=True)
         return figures
 
@@ -290,11 +386,11 @@ def table(figures: Sequence[GroupFigures]) -> str:
     """Return the figures as a table in Markdown."""
     lines = [
         "| replicas | sync, CPU s a replica | CPU µs a change: a replica, all "
-        "| MB a replica, all | kill to last reconcile, s |",
+        "| MB a replica, all | kill to new owners, last reconcile, s |",
         "|---|---|---|---|---|",
     ]
     for each in figures:
-        takeover = "-" if each.takeover is None else f"{each.takeover:.1f}"
+        takeover = "-" if each.takeover is None else f"{each.owned:.1f}, {each.takeover:.1f}"
         lines.append(
             f"| {each.replicas} | {each.sync_cpu:.1f} | {each.event_cpu:.0f}, "
             f"{each.total_event_cpu:.0f} | {each.memory:.0f}, {each.total_memory:.0f} "
@@ -308,6 +404,8 @@ def main() -> None:
     role, rest = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     if role == "server":
         asyncio.run(serve(int(rest[0]), gate=rest[1] == "gate"))
+    elif role == "writer":
+        asyncio.run(write(rest[0], int(rest[1])))
     elif role == "replica":
         asyncio.run(replicate(rest[0], rest[1], rest[2], float(rest[3])))
     else:
@@ -315,7 +413,7 @@ def main() -> None:
 
 
 def _parse() -> Arguments:
-    default = Arguments()
+    default = REAL_SIZE if "--real" in sys.argv else Arguments()
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.features.shards",
         description="Measure replicas that share the objects of a cluster by shards.",
@@ -329,6 +427,11 @@ def _parse() -> Arguments:
     )
     parser.add_argument(
         "--no-gate", dest="gate", action="store_false", help="a server that selects no shards"
+    )
+    real = REAL_SIZE
+    size = f"{real.objects:,} objects and {real.events:,} changes at {real.rate} a second"
+    parser.add_argument(
+        "--real", action="store_true", help=f"the API server in Go with etcd; by default {size}"
     )
     found: dict[str, Any] = vars(parser.parse_args())
     return Arguments(**found)

@@ -1,6 +1,7 @@
 """An operator as a program of its own, for the tests of signals and exit codes.
 
     python -m tests.operator.program SERVER [--seconds N] [--grace N] [--lease NS/NAME] [...]
+                                     [--member IDENTITY]
 
 Each run of the reconciler takes ``--seconds``, and prints a line when it begins and when it ends.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 
-from aioinformer import Client, ObjectKey, Operator, ReconcileContext
+from aioinformer import Client, ObjectKey, Operator, ReconcileContext, ShardGroup
 
 
 def main() -> None:
@@ -22,6 +23,7 @@ def main() -> None:
     parser.add_argument("--lease")
     parser.add_argument("--port", type=int)
     parser.add_argument("--resource", default="configmaps")
+    parser.add_argument("--member", help="divide the objects in a group, under this identity")
     given = parser.parse_args()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -29,14 +31,19 @@ def main() -> None:
         await asyncio.sleep(given.seconds)
         print("ended", key, flush=True)  # noqa: T201
 
+    client = Client(given.server)
     operator = Operator(
-        Client(given.server),
+        client,
         name="program",
         leader_election=given.lease,
         port=given.port,
         grace_period=given.grace,
     )
-    operator.controller(given.resource, reconcile)
+    if given.member is None:
+        operator.controller(given.resource, reconcile)
+    else:
+        group = ShardGroup(client, "program", namespace="default", identity=given.member, shards=8)
+        operator.controller(given.resource, reconcile, shards=group)
     operator.main()
 
 

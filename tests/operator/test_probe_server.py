@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Client, Operator
+from aioinformer import Client, Operator, ShardGroup
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.testing import ApiServer, Cluster, Faults
 from tests.operator.operators import running, succeed
@@ -26,6 +27,17 @@ async def opened(operator: Operator) -> None:
     async with asyncio.timeout(20):
         while operator.port is None:  # noqa: ASYNC110 - a port has no event
             await asyncio.sleep(0.01)
+
+
+async def answered(operator: Operator, expected: Callable[[dict[str, str]], bool]) -> Any:
+    """Wait for an answer of ``/readyz`` with expected reasons, and return the JSON."""
+    async with asyncio.timeout(30):
+        while True:
+            status, answer = await get(operator, "/readyz")
+            assert status == (503 if answer["wrong"] else 200)
+            if expected(answer["wrong"]):
+                return answer
+            await asyncio.sleep(0.05)
 
 
 def make_cluster() -> Cluster:
@@ -72,6 +84,24 @@ async def test_a_replica_is_alive_but_not_ready_while_the_server_does_not_answer
                 assert (status, answer["ok"]) == (503, False)
                 assert "configmaps" in answer["wrong"]
                 assert (await get(operator, "/livez"))[0] == 200
+
+
+async def test_a_replica_is_ready_when_it_is_a_member_of_the_group_of_its_controllers() -> None:
+    faults = Faults()
+    async with ApiServer(make_cluster(), faults=faults) as server:
+        client = Client(server.url)
+        group = ShardGroup(client, "it", namespace="default", identity="one", shards=4)
+        operator = Operator(client, name="it", port=0, host="127.0.0.1")
+        operator.controller("configmaps", succeed, shards=group)
+        down = faults.status(503, resource="leases")
+        async with running(operator):
+            await opened(operator)
+            answer = await answered(operator, lambda wrong: "group it" in wrong)
+            assert answer["wrong"]["group it"].startswith("joining")
+            assert (await get(operator, "/livez"))[0] == 200
+            down.end()
+            answer = await answered(operator, lambda wrong: not wrong)
+            assert "group it: member" in answer["health"]["operator"]
 
 
 async def test_an_operator_asks_for_names_until_the_server_answers() -> None:

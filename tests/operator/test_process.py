@@ -81,6 +81,26 @@ async def test_a_leader_finishes_its_run_and_releases_the_lease(
     assert lease["spec"]["holderIdentity"] == ""
 
 
+async def test_the_shards_of_a_replica_that_a_signal_ends_are_taken_over(server: ApiServer) -> None:
+    async with program(server.url, "--member", "one", "--seconds", "1") as one:
+        await reads(one.stdout, "began default/a")
+        async with program(server.url, "--member", "two") as two:
+            await reads(two.stderr, "group program: two begins with")
+            for number in range(20):  # one at least is of each replica's shards
+                server.cluster.create("configmaps", {"metadata": {"name": f"b{number}"}})
+            await reads(one.stdout, "began default/b")
+            await reads(two.stdout, "began default/b")
+            send_signal(one, signal.SIGTERM)
+            await reads(two.stderr, "group program: two begins with")
+            assert await ends(one) == EXIT_STOPPED
+            await reads(two.stdout, "began default/")
+            send_signal(two, signal.SIGTERM)
+            assert await ends(two) == EXIT_STOPPED
+    for name in ("one", "two"):
+        lease = server.cluster.get("leases", f"program.{name}", namespace="default")
+        assert lease["spec"]["holderIdentity"] == ""
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_replica_that_waits_ends_too(server: ApiServer, number: signal.Signals) -> None:
     async with program(server.url, "--lease", LEASE) as leader:

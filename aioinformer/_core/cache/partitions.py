@@ -26,6 +26,7 @@ from aioinformer._core.cache.store import (
     IndexFunction,
     IndexValues,
 )
+from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
@@ -406,7 +407,7 @@ class PartitionReplacement:
         """Handle about ``n`` objects; return True if that was all."""
         return self._staged.step(n)
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step, and return the events for listeners."""
         events = self._staged.commit()
         self._on_commit()

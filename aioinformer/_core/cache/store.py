@@ -11,27 +11,26 @@ changing, and could find an object that has left the index since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from itertools import islice, repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.memory import estimate_index, estimate_overhead
-from aioinformer._core.compression.compressed_object import CompressedBytes
+from aioinformer._core.chunked_list import iter_chunks
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
 
 __all__ = [
     "CacheState",
-    "CompressedIndex",
     "Index",
     "IndexBucket",
     "IndexFunction",
     "IndexValues",
+    "work_units",
 ]
 
 T = TypeVar("T", default=KubeObject)
@@ -60,6 +59,8 @@ DICT_RESIZE_POINTS = frozenset(size - short for size in _FULL_SIZES for short in
 RESIZE_COST = 64
 """Steps that one resize counts for: after so many objects the runtime reads the clock."""
 
+_DICT_VALUES: type[object] = type(dict[str, str]().values())
+
 MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
 
@@ -73,6 +74,8 @@ class Index:
     adapter: Callable[[KubeObject], Any] | None = None
     """Makes the function's argument from the cached object; ``None`` to pass the object itself."""
     buckets: dict[str, IndexBucket] = field(default_factory=dict[str, IndexBucket])
+    single_valued: bool = True
+    """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
         """Return the values of a cached object; raise whatever the function raises."""
@@ -97,11 +100,24 @@ class Index:
             message = f"the function of the index {self.name!r} raised a {type(error).__name__}"
             raise UsageError(message) from error
 
+    def replace(self, old: KubeObject, obj: KubeObject, values: IndexValues) -> None:
+        """File ``obj`` under ``values`` in the place of ``old``, which has the same key."""
+        if self.single_valued and len(values) == 1:
+            bucket = self.buckets.get(values[0])
+            if bucket is not None and obj.key in bucket:
+                # ``old`` was filed here and nowhere else, so that its values, for which the
+                # function may read a whole body, need not be known.
+                bucket[obj.key] = obj
+                return
+        self.move(obj, self.filed_values(old), values)
+
     def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         """File ``obj`` under the values ``new``, and remove its key from the other values in
         ``old``.
         """
         key, buckets = obj.key, self.buckets
+        if len(new) > 1:
+            self.single_valued = False
         for value in new:
             bucket = buckets.get(value)
             if bucket is None:
@@ -134,25 +150,6 @@ class Index:
         return type(self)(self.name, self.function, self.adapter)
 
 
-class CompressedIndex(Index):
-    """An index of an informer with ``compress=``.
-
-    A compressed object has the values under which it was filed beside it, so that it need not be
-    decompressed to be filed again, or removed.
-    """
-
-    __slots__ = ()
-
-    def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object; raise whatever the function raises."""
-        stored = obj.stored
-        if type(stored) is CompressedBytes:
-            known = stored.group.values.get(self.name)
-            if known is not None:
-                return known
-        return Index.values(self, obj)
-
-
 @dataclass(slots=True, eq=False)
 class CacheState:
     """The objects and indexes of the cache at one moment."""
@@ -179,6 +176,11 @@ class CacheState:
     @property
     def overhead_bytes(self) -> int:
         """An estimate of the bytes of everything but the JSON."""
+        from aioinformer._core.cache.memory import (
+            estimate_index,
+            estimate_overhead,
+        )  # rarely needed
+
         indexes = (*self.indexes.values(), *self.building)
         return estimate_overhead(self.objects) + sum(estimate_index(i.buckets) for i in indexes)
 
@@ -228,7 +230,10 @@ class CacheState:
         self.json_bytes += len(obj.stored)
         self.objects[obj.key] = obj
         for index, values in filed:
-            index.move(obj, () if old is None else index.filed_values(old), values)
+            if old is None:
+                index.move(obj, (), values)
+            else:
+                index.replace(old, obj, values)
 
     def remove(self, old: KubeObject) -> None:
         """Remove ``old`` from the objects and all indexes."""
@@ -244,8 +249,18 @@ class CacheState:
         that an earlier list still holds.
         """
         indexes = (*self.indexes.values(), *self.building)
-        yield list(self.objects.values())
-        yield list(self.objects)
+        yield from map(list, iter_chunks(self.objects.values()))
+        yield from map(list, iter_chunks(self.objects))
         for index in indexes:
             yield list(index.buckets.values())
         yield [self.objects, *(index.buckets for index in indexes)]
+
+
+def work_units(item: object) -> Iterator[None]:
+    """Return one step for ``item``, and more for a container, which is freed or copied at once.
+
+    64 entries of a container take as long as one step with an object.
+    """
+    is_container = isinstance(item, dict | list | tuple) or type(item) is _DICT_VALUES
+    size = len(cast("Sized", item)) if is_container else 0
+    return repeat(None, 1 + size // 64)

@@ -5,6 +5,7 @@ bytes ──▶ list_decoder ──┼──▶ object_decoder ──▶ shape �
 bytes ──▶ status_decoder  (the server's ``Status`` of an error)
 
 watch_decoder    lines of a watch to deltas, bookmarks and errors
+initial_list     the objects that a WatchList has shown up to its end mark
 line_splitter    chunks of a watch to lines
 list_decoder     a streamed list to objects, while its bytes still arrive
 json_scanner     the items and the long items of a list whose bytes are still arriving

@@ -12,13 +12,14 @@ be resumed from (client-go's rule for synthetic events).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from sys import maxsize
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from aioinformer._core.codec.line_splitter import LINE_CAP, LineSplitter
+from aioinformer._core.codec.initial_list import InitialList
+from aioinformer._core.codec.line_splitter import LINE_CAP, Line, LineSplitter
 from aioinformer._core.codec.object_decoder import (
     DECODE_ERRORS,
     ObjectEnvelope,
@@ -39,7 +40,7 @@ from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
-from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, pack_identity
+from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import ShardFilter
@@ -92,6 +93,8 @@ _DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "
 _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
 
 
+_NEWLINE = 0x0A
+
 _OTHER_SHARD = Bookmark("")
 """The result for a change of an object of another shard: exactly this bookmark, which the batch
 doesn't contain."""
@@ -132,35 +135,50 @@ class EventDecoder:
         """The heads of this watch's lines, kind and apiVersion included: a line that begins with
         one of them has an object of the watched kind, at no cost."""
 
-    def decode(self, line: bytes) -> Delta | Bookmark:
-        """Return the delta or bookmark on ``line``; ``_OTHER_SHARD`` for an excluded change.
+    def decode(self, source: bytes, start: int = 0, end: int | None = None) -> Delta | Bookmark:
+        """Return the delta or bookmark on a line; ``_OTHER_SHARD`` for an excluded change.
+
+        Args:
+            source: the bytes that contain the line. The result doesn't refer to them.
+            start: the offset of the line.
+            end: the offset after the line; ``None`` for the end of ``source``.
 
         Raises:
             ServerError: the line is an ERROR event; the error has the server's Status.
             UnexpectedObject: the object is of another kind, or in another namespace.
             ProtocolError: the line is no watch event.
         """
-        kind, head, start = self._heads.get(line[9:10], _UNKNOWN_HEAD)
+        size = len(source)
+        if end is None:
+            end = size
+        kind, head, at = self._heads.get(source[start + 9 : start + 10], _UNKNOWN_HEAD)
         # Otherwise the line has another spelling or kind, or it is no change.
-        if not (line.startswith(head) and line.endswith(LINE_ENDS)):
+        if not (source.startswith(head, start) and source.endswith(LINE_ENDS, start, end)):
+            line = source[start:end]
             plain = self._learn_spelling(line)
             if plain is None:
                 return self._decode_envelope(line)
-            kind, start = plain
+            kind, at = plain
         try:
-            metadata = _decode_change(line).object.metadata
+            # A view, not a copy of the line: most chunks have many lines.
+            line_view = source if end - start == size else memoryview(source)[start:end]
+            metadata = _decode_change(line_view).object.metadata
         except RecursionError:
-            metadata = self._decode_nested_metadata(line)
+            metadata = self._decode_nested_metadata(source[start:end])
         except DECODE_ERRORS:
-            return self._decode_envelope(line)
+            return self._decode_envelope(source[start:end])
         if metadata.namespace != self._namespace and self._namespace is not None:
             self._check_namespace(metadata.namespace)
         self.resource_version = metadata.resource_version or self.resource_version
         if self._shard is not None and self._drops(self._shard, metadata):
             return _OTHER_SHARD
-        end = len(line) - (2 if line.endswith(b"\n") else 1)
         obj = decode_object(
-            self._resource, metadata, line, start, end, managed_fields=self._managed_fields
+            self._resource,
+            metadata,
+            source,
+            start + at,
+            end - (2 if source[end - 1] == _NEWLINE else 1),
+            managed_fields=self._managed_fields,
         )
         return Delta(kind, obj)
 
@@ -281,40 +299,6 @@ pods. A chunk may contain hundreds of objects; a read after each would cost as m
 """
 
 
-class InitialList:
-    """The objects that a WatchList has shown so far."""
-
-    def __init__(self, deduplicate: Callable[[KubeObject], KubeObject]) -> None:
-        """Create an empty list.
-
-        Args:
-            deduplicate: returns the cached object if it equals the given one, else the given one.
-        """
-        self.resource_version = ""
-        """The version of the state. Empty until the end mark has arrived."""
-        self._objects: dict[ObjectKey, KubeObject] = {}
-        self._deduplicate = deduplicate
-
-    def apply(self, delta: Delta) -> None:
-        """Apply a synthetic addition, or a change that happened meanwhile."""
-        obj = delta.obj
-        if delta.kind == "Deleted":
-            self._objects.pop(obj.key, None)
-        else:
-            pack_identity(obj)
-            self._objects[obj.key] = self._deduplicate(obj)
-
-    def objects(self) -> Sequence[KubeObject]:
-        """Return the objects."""
-        return list(self._objects.values())
-
-    def __len__(self) -> int:
-        return len(self._objects)
-
-    def __repr__(self) -> str:
-        return f"<InitialList objects={len(self)}>"
-
-
 class WatchBatch(Struct):
     """The contents of one piece of a watch."""
 
@@ -388,16 +372,16 @@ class WatchDecoder:
         bookmarks, decoder.resource_version = decoder.bookmarks, ""
         excluded, dropped = (0, 0) if shard is None else (shard.excluded, shard.dropped)
         try:
-            lines = self._splitter.feed(data)
+            lines = self._splitter.find_lines(data)
             batch.event_count = len(lines)
             if self._initial is not None:
                 lines = self._feed_initial(self._initial, lines, batch)
                 # Neither the end mark counts nor anything before it.
                 bookmarks, decoder.resource_version = decoder.bookmarks, ""
             decode, append = self._decode, batch.entries.append
-            for line in lines:
+            for source, start, end in lines:
                 try:
-                    append(decode(line))
+                    append(decode(source, start, end))
                 except UnexpectedObject as error:
                     batch.unexpected = batch.unexpected or discard_input(error)
                     batch.ignored += 1
@@ -423,11 +407,11 @@ class WatchDecoder:
             batch.entries.append(Bookmark(self._decoder.resource_version))
 
     def _feed_initial(
-        self, initial: InitialList, lines: list[bytes], batch: WatchBatch
-    ) -> list[bytes]:
+        self, initial: InitialList, lines: list[Line], batch: WatchBatch
+    ) -> list[Line]:
         """Collect the initial list. Return the lines after its end mark."""
         for number, line in enumerate(lines, 1):
-            entry = self._decode(line)
+            entry = self._decode(*line)
             if isinstance(entry, Delta):
                 initial.apply(entry)
             elif entry.ends_initial:
@@ -436,11 +420,13 @@ class WatchDecoder:
                 return lines[number:]
         return []
 
-    def _with_converter(self, converter: Converter) -> Callable[[bytes], Delta | Bookmark]:
+    def _with_converter(
+        self, converter: Converter
+    ) -> Callable[[bytes, int, int], Delta | Bookmark]:
         decode = self._decoder.decode
 
-        def decode_and_convert(line: bytes) -> Delta | Bookmark:
-            entry = decode(line)
+        def decode_and_convert(source: bytes, start: int, end: int) -> Delta | Bookmark:
+            entry = decode(source, start, end)
             return Delta(entry.kind, converter(entry.obj)) if isinstance(entry, Delta) else entry
 
         return decode_and_convert

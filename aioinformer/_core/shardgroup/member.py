@@ -11,6 +11,8 @@ is renewed, and until when the member may act. The rules:
   least one sees the other's claim; a member that sees it doesn't begin.
 - It gives a shard away that the assignment gives to another: it stops new work, and removes the
   claim when the last user of the shard has ended its work.
+- It renews its own Lease when another live member's Lease expires, since only a renewal that was
+  sent after the expiry, and that its cache contains, proves that the other member is dead.
 - It acts on no shard when its own renewal is older than ``renew_deadline``. It then removes all
   claims: when all work has ended, it acquires its Lease again, without claims.
 
@@ -118,6 +120,8 @@ class GroupMember:
         self._claims_changed = False
         self._claimed_elsewhere: frozenset[int] = frozenset()
         self._unclaimed_since: dict[int, float] = {}
+        self._expiry_at = NEVER
+        """The time at which another member's Lease expires if it isn't renewed until then."""
 
     # -- how it stands -------------------------------------------------------------------------
 
@@ -209,7 +213,17 @@ class GroupMember:
         moves += self._drop_ended(working)
         if self.claims != self._stated or self.leaving != self._stated_leaving:
             self.election.hasten(now)
+        self._notice_expiry(now)
         return moves
+
+    def _notice_expiry(self, now: float) -> None:
+        """Renew the own Lease when another one expires: a cache that shows this renewal proves
+        that the other member is dead. The next regular renewal may be a whole period later.
+        """
+        expiry = self.view.next_expiry
+        self._expiry_at = expiry if expiry > now else NEVER
+        if expiry <= now and (not self._sent or self._sent[-1][1] < expiry):
+            self.election.hasten(now)
 
     def _advance_view(self, now: float) -> None:
         seen = self._seen_write()
@@ -288,7 +302,7 @@ class GroupMember:
         seen.
         """
         deadline = self.election.leads_until if self.election.phase == "leading" else NEVER
-        return min(deadline, self.planner.next_at)
+        return min(deadline, self.planner.next_at, self._expiry_at)
 
     # -- what is written -----------------------------------------------------------------------
 

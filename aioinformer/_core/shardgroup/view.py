@@ -85,7 +85,9 @@ class GroupView:
             return True
         seen = self.others.get(name)
         if record is None or lease is None:
-            return seen is not None and self._forget(name, seen)
+            if seen is not None:
+                self._forget(name, seen)
+            return False
         if seen is not None and seen.record == record and seen.exists:
             seen.lease = lease  # a label was changed, for example
             return False
@@ -112,6 +114,12 @@ class GroupView:
         duration = seen.record.lease.duration
         return seen.since + (duration if duration > 0 else self._lease_duration)
 
+    @property
+    def next_expiry(self) -> float:
+        """The time at which the first Lease of another live member expires if it isn't renewed."""
+        expiries = (self.expires_at(seen) for seen in self.others.values() if seen.live)
+        return min(expiries, default=NEVER)
+
     def live_members(self) -> Iterator[MemberRecord]:
         """Return the records of the other live members."""
         return (seen.record for seen in self.others.values() if seen.live)
@@ -133,12 +141,11 @@ class GroupView:
             return frozenset(range(self._layout.count))
         return record.held
 
-    def _forget(self, name: str, seen: SeenMember) -> bool:
+    def _forget(self, name: str, seen: SeenMember) -> None:
         if seen.live:
             seen.exists = False  # counts until it expires
-            return False
-        del self.others[name]
-        return False
+        else:
+            del self.others[name]
 
     def __repr__(self) -> str:
         return f"<GroupView of {quantity(len(self.others), 'other')}, {self.assignment!r}>"

@@ -91,7 +91,9 @@ class FinalizedReconcile:
         self._warnings = warnings
         self._gate = gate
         self._cleaned: dict[ObjectKey, str] = {}
-        """The uids whose entry was removed, until the cache shows the removal."""
+        """The uids whose entry was removed, until the object leaves the cache."""
+        if gate is not None:  # the object may leave the cache with its shard, without a run
+            gate.on_unadmitted(self._forget)
 
     async def __call__(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Take the next step for the object of ``key``.
@@ -107,7 +109,7 @@ class FinalizedReconcile:
         if obj is not None and next_step(obj, self._finalizer) == "add":
             obj = await self._add(obj)
         if obj is None:
-            self._cleaned.pop(key, None)
+            self._forget(key)
             return await self._reconcile(key, ctx)
         match next_step(obj, self._finalizer):
             case "reconcile":
@@ -148,6 +150,9 @@ class FinalizedReconcile:
         self._cleaned[key] = obj.uid
         return None
 
+    def _forget(self, key: ObjectKey) -> None:
+        self._cleaned.pop(key, None)
+
     async def _change(self, obj: KubeObject, make_patch: _MakePatch) -> KubeObject | None:
         """Send a patch for the newest object. Return the object then, or ``None`` if it is gone.
 
@@ -187,7 +192,10 @@ class FinalizedReconcile:
         return newest if newest.uid == obj.uid else None
 
     def __repr__(self) -> str:
-        return f"<FinalizedReconcile {self._finalizer} of {self._informer.name}>"
+        return (
+            f"<FinalizedReconcile {self._finalizer} of {self._informer.name} "
+            f"cleaned={len(self._cleaned)}>"
+        )
 
 
 class DeletionTrigger:

@@ -14,6 +14,7 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.failure_condition import check_condition_type
 from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -38,6 +39,7 @@ SHUTDOWN_TIMEOUT = 10.0
 class ControllerKeywords(TypedDict, total=False):
     """The keywords of ``Operator.controller``. ``Controller`` documents each of them."""
 
+    shards: ShardGroup
     name: str
     concurrency: int
     backoff: RateLimiter[ObjectKey]

@@ -75,6 +75,17 @@ def find_informer(
     """
     if shards is None:
         return check_informer(cast("SharedInformer[Any]", given))
+    resource = check_shards(given, shards)
+    return shards.informer(resource)
+
+
+def check_shards(given: SharedInformer[Any] | str | Resource, shards: ShardGroup) -> str | Resource:
+    """Return the resource whose objects are to be divided among the members of a group.
+
+    Raises:
+        TypeError: ``shards`` is no group.
+        UsageError: both an informer and a group are given.
+    """
     if not isinstance(cast("object", shards), ShardGroup):
         raise TypeError(
             f"shards takes a ShardGroup, not {shards!r}; for a shard that never moves, pass the "
@@ -92,7 +103,7 @@ def find_informer(
             f"{reads}: pass the resource {str(given.resource)!r} with shards=group, or "
             "group.informer(...) without shards="
         )
-    return shards.informer(given)
+    return given
 
 
 def check_to_keys(to_keys: object) -> None:

@@ -115,6 +115,8 @@ class Workers:
         Their events are no reason for another run."""
         self._own_writes = write_target.own_writes
         self._gate = write_target.gate
+        if self._gate is not None:
+            self._gate.on_unadmitted(self._discard)
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -145,8 +147,6 @@ class Workers:
             try:
                 if self._gate is None or self._gate.begin(key):
                     await self._process(key)
-                else:
-                    self._discard(key)
             finally:
                 if self._gate is not None:
                     self._gate.end(key, retried=self.failures.failures(key) > 0)

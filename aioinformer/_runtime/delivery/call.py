@@ -19,7 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -29,10 +29,12 @@ from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
-from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import running_task
 from aioinformer.errors import ListenerOverflow
+
+if TYPE_CHECKING:  # for handlers that run in threads alone
+    from aioinformer._runtime.delivery.thread_pool import HandlerThreads
 
 __all__ = [
     "CURRENT_CALL",
@@ -201,11 +203,7 @@ class HandlerCaller:
         """Seconds after which a call that didn't suspend must be passed to ``on_blocking_call``."""
         self._options = options
         self._errors = errors
-        self._threads = (
-            HandlerThreads(handler.call, max_threads=options.concurrency, name=name)
-            if options.run_in_thread
-            else None
-        )
+        self._threads = _make_threads(handler, options, name) if options.run_in_thread else None
         self.call: Callable[[Event], Any] = self._threads or handler.call
         """Calls the handler. An exception must be passed to ``on_exception``, an awaitable to
         ``finish``."""
@@ -414,6 +412,12 @@ class HandlerCaller:
 
     def __repr__(self) -> str:
         return f"<HandlerCaller of {self._errors!r}>"
+
+
+def _make_threads(handler: CompiledHandler, options: HandlerOptions, name: str) -> HandlerThreads:
+    from aioinformer._runtime.delivery.thread_pool import HandlerThreads  # for its users alone
+
+    return HandlerThreads(handler.call, max_threads=options.concurrency, name=name)
 
 
 def _is_current_task(task: asyncio.Task[Any]) -> bool:

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.call import HandlerCaller, detached_context
-from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock
 
 __all__ = ["InlineDispatcher", "InlineHandler", "UnfinishedCall"]
 
@@ -38,6 +38,8 @@ class InlineDispatcher:
 
     def __init__(self) -> None:
         """Make a dispatcher with nothing to do."""
+        self._clock: Callable[[], float] | None = None
+        """Returns the loop's time; ``None`` before the first callback."""
         self.deadline = 0.0
         """The loop's time at which the running callback has to yield to the loop."""
         self.scheduled: deque[InlineHandler] = deque()
@@ -55,12 +57,14 @@ class InlineDispatcher:
 
     def _run(self) -> None:
         """Run the scheduled handlers, as far as there is time."""
-        loop, scheduled = asyncio.get_running_loop(), self.scheduled
-        now = loop.time()
+        loop, scheduled, clock = asyncio.get_running_loop(), self.scheduled, self._clock
+        if clock is None:
+            clock = self._clock = loop_clock()
+        now = clock()
         self.deadline = due = now + SLICE_SECONDS
         try:
             while scheduled and now < due:
-                now = scheduled.popleft().run_pending(loop, now)
+                now = scheduled.popleft().run_pending(loop, clock, now)
         finally:
             self.callback_pending = False
             if scheduled:
@@ -137,11 +141,14 @@ class InlineHandler:
 
     # -- the dispatcher's side -----------------------------------------------------------------
 
-    def run_pending(self, loop: asyncio.AbstractEventLoop, now: float) -> float:
+    def run_pending(
+        self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float], now: float
+    ) -> float:
         """Call the handler with the pending events, as long as there is time.
 
         Args:
             loop: the running loop.
+            clock: returns the loop's time.
             now: the loop's time.
 
         Returns:
@@ -157,7 +164,7 @@ class InlineHandler:
             waiter.set_result(None)
             return now
         try:
-            now = self._run_in_context(self._call_pending, waiter, loop.time, now)
+            now = self._run_in_context(self._call_pending, waiter, clock, now)
         except BaseException as error:  # noqa: BLE001 - raised again in the task
             self._error = error
         finally:
@@ -175,14 +182,15 @@ class InlineHandler:
         listener, caller, due = self._listener, self._caller, self._dispatcher.deadline
         mailbox, call, blocking_limit = listener.mailbox, caller.call, caller.blocking_limit
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
+        notable = 0.0  # a call that took longer is the longest one, or has blocked the loop
         try:
             while (batch := mailbox.borrow_batch()) is not None:
                 for event in batch:
-                    result = None
                     try:
                         result = call(event)
                     except BaseException as error:  # noqa: BLE001 - a program's code
                         caller.on_exception(event, error)
+                        result = None
                     now = clock()
                     if result is not None and isawaitable(result):
                         self._unfinished = event, result, began
@@ -190,10 +198,11 @@ class InlineHandler:
                     took = now - began
                     began = now
                     count += 1
-                    if took > longest:
-                        longest = took
-                    if took > blocking_limit:
-                        caller.on_blocking_call(event, took)
+                    if took > notable:
+                        longest = max(longest, took)
+                        notable = min(longest, blocking_limit)
+                        if took > blocking_limit:
+                            caller.on_blocking_call(event, took)
                     if waiter.done():  # the handler has closed its listener or cancelled its task
                         return now
                     if now >= due:
@@ -206,7 +215,8 @@ class InlineHandler:
         finally:
             if count:
                 listener.call_times.record(began - first, count, took, longest)
-            listener.release()
+            if listener.sync_pending or listener.gate.closed:
+                listener.release()
         return now
 
     def __repr__(self) -> str:

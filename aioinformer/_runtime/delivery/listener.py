@@ -209,7 +209,8 @@ class Listener:
         self._describe = describe or self.__repr__
         self._waiter: asyncio.Future[None] | None = None
         self._synced = asyncio.Event()
-        self._sync_pending = True  # until ``_synced`` is set because the mailbox is synced
+        self.sync_pending = True
+        """True until ``synced`` is set because the mailbox is synced. To be read only."""
         self._sync_marked = False
 
     # -- the informer's side -------------------------------------------------------------------
@@ -387,7 +388,7 @@ class Listener:
         next one goes on from there. Call ``release`` after each suspension in between.
         """
         batch = self.mailbox.borrow_batch()
-        if self._sync_pending or self.gate.closed:
+        if self.sync_pending or self.gate.closed:
             self.release()
         return batch if batch is not None else self._pop_each()
 
@@ -399,7 +400,7 @@ class Listener:
         """Open the gate if there is enough room, and set ``synced`` if that is reached."""
         if self.gate.closed and self.mailbox.half_empty:
             self.gate.open()
-        if self._sync_pending and self.mailbox.synced:
+        if self.sync_pending and self.mailbox.synced:
             self._update_synced()
 
     def _update_synced(self) -> None:
@@ -408,7 +409,7 @@ class Listener:
             self._sync_marked = True
             self.in_flight.mark()
         if not self.in_flight.marked:
-            self._sync_pending = False
+            self.sync_pending = False
             self._synced.set()
 
     # -- the owner's side ----------------------------------------------------------------------

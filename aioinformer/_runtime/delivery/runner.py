@@ -16,7 +16,7 @@ from typing import Any
 from aioinformer._core.objects.kube_object import Event
 from aioinformer._runtime.delivery.call import HandlerCaller
 from aioinformer._runtime.delivery.inline_dispatch import InlineHandler
-from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, running_task
+from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock, running_task
 
 __all__ = ["HandlerRunner"]
 
@@ -57,8 +57,7 @@ class HandlerRunner:
         if self.task is None:  # an eager task: the handler isn't called before ``start`` returns
             await asyncio.sleep(0)
         task, listener, caller = running_task(), self._listener, self._caller
-        call, record = caller.call, listener.call_times.record
-        clock = asyncio.get_running_loop().time
+        call, record, clock = caller.call, listener.call_times.record, loop_clock()
         rested = clock()
         while True:
             if task.cancelling():

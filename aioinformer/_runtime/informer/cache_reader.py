@@ -23,7 +23,6 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectSnapshot, ObjectView, name_of
 from aioinformer._core.quantities import quantity
-from aioinformer._core.selectors.conditions import Condition
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.waiters import ObjectVersion
@@ -162,6 +161,8 @@ class CacheReader(Generic[T]):
         if isinstance(predicate, NeedsJson):
             if self._view is not None:
                 self._view.adapter_for(predicate, f"{role}:")
+            from aioinformer._core.selectors.conditions import Condition  # for its users alone
+
             # Only a condition has a result for an object that doesn't exist.
             if isinstance(predicate, Condition):
                 return predicate

@@ -14,10 +14,8 @@ from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
-from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
-from aioinformer._core.cache.verification import Verification
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
@@ -33,7 +31,6 @@ from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer._runtime.informer.cache_reader import ObjectTest
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
@@ -42,7 +39,10 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 
-if TYPE_CHECKING:  # programs that only read need no requests of writes
+if TYPE_CHECKING:  # for programs that measure or compare the cache, read streams, or write
+    from aioinformer._core.cache.memory import CacheMemory
+    from aioinformer._core.cache.verification import Verification
+    from aioinformer._runtime.delivery.streams import EventStream
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["SharedInformer"]

@@ -34,7 +34,6 @@ from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.delivery.streams import EventSource, EventStream
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.resync_timer import ResyncTimer
 from aioinformer._runtime.reporting.reporter import InformerReporter
@@ -42,8 +41,9 @@ from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file alone
+if TYPE_CHECKING:  # for programs with a cache file, or with streams
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
+    from aioinformer._runtime.delivery.streams import EventSource, EventStream
 
 __all__ = ["ListenerRegistry"]
 
@@ -160,6 +160,8 @@ class ListenerRegistry(Generic[T]):
             options: the options of the stream; see ``SharedInformer.events``.
             replay: True to deliver the cached objects first.
         """
+        from aioinformer._runtime.delivery.streams import EventStream  # for its users alone
+
         name = f"stream of {self._name}"
         errors = HandlerErrors(name, self._reporter.handler_failed)
         listener = self._make_listener(name, options, errors)

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
-from aioinformer._core.compression.zstd import find_zstd
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.scopes import Namespaces
-from aioinformer._runtime.cachefile.cache_file import CacheFile
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import OnError, check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError, UsageError
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.cache_file import CacheFile
 
 __all__ = [
     "InformerKeywords",
@@ -139,7 +140,11 @@ class InformerOptions(ReflectorOptions):
 
 
 def _check_cache(cache: object) -> None:
-    if cache is not None and not isinstance(cache, CacheFile):
+    if cache is None:
+        return
+    from aioinformer._runtime.cachefile.cache_file import CacheFile  # for its users alone
+
+    if not isinstance(cache, CacheFile):
         raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")
 
 
@@ -154,6 +159,8 @@ def _check_compress(compress: object) -> None:
             f"compress must be True, False, or {MIN_COMPRESS_AFTER:g} or more seconds of rest, "
             f"not {compress:g}"
         )
+    from aioinformer._core.compression.zstd import find_zstd  # for users of compress= alone
+
     if find_zstd() is None:
         raise UsageError(
             f"compress={compress!r} needs zstd, which this Python lacks: "

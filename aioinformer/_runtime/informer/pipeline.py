@@ -21,26 +21,20 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.cache.protocols import ObjectCache
-from aioinformer._core.cache.store import CompressedIndex, Index, Indexers
-from aioinformer._core.cache.verification import Verification
+from aioinformer._core.cache.store import Index, Indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.sharding.shard import Shard
-from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
-from aioinformer._runtime.informer.verifier import PeriodicVerifier, verify
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reporting.reporter import InformerReporter
-from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
-from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import (
     Reflectors,
@@ -48,15 +42,23 @@ from aioinformer._runtime.scopes.reflectors import (
     SingleReflector,
     run_reflector,
 )
-from aioinformer._runtime.scopes.scope_set import ScopeSet
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.blocking_detector import detect_blocking
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, NotSynced, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file alone
+# Parts for the users of an option alone: their modules are loaded by the first informer with the
+# option, so that other programs start sooner.
+if TYPE_CHECKING:
+    from aioinformer._core.cache.partitions import PartitionedIndexer
+    from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
+    from aioinformer._runtime.compaction.cache_compression import CacheCompression
+    from aioinformer._runtime.informer.verifier import PeriodicVerifier
+    from aioinformer._runtime.scopes.group_shards import GroupShards
+    from aioinformer._runtime.scopes.scope_set import ScopeSet
 
 __all__ = ["InformerPipeline"]
 
@@ -93,8 +95,10 @@ class InformerPipeline(Generic[T]):
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = indexers
         rest = None if shape.model is not None else options.compress_after
-        index_type = Index if rest is None else CompressedIndex
+        index_type = _index_type(compressed=rest is not None)
         if isinstance(source, ScopedSource):
+            from aioinformer._core.cache.partitions import PartitionedIndexer
+
             self.indexer = partitioned = PartitionedIndexer(
                 found, view=shape.view(), index_type=index_type
             )
@@ -109,7 +113,7 @@ class InformerPipeline(Generic[T]):
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.checkpointer = self._make_checkpointer(options, shape)
-        self.compression = None if rest is None else CacheCompression(self.indexer, rest)
+        self.compression = None if rest is None else _make_compression(self.indexer, rest)
         """Compresses the objects at rest; ``None`` without ``compress=``."""
         observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
@@ -119,11 +123,11 @@ class InformerPipeline(Generic[T]):
         self._task_group = StrictTaskGroup("informer", self._record_fatal)
         self.listeners: ListenerRegistry[T] = self._make_registry(options)
         self.reader: CacheReader[T] = self._make_reader(namespace)
-        self._verifier = PeriodicVerifier(
-            options.verify_every,
-            lambda: self.compare(contents=True, repair=True),
-            reporter.verification_failed,
-        )
+        self._verify_every = options.verify_every
+        self.scopes: ScopeSet | None = None
+        """The namespaces of an informer that reads several; ``None`` for any other."""
+        self.group_shards: GroupShards | None = None
+        """The shards of an informer on a group; ``None`` for any other."""
         self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
 
     def _make_builder(
@@ -145,17 +149,17 @@ class InformerPipeline(Generic[T]):
         """Return the checkpointer of the cache file, if the informer has one."""
         if options.cache is None:
             return None
-        from aioinformer._runtime.cachefile.checkpointer import Checkpointer  # for its users alone
+        from aioinformer._runtime.cachefile.checkpointer import Checkpointer
 
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
-            "shard": str(options.shard),
+            "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        refusal = options.cache.refusal(self._source.resource, shape)
-        if not (options.shard is None or isinstance(options.shard, Shard)):
-            refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
+        shard = options.shard
+        group = None if shard is None or isinstance(shard, Shard) else shard
+        refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Checkpointer(
             self.name,
             options.cache,
@@ -163,6 +167,7 @@ class InformerPipeline(Generic[T]):
             selection=selection,
             transform=shape.transform,
             refusal=refusal,
+            group=group,
         )
 
     def _make_status(self) -> InformerStatus:
@@ -213,8 +218,10 @@ class InformerPipeline(Generic[T]):
     def _make_scopes(
         self, source: ScopedSource, indexer: PartitionedIndexer, builder: ReflectorBuilder
     ) -> Reflectors:
-        return self._run_on_group(
-            lambda run: ScopeSet(
+        from aioinformer._runtime.scopes.scope_set import ScopeSet
+
+        def make_scopes(run: RunReflector) -> ScopeSet:
+            self.scopes = ScopeSet(
                 self.name,
                 source,
                 self._queue,
@@ -223,30 +230,24 @@ class InformerPipeline(Generic[T]):
                 update_synced=self.pump.update_synced,
                 run=run,
             )
-        )
+            return self.scopes
+
+        return self._run_on_group(make_scopes)
 
     def _run_on_group(self, make_scopes: Callable[[RunReflector], Reflectors]) -> Reflectors:
         """Return the reflectors of the scopes; on a group, they read the shards that are held."""
         if self._shard is None or isinstance(self._shard, Shard):
             return make_scopes(self._run_reflector)
-        return GroupReflectors(self.name, self._shard, make_scopes)
+        from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
+
+        open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
+        reflectors = GroupReflectors(self.name, self._shard, make_scopes, open_shards)
+        self.group_shards = reflectors.shards
+        return reflectors
 
     @property
     def _run_reflector(self) -> RunReflector:
         return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
-
-    @property
-    def scopes(self) -> ScopeSet | None:
-        """The namespaces of an informer that reads several; ``None`` for any other."""
-        found = self._reflectors
-        scopes = found.scopes if isinstance(found, GroupReflectors) else found
-        return scopes if isinstance(scopes, ScopeSet) else None
-
-    @property
-    def group_shards(self) -> GroupShards | None:
-        """The shards of an informer on a group; ``None`` for any other."""
-        reflectors = self._reflectors
-        return reflectors.shards if isinstance(reflectors, GroupReflectors) else None
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -276,6 +277,9 @@ class InformerPipeline(Generic[T]):
 
     async def compare(self, *, contents: bool, repair: bool) -> Verification:
         """Compare the cache with the server, and record the number of differences."""
+        from aioinformer._core.cache.verification import Verification
+        from aioinformer._runtime.informer.verifier import verify
+
         if not self.indexer.state.synced:
             raise NotSynced("there is nothing to verify before the initial list is complete")
         results = [
@@ -326,8 +330,8 @@ class InformerPipeline(Generic[T]):
             "resync": self.listeners.resync_timer.run,
             "compaction": self.pump.compaction.run,
         }
-        if self._verifier.period:
-            parts["verification"] = self._verifier.run
+        if self._verify_every:
+            parts["verification"] = self._make_verifier().run
         if self.checkpointer is not None:
             parts["cache file"] = self.checkpointer.run
         if self.compression is not None:
@@ -339,6 +343,15 @@ class InformerPipeline(Generic[T]):
             self._reflectors.start(tasks)
             for part, run in parts.items():
                 tasks.start(run(), name=f"{part} of {self.name}")
+
+    def _make_verifier(self) -> PeriodicVerifier:
+        from aioinformer._runtime.informer.verifier import PeriodicVerifier
+
+        return PeriodicVerifier(
+            self._verify_every,
+            lambda: self.compare(contents=True, repair=True),
+            self.reporter.verification_failed,
+        )
 
     def _record_fatal(self, error: BaseException) -> None:
         """Report the error that ends the informer; called by the task group at once."""
@@ -352,3 +365,24 @@ class InformerPipeline(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<InformerPipeline of {self.name}>"
+
+
+def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
+    """Return the part of an informer's objects that its shards can be, as text."""
+    if shard is None or isinstance(shard, Shard):
+        return str(shard)
+    return f"group {shard.name}: {shard.count} shards by {shard.by}"
+
+
+def _index_type(*, compressed: bool) -> type[Index]:
+    if not compressed:
+        return Index
+    from aioinformer._core.cache.compressed_index import CompressedIndex
+
+    return CompressedIndex
+
+
+def _make_compression(indexer: ObjectCache, rest: float) -> CacheCompression:
+    from aioinformer._runtime.compaction.cache_compression import CacheCompression
+
+    return CacheCompression(indexer, rest)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
-from aioinformer._core.delivery.replay import drain_batches
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
@@ -30,14 +30,17 @@ from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, STAGING_SLICE_SECONDS, TimeSlice
+from aioinformer._runtime.tasks.event_loop import (
+    ITEMS_PER_STEP,
+    STAGING_SLICE_SECONDS,
+    TimeSlice,
+    loop_clock,
+)
 from aioinformer.errors import ModelMismatch, TransformFailed
 
 __all__ = ["Pump"]
 
 log = logging.getLogger("aioinformer.pump")
-
-T = TypeVar("T")
 
 BATCH_SIZE = 256
 """Changes applied between two distributions to the mailboxes: about a millisecond."""
@@ -59,10 +62,8 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
-        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        """Receive the changes of a state that was installed; ``kind`` is without its objects."""
         ...
 
 
@@ -98,6 +99,8 @@ class Pump:
         self._blocking: list[Listener] = []
         """The listeners for which the pump waits while their mailbox is full."""
         self._listeners_changed = False
+        self._clock: Callable[[], float] = float
+        """Returns the loop's time, once the pump runs."""
         self._batch_size = BATCH_SIZE
         """Changes to apply until the next distribution."""
         self._full_listeners: list[Listener] = []
@@ -139,9 +142,8 @@ class Pump:
     def _iter_cached(self) -> Iterator[KubeObject]:
         """Return the cached objects, from batches that all replays and resyncs share."""
         if self._cached_batches is None:
-            objects = list(self._indexer.state.objects.values())
-            self._cached_batches = tuple(_split_batches(objects))
-        return drain_batches(self._cached_batches)
+            self._cached_batches = tuple(iter_chunks(self._indexer.state.objects.values()))
+        return drain_chunks(self._cached_batches)
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
@@ -173,13 +175,16 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        time_slice, entries = TimeSlice(), self._queue.fifo.entries
+        self._clock = clock = loop_clock()
+        time_slice, entries, filled = TimeSlice(), self._queue.fifo.entries, self._queue.filled
         while True:
             if entries:
                 await time_slice.maybe_yield()
             else:
-                await self._queue.ready()
-                time_slice.reset()
+                while not entries:  # as ``DeltaQueue.ready``, without a coroutine for each event
+                    filled.clear()
+                    await filled.wait()
+                time_slice.started_at = clock()
             if self._listeners_changed:
                 self._refresh()
             free = (
@@ -265,7 +270,8 @@ class Pump:
                 break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
-        self._queue.wake_producer()
+        if self._queue.producer_waiting:
+            self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))
         if self.waiters.waiting:
@@ -285,7 +291,7 @@ class Pump:
         compaction.changes += len(events)
         if compaction.changes >= compaction.threshold:
             compaction.request()
-        clock = asyncio.get_running_loop().time
+        clock = self._clock
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one
             self._refresh()
@@ -320,15 +326,15 @@ class Pump:
             kind: its queue entry, without the objects.
             time_slice: the time since the pump last yielded.
         """
-        scope, restored = kind.scope, kind.restored
+        scope = kind.scope
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
         initial = replacement.initial
-        batches = list(_split_batches(replacement.commit()))
+        batches = replacement.commit().chunks
         self._cached_batches = None
         for observer in self.observers:
-            observer.record_list(batches, scope=scope or "", restored=restored)
+            observer.record_list(batches, kind)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
@@ -341,7 +347,7 @@ class Pump:
                 len(replacement.rejected),
             )
         if scope is None:
-            how = "restored from the cache file" if restored else "listed"
+            how = "restored from the cache file" if kind.restored else "listed"
             log.info("%s: %s %s", self._name, quantity(count, "object"), how)
         else:
             log.debug(
@@ -421,8 +427,3 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
-
-
-def _split_batches(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(items), BATCH_SIZE):
-        yield tuple(items[start : start + BATCH_SIZE])

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from aioinformer._core.cache.memory import CacheMemory
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.object_body import decoded_bodies
-from aioinformer._runtime.compaction.cache_compression import CacheCompression
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -20,8 +18,10 @@ from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
 
-if TYPE_CHECKING:  # for programs with a cache file alone
+if TYPE_CHECKING:  # for programs that measure memory, or have a cache file or compress=
+    from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
+    from aioinformer._runtime.compaction.cache_compression import CacheCompression
 
 __all__ = ["InformerStatus"]
 
@@ -107,6 +107,8 @@ class InformerStatus:
 
     def memory(self) -> CacheMemory:
         """Return an estimate of the memory that the informer takes. Called in the event loop."""
+        from aioinformer._core.cache.memory import CacheMemory  # rarely needed
+
         state, fifo = self._indexer.state, self._queue.fifo
         get, compression = state.objects.get, self._compression
         return CacheMemory.estimate(

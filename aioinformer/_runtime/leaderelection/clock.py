@@ -12,10 +12,11 @@ clock now and then.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 
-__all__ = ["SuspendAwareClock", "suspended_seconds"]
+__all__ = ["LoopTime", "SuspendAwareClock", "suspended_seconds"]
 
 MIN_SUSPEND = 0.1
 """Seconds. A smaller difference is the time between reading one clock and the other."""
@@ -34,6 +35,24 @@ def suspended_seconds() -> float:
     return (
         boot - time.monotonic()
     )  # in this order, so that time between the reads only lowers the difference
+
+
+class LoopTime:
+    """The time of an event loop that may start later: 0 until ``start``."""
+
+    def __init__(self) -> None:
+        """Belong to no loop yet."""
+        self._read: Callable[[], float] | None = None
+
+    def start(self) -> None:
+        """Show the time of the running loop from now on."""
+        self._read = asyncio.get_running_loop().time
+
+    def __call__(self) -> float:
+        return 0.0 if self._read is None else self._read()
+
+    def __repr__(self) -> str:
+        return f"<LoopTime {self():.3f} s>"
 
 
 class SuspendAwareClock:

@@ -75,8 +75,9 @@ class InformerReporter:
         )
         self.status = ReflectorStatus()
         """The reflector's current state, and the last error."""
-        # Read for every chunk of a watch: informers without metrics and traces make no call.
-        self._has_telemetry = metrics is not None or tracing is not None
+        self.has_telemetry = metrics is not None or tracing is not None
+        """True if there are metrics or traces. The reflector reads this for every chunk of a watch,
+        so that informers without them make no call."""
         self.metrics = wrap_metrics(metrics)
         """The metrics to call; a call never raises."""
         self.label = label or informer
@@ -130,17 +131,9 @@ class InformerReporter:
         self.status.clear_error()
         self.trace.complete()
 
-    def received(self, size: int, events: int, fresh_at: float | None = None) -> None:
-        """Record that data arrived.
-
-        Args:
-            size: bytes.
-            events: events or objects that the data completed.
-            fresh_at: the time of arrival, if the data proves that the received state is up to date.
-        """
-        if fresh_at is not None:
-            self.status.fresh_at = fresh_at
-        if self._has_telemetry:
+    def received(self, size: int, events: int) -> None:
+        """Record that data arrived: ``size`` bytes, which completed events or objects."""
+        if self.has_telemetry:
             self.metrics.received(self.label, self._verb, size, events)
             self.trace.received(size, events)
 

@@ -16,6 +16,7 @@ from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.scopes.gained_state import OpenShards
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflectors import Reflectors, RunReflector, ScopePart
 from aioinformer._runtime.scopes.shard_reader import ShardReader
@@ -34,6 +35,7 @@ class GroupReflectors:
         name: str,
         assignment: ShardAssignment,
         make_scopes: Callable[[RunReflector], Reflectors],
+        open_shards: OpenShards | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -41,12 +43,14 @@ class GroupReflectors:
             name: the informer's name.
             assignment: the group.
             make_scopes: makes the reflectors of the scopes, which are run by its argument.
+            open_shards: opens the informer's cache file; ``None`` without one.
         """
         self._name = name
         self.shards = GroupShards(assignment)
         """The shards that are read."""
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
+        self._open_shards = open_shards
         self.scopes = make_scopes(self._run)
         """The reflectors of the scopes."""
 
@@ -61,7 +65,11 @@ class GroupReflectors:
         if self._group is None:
             raise AssertionError("a scope starts with the informer")
         name = f"{self._name} in {scope}" if scope else self._name
-        reader = ShardReader(name, reflector, queue, self.shards, self._group)
+        reader = ShardReader(
+            *(name, reflector, queue, self.shards, self._group),
+            scope=scope,
+            open_shards=self._open_shards,
+        )
         self._readers.append(reader)
         try:
             await reader.run()

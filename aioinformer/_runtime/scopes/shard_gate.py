@@ -38,7 +38,14 @@ class ShardGate:
         self._deleted: dict[ObjectKey, int] = {}
         """The shard of each object whose deletion has not been reconciled."""
         self._ended = asyncio.Event()
+        self._forgetters: list[Callable[[ObjectKey], object]] = []
         shards.add_user(self)
+
+    def on_unadmitted(self, forget: Callable[[ObjectKey], object]) -> None:
+        """Call ``forget`` with each key that moves away with its shard, or isn't admitted: nothing
+        of the key is to be remembered.
+        """
+        self._forgetters.append(forget)
 
     # -- shards --------------------------------------------------------------------------------
 
@@ -61,6 +68,7 @@ class ShardGate:
 
     def close(self) -> None:
         """Work on no shard any more, unless a reconcile was left behind."""
+        self._forgetters.clear()
         if not self._running:
             self._shards.remove_user(self)
 
@@ -70,6 +78,7 @@ class ShardGate:
         """Return False if an event only says that a shard has moved away."""
         if isinstance(event, Deleted):
             if event.reason == "scope_removed":
+                self._forget(event.key)
                 return False
             if event.reason != "filtered":
                 self._deleted[event.key] = self._shards.shard_of_object(event.obj)
@@ -88,9 +97,14 @@ class ShardGate:
         else:
             shard = self._deleted.get(key)
         if shard is None or shard not in self._admitted:
+            self._forget(key)
             return False
         self._running[key] = shard
         return True
+
+    def _forget(self, key: ObjectKey) -> None:
+        for forget in self._forgetters:
+            forget(key)
 
     def end(self, key: ObjectKey, *, retried: bool) -> None:
         """Record that the reconcile of a key has ended; ``retried`` if it is to run again."""

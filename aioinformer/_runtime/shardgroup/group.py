@@ -17,7 +17,7 @@ import logging
 import secrets
 from contextlib import AsyncExitStack
 from types import MappingProxyType, TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import anyio
 
@@ -31,15 +31,17 @@ from aioinformer._core.shardgroup.records import GROUP_LABEL, GroupLayout
 from aioinformer._core.sharding.ranges import ShardKey
 from aioinformer._core.sharding.shard import MAX_SHARDS
 from aioinformer._runtime.informer.factory import SharedInformerFactory
-from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.leaderelection.clock import LoopTime, SuspendAwareClock
 from aioinformer._runtime.reflector.lister_watcher import Source
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.shardgroup.health import GroupHealth, GroupState
 from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscription
-from aioinformer._runtime.tasks.event_loop import running_loop
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShardLost, UsageError
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.cache_file import CacheFile
 
 __all__ = ["GroupClient", "ShardGroup"]
 
@@ -88,9 +90,10 @@ class ShardGroup:
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
         shutdown_timeout: float = 10.0,
+        cache: CacheFile | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make a member. Nothing is sent before the group is entered. Call this in the event loop.
+        """Make a member. Nothing is sent before the group is entered.
 
         Args:
             client: lists, watches and writes Leases in the namespace, and reads and writes for the
@@ -111,12 +114,14 @@ class ShardGroup:
             retry_period: seconds between two renewals.
             shutdown_timeout: seconds that leaving waits for work on shards to end. If work runs
                 longer, the Lease isn't released, and expires.
+            cache: a file of this member alone, in which its informers keep their shards: after a
+                restart, shards that return are resumed without a list. The file must not be
+                ``shared``.
             metrics: receives moves of shards, and the numbers of the informers.
 
         Raises:
             ValueError: a number is out of range, the times don't fit together, or a name can't be
                 part of the name of a Lease.
-            UsageError: no event loop is running.
         """
         if not 1 <= shards <= MAX_SHARDS:
             raise ValueError(f"shards must be 1 to {MAX_SHARDS}, not {shards}")
@@ -130,7 +135,8 @@ class ShardGroup:
         check_seconds("shutdown_timeout", shutdown_timeout)
         self._layout = GroupLayout(shards, by)
         self._key = ObjectKey(namespace, name)
-        self._clock = SuspendAwareClock(running_loop().time)
+        self._loop_time = LoopTime()
+        self._clock = SuspendAwareClock(self._loop_time)
         self._shutdown_timeout = shutdown_timeout
         member = GroupMember(
             self._key,
@@ -151,7 +157,7 @@ class ShardGroup:
         self._member = member
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
-        self.informers = SharedInformerFactory(client, shard=self, metrics=metrics)
+        self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
         """The factory of the informers that read this member's shards. They run from the entering
         of the group until its leaving, and end before the shards are given away."""
         self.informer = self.informers.informer
@@ -171,6 +177,7 @@ class ShardGroup:
         """
         if self._life != "idle":
             raise UsageError(f"this member of {self._key} was entered before; make another one")
+        self._loop_time.start()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._leases)
             stack.push_async_exit(self._leave)

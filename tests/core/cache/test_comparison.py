@@ -7,10 +7,17 @@ from dataclasses import dataclass
 import pytest
 from msgspec import Struct
 
-from aioinformer._core.cache.comparison import is_same_content
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.cache.comparison import (
+    append_change,
+    has_equal_content,
+    is_same_content,
+    removal_reason,
+    without_traceback,
+)
+from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
-from tests.core.builders import PODS, key, make_object, pod, pod_body, undecodable_pod
+from tests.core.builders import PODS, WIDGETS, key, make_object, pod, pod_body, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
 
 
@@ -76,3 +83,94 @@ def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
 
 def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
     assert is_same_content(undecodable_pod(), undecodable_pod())
+    other = KubeObject(key("web-0"), "uid", "7", undecodable_pod().raw + b" ", PODS)
+    assert not is_same_content(undecodable_pod(), other)
+
+
+def test_an_object_is_the_same_as_itself_whatever_its_model_says() -> None:
+    one = ModelObject(key("a"), b"", PODS, stored_uid="uid-a", stored_version="1", model=Touchy())
+    assert is_same_content(one, one)
+
+
+def test_an_object_that_was_read_in_another_api_version_is_another() -> None:
+    later = Resource("example.com", "v2", "widgets", "Widget")
+    body = pod_body("a")
+    assert is_same_content(make_object(body, resource=WIDGETS), make_object(body, resource=WIDGETS))
+    assert not is_same_content(
+        make_object(body, resource=WIDGETS), make_object(body, resource=later)
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("kind", "PartialObjectMetadata"), ("apiVersion", "meta.k8s.io/v1")]
+)
+def test_a_kind_and_an_api_version_that_one_of_the_objects_lacks_do_not_count(
+    field: str, value: str
+) -> None:
+    """The items of a list lack both; a watch event may name a form of the object."""
+    assert has_equal_content(make_object(pod_body("a") | {field: value}), pod("a"))
+
+
+def test_the_order_of_keys_and_white_space_do_not_count() -> None:
+    body = pod_body("a")
+    turned = make_object({name: body[name] for name in reversed(body)})
+    assert turned.raw != pod("a").raw
+    assert has_equal_content(turned, pod("a"))
+
+
+class Interrupting(Struct):
+    """A model during whose comparison the user ends the program."""
+
+    signal: type[BaseException]
+
+    def __eq__(self, other: object) -> bool:
+        raise self.signal
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_the_end_of_the_program_is_no_result_of_a_comparison(signal: type[BaseException]) -> None:
+    one, two = (
+        ModelObject(
+            key("a"), b"", PODS, stored_uid="u", stored_version="1", model=Interrupting(signal)
+        )
+        for _ in "12"
+    )
+    with pytest.raises(signal):
+        has_equal_content(one, two)
+
+
+# -- what follows ----------------------------------------------------------------------------------
+
+
+def test_an_excluded_version_removes_what_it_replaces_unless_it_was_rejected() -> None:
+    old, error = pod("a"), ValueError("no model")
+    assert removal_reason(old, ExcludedObject.of(pod("a", rv="2"))) == "dropped"
+    assert removal_reason(old, ExcludedObject.of(pod("a", rv="2"), error)) is None
+    assert removal_reason(old, ExcludedObject.of(pod("a", uid="new"))) == "vanished"
+    assert removal_reason(old, ExcludedObject.of(pod("a", uid="new"), error)) == "vanished"
+
+
+def fail_with_a_cause() -> None:
+    try:
+        raise KeyError("spec")
+    except KeyError as cause:
+        raise ValueError("no model") from cause
+
+
+def test_an_error_without_its_traceback_keeps_its_message_and_its_cause() -> None:
+    with pytest.raises(ValueError, match="no model") as caught:
+        fail_with_a_cause()
+    error, cause = caught.value, caught.value.__cause__
+    assert without_traceback(error) is error
+    assert error.__traceback__ is None
+    assert isinstance(cause, KeyError)
+    assert cause.__traceback__ is None
+    assert without_traceback(KeyError("no cause")).__traceback__ is None
+
+
+def test_a_change_of_one_object_is_an_update_and_a_re_created_object_is_two_events() -> None:
+    old, new, reborn = pod("a"), pod("a", rv="2"), pod("a", rv="3", uid="new")
+    events: list[Event] = []
+    append_change(old, new, events)
+    append_change(new, reborn, events)
+    assert events == [Updated(old, new), Deleted(new, "vanished"), Added(reborn)]

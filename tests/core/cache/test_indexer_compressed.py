@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from aioinformer import Indexer, KubeObject, Lister, field, label_index
+from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.cache.partitions import PartitionedIndexer
-from aioinformer._core.cache.store import CompressedIndex
 from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import find_zstd
@@ -73,7 +73,7 @@ class TwoCaches:
             while not replacement.step(2):
                 if indexer is self.compressed:  # while the new state is staged
                     self.compress(0)
-            found.append(replacement.commit())
+            found.append([*replacement.commit()])
             while not replacement.step(2):
                 pass
         assert found[0] == found[1]

@@ -69,7 +69,7 @@ def relist(indexer: Indexer, objects: Iterable[KubeObject], *, rv: str = "100") 
     replacement = indexer.replace(Replaced(tuple(objects), rv))
     while not replacement.step(64):
         pass
-    events = replacement.commit()
+    events = [*replacement.commit()]
     while not replacement.step(64):
         pass
     return events

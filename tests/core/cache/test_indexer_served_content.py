@@ -85,7 +85,7 @@ class Reader:
         replacement = self.indexer.replace(Replaced(list(objects), str(server.version)))
         while not replacement.step(64):
             pass
-        events = replacement.commit()
+        events = [*replacement.commit()]
         while not replacement.step(64):
             pass
         return self._receive(events)

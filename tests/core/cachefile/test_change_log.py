@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from aioinformer import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cachefile.change_log import (
+    ENTRIES_KEPT,
+    TRIM_STEP,
     LogEntry,
     LogRecord,
     LogSequence,
@@ -159,3 +161,50 @@ def test_a_position_of_another_log_reads_the_state() -> None:
     assert choose_read(10, 0, 9) == "state"
     assert choose_read(4, 5, 9) == "state"
     assert choose_read(5, 5, 9) == "changes"
+
+
+def test_a_record_counts_changes_and_names_the_scopes_of_relists() -> None:
+    record = LogRecord()
+    record.record([Added(pod("a")), Added(pod("b"))])
+    record.record([Added(pod("c"))])
+    record.record_list("web")
+    assert (len(record), repr(record)) == (3, "<LogRecord changes=3 relisted=1>")
+    assert [len(batch) for batch in record.batches] == [2, 1]
+    assert (record.needs_state("web"), record.needs_state("shop")) == (True, False)
+    record.require_state()
+    assert (record.needs_state("shop"), record.batches) == (True, [])
+
+
+def test_a_record_holds_as_many_changes_as_a_log_keeps() -> None:
+    record, events = LogRecord(), [Added(pod("a"))] * ENTRIES_KEPT
+    record.record(events)
+    assert not record.needs_state("")
+    record.record(events[:1])
+    assert record.needs_state("")
+
+
+def test_a_log_is_continued_behind_its_last_entry() -> None:
+    sequence = LogSequence(head=7, oldest=3)
+    assert repr(sequence) == "<LogSequence 3..7>"
+    assert list(sequence.take(2)) == [8, 9]
+    assert list(sequence.take(0)) == []
+    assert (sequence.head, sequence.trim()) == (9, 0)
+    assert list(LogSequence().take(1)) == [1]
+
+
+def test_a_log_is_trimmed_in_steps_and_keeps_as_many_entries_as_it_says() -> None:
+    sequence = LogSequence()
+    assert sequence.oldest == 1
+    sequence.take(ENTRIES_KEPT + TRIM_STEP)
+    assert sequence.trim() == 0
+    sequence.take(1)
+    assert sequence.trim() == TRIM_STEP + 1
+    assert sequence.head - sequence.oldest + 1 == ENTRIES_KEPT
+    assert sequence.trim() == 0
+
+
+def test_a_short_log_is_trimmed_when_it_is_twice_as_long() -> None:
+    sequence = LogSequence(keep=3)
+    assert [len(sequence.take(1)) and sequence.trim() for _ in range(9)] == [
+        0, 0, 0, 0, 0, 0, 4, 0, 0
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.codec.line_splitter import LineSplitter
@@ -17,7 +17,6 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import (
     Expired,
-    LineTooLong,
     ProtocolError,
     ServerError,
     ServerFailure,
@@ -73,122 +72,6 @@ def shown(entry: Delta | Bookmark) -> object:
     return entry.kind, obj.key, obj.uid, obj.resource_version, json.loads(obj.raw)
 
 
-# -- lines ---------------------------------------------------------------------------------------
-
-
-def test_lines_end_at_newlines() -> None:
-    splitter = LineSplitter()
-
-    assert splitter.feed(b"one\ntwo\nthr") == [b"one\n", b"two\n"]
-    assert splitter.feed(b"ee\n") == [b"three\n"]
-    assert splitter.buffered == 0
-
-
-def test_a_whole_line_in_a_chunk_is_not_copied() -> None:
-    """The server flushes each event by itself; this is the hot path."""
-    chunk = b'{"type":"ADDED"}\n'
-
-    assert LineSplitter().feed(chunk)[0] is chunk
-
-
-@given(st.data())
-def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
-    data: st.DataObject,
-) -> None:
-    """A proxy's blank line must not cost a relist."""
-    lines = data.draw(st.lists(st.sampled_from([b"\n", b"\r\n", b"{}\n", b"{}\r\n"]), max_size=8))
-    stream = b"".join(lines)
-    size = data.draw(st.sampled_from([1, 2, 3, 100]))
-    splitter = LineSplitter()
-
-    found = [
-        line
-        for start in range(0, len(stream), size)
-        for line in splitter.feed(stream[start : start + size])
-    ]
-
-    assert found == [line for line in lines if line.strip()]
-
-
-def test_empty_lines_are_left_out() -> None:
-    splitter = LineSplitter()
-
-    assert splitter.feed(b"\n") == []
-    assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
-    assert splitter.feed(b"") == []
-    assert splitter.buffered == 0
-
-
-def test_a_line_may_come_byte_by_byte() -> None:
-    splitter = LineSplitter()
-    lines = [got for byte in b"one\ntwo\n" for got in splitter.feed(bytes([byte]))]
-
-    assert lines == [b"one\n", b"two\n"]
-
-
-@given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
-@settings(deadline=None)
-def test_lines_are_the_same_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
-    splitter = LineSplitter()
-    whole = b"".join(each + b"\n" for each in lines) + b"tail"
-
-    got = [each for piece in data.draw(strategies.chunks(whole)) for each in splitter.feed(piece)]
-
-    assert [each.removesuffix(b"\n") for each in got] == [
-        each for each in lines if each not in (b"", b"\r")
-    ]
-    assert splitter.buffered == len(b"tail")
-
-
-@pytest.mark.parametrize("separator", ["\u0085", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\r"])
-def test_only_a_newline_ends_a_line(separator: str) -> None:
-    text = f"one{separator}two".encode()
-
-    assert LineSplitter().feed(text + b"\nx") == [text + b"\n"]
-
-
-def test_pending_counts_the_bytes_of_the_line_under_way() -> None:
-    splitter = LineSplitter()
-    splitter.feed(b"one\ntw")
-    assert splitter.buffered == 2
-    splitter.feed(b"o")
-    assert splitter.buffered == 3
-    assert repr(splitter) == "<LineSplitter pending=3 B>"
-
-
-def test_a_line_beyond_the_cap_is_an_error_that_says_so() -> None:
-    splitter = LineSplitter(cap=10)
-    splitter.feed(b"12345")
-    assert splitter.feed(b"67890") == []
-
-    with pytest.raises(LineTooLong, match="longer than 10 bytes") as caught:
-        splitter.feed(b"1")
-    assert caught.value.phase == "watch"
-
-
-def test_the_cap_is_for_one_line_and_not_for_all_of_them() -> None:
-    splitter = LineSplitter(cap=10)
-
-    for _ in range(100):
-        assert splitter.feed(b"12345678") == []
-        assert splitter.feed(b"9\n") == [b"123456789\n"]
-
-
-def test_the_tail_behind_a_line_counts_against_the_cap() -> None:
-    with pytest.raises(LineTooLong):
-        LineSplitter(cap=10).feed(b"one\n" + b"x" * 11)
-
-
-def test_a_line_of_megabytes_in_small_chunks_takes_time_in_proportion() -> None:
-    """A splitter that joined at every chunk would copy 200 GB here."""
-    text = b"x" * (20 * 1024 * 1024)
-    splitter = LineSplitter()
-    for at in range(0, len(text), 1024):
-        assert splitter.feed(text[at : at + 1024]) == []
-
-    assert splitter.feed(b"\n") == [text + b"\n"]
-
-
 # -- recorded streams ----------------------------------------------------------------------------
 
 
@@ -236,6 +119,16 @@ def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
     assert decoded([body[at : at + 1] for at in range(len(body))], resource) == decoded(
         [body], resource
     )
+
+
+@ALL_STREAMS
+def test_a_line_inside_a_chunk_is_decoded_as_a_chunk_of_its_own(name: str) -> None:
+    resource, body = STREAMS[name][0], read_recording(name).body
+    splitter, decoder = LineSplitter(), EventDecoder(resource)
+
+    entries = [decoder.decode(*each) for each in splitter.find_lines(b"\n" + body)]
+
+    assert entries == decoded([each + b"\n" for each in body.split(b"\n")[:-1]], resource)
 
 
 @given(data=st.data())

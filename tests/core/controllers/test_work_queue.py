@@ -280,6 +280,21 @@ def test_the_numbers_say_how_long_keys_waited_and_were_worked_on() -> None:
     assert found.waiting_longest == 8.0
     assert (found.done, found.worked_mean, found.worked_max) == (1, 0.5, 0.5)
     assert (found.running_longest, found.unfinished_seconds) == (4.0, 4.0)
+    assert (found.adds, found.merged, found.retries, found.dropped) == (3, 1, 0, 0)
+
+
+def test_the_mean_of_the_runs_counts_all_of_them() -> None:
+    queue = filled("a", "b")
+    queue.take(0.0)
+    queue.done("a", 1.0)
+    queue.take(1.0)
+    queue.done("b", 4.0)
+
+    found = queue.statistics(9.0)
+
+    assert (found.done, found.worked_mean, found.worked_max) == (2, 2.0, 3.0)
+    assert (found.waited_mean, found.waited_max) == (0.5, 1.0)
+    assert (found.running_longest, found.unfinished_seconds) == (0.0, 0.0)
 
 
 def test_a_rerun_waits_from_the_end_of_the_run_before_it() -> None:
@@ -299,6 +314,7 @@ def test_an_unused_queue_has_numbers_too() -> None:
         0,
         0,
     )
+    assert (found.running_longest, found.unfinished_seconds) == (0, 0)
 
 
 def test_thousands_of_keys_leave_nothing_behind() -> None:

@@ -436,6 +436,135 @@ def test_a_deleted_lease_is_counted_on_from_what_was_seen() -> None:
     assert server.election.fencing == Fencing(5, "a")
 
 
+# -- uncertain writes -----------------------------------------------------------------------------
+
+
+def test_a_creation_that_takes_effect_late_is_ours() -> None:
+    """The Lease was read as missing after the creation was sent: it may still be under way."""
+    server = candidate()
+    election = server.election
+    server.step(0.0)
+    first = election.step(0.0, WALL)
+    assert isinstance(first, CreateLease)
+    election.record_failure(1.0, 0.0)
+    assert election.step(1.0, WALL) == ReadLease()
+    election.record_read(None, 1.0, 0.0)
+    assert isinstance(election.step(1.0, WALL + dt.timedelta(seconds=1)), CreateLease)
+    server.store(first.body)
+    election.record_failure(1.5, 0.0)
+    assert election.step(3.5, WALL) == ReadLease()
+    election.record_read(server.lease, 3.5, 0.0)
+    assert election.leads(3.5)
+    assert election.leads_until == 10.0
+    assert election.step(3.5, WALL) == SleepUntil(5.5), "it is renewed after the retry period"
+
+
+def test_a_takeover_that_is_read_when_its_renew_deadline_has_passed_is_written_again() -> None:
+    server = candidate()
+    server.step(0.0)
+    action = server.election.step(0.0, WALL)
+    assert isinstance(action, CreateLease)
+    server.store(action.body)
+    assert server.lease is not None
+    server.election.record_write(server.lease, 10.0, 0.0)
+    assert (server.election.phase, server.election.leads(10.0)) == ("seeking", False)
+    assert isinstance(server.step(10.0), UpdateLease), "at once"
+    assert server.election.leads_until == 20.0
+    assert server.election.fencing == Fencing(0, "a")
+
+
+def test_a_leader_whose_lease_was_deleted_creates_it_again_in_the_same_term() -> None:
+    server = leader()
+    acquired = server.record.acquired
+    server.election.step(2.0, WALL)
+    server.election.record_failure(2.0, 0.0)
+    server.lease = None
+    assert server.step(2.0) == ReadLease()
+    assert isinstance(server.step(2.0), CreateLease)
+    assert server.election.fencing == Fencing(0, "a")
+    assert (server.record.transitions, server.record.acquired) == (0, acquired)
+    assert server.election.leads_until == 12.0
+
+
+def test_a_renewal_states_our_duration_although_a_webhook_has_changed_it() -> None:
+    server = candidate()
+    server.step(0.0)
+    action = server.election.step(0.0, WALL)
+    assert isinstance(action, CreateLease)
+    changed = {"leaseDurationSeconds": 60, "renewTime": "2026-01-01T00:00:00Z"}
+    server.store(action.body | {"spec": action.body["spec"] | changed})
+    assert server.lease is not None
+    server.election.record_write(server.lease, 0.0, 0.0)
+    assert server.election.leads(0.0)
+    server.step(2.0)
+    assert server.record.duration == 15
+
+
+# -- when it is over ------------------------------------------------------------------------------
+
+
+def test_the_lease_expires_its_duration_after_the_last_successful_write_was_sent() -> None:
+    election = candidate().election
+    assert election.renewed_at is None
+    assert election.takeover_at == float("-inf"), "another may lead already"
+
+    server = leader()
+    election = server.election
+    action = election.step(2.0, WALL)
+    assert isinstance(action, UpdateLease)
+    assert (election.renewed_at, election.takeover_at) == (0.0, 15.0), "not answered yet"
+    server.store(action.body)
+    assert server.lease is not None
+    election.record_write(server.lease, 5.0, 0.0)
+    assert (election.renewed_at, election.takeover_at) == (2.0, 17.0)
+
+
+def test_a_renewal_that_states_something_new_is_due_at_once() -> None:
+    server = leader()
+    server.election.hasten(0.5)
+    assert isinstance(server.step(0.5), UpdateLease)
+    assert server.step(0.5) == SleepUntil(2.5)
+    server.election.hasten(3.0)
+    assert isinstance(server.step(2.5), UpdateLease), "it is not put off"
+
+
+def test_a_request_that_failed_is_not_repeated_earlier_than_it_would_have_been() -> None:
+    election = leader().election
+    election.step(2.0, WALL)
+    election.record_failure(2.0, 0.0)
+    assert election.step(2.0, WALL) == ReadLease()
+    election.record_failure(3.0, 0.0)
+    election.hasten(3.5)
+    assert election.step(3.5, WALL) == SleepUntil(5.0)
+
+
+def test_a_candidate_does_not_ask_earlier_because_it_has_something_to_state() -> None:
+    server = candidate()
+    server.lease = lease_of("b")
+    server.run(0.0)
+    server.election.hasten(1.0)
+    assert server.step(1.0) == SleepUntil(2.0)
+
+
+def test_a_request_of_a_release_ends_when_the_release_has_no_use_any_more() -> None:
+    server = leader()
+    assert candidate().election.request_timeout(0.0) == 5.0
+    server.election.release(8.0)
+    assert server.election.request_timeout(8.0) == 5.0
+    assert server.election.request_timeout(12.0) == 3.0
+    assert server.election.request_timeout(16.0) == 0.0
+
+
+def test_a_release_is_given_up_after_the_renew_deadline_at_the_latest() -> None:
+    server = leader()
+    server.election.release(1.0)
+    for now in (1.0, 3.0, 5.0, 7.0, 9.0):
+        assert server.election.step(now, WALL) == ReadLease()
+        server.election.record_failure(now, 0.0)
+    assert server.election.step(10.9, WALL) == SleepUntil(11.0)
+    assert server.election.step(11.0, WALL) == ElectionEnded(released=False)
+
+
 # -- numbers ------------------------------------------------------------------------------------
 
 
@@ -467,9 +596,9 @@ def test_a_candidate_needs_an_identity() -> None:
 
 def test_the_state_shows_in_the_repr() -> None:
     assert repr(leader().election) == "<Election of web/controller by a leading leader='a'>"
-    assert Election(KEY, identity="a", times=ElectionTimes()).step(0.0, WALL) == ElectionEnded(
-        False
-    )
+    idle = Election(KEY, identity="a", times=ElectionTimes())
+    assert idle.step(0.0, WALL) == ElectionEnded(False)
+    assert (idle.lost_reason, idle.leader, idle.fencing, idle.leads(0.0)) == ("", "", None, False)
 
 
 # -- any order ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aioinformer import ObjectKey
 from aioinformer._core.leaderelection.election import ElectionTimes
 from aioinformer._core.shardgroup.member import GroupMember, ShardMove
-from aioinformer._core.shardgroup.records import GroupLayout, MemberRecord
+from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout, MemberRecord
 from aioinformer._core.shardgroup.rendezvous import shard_owners
 from tests.core.shardgroup.group_leases import LAYOUT, StoredMember, group_lease, member_lease
 
@@ -160,6 +160,42 @@ def test_the_time_without_an_owner_counts_from_the_last_renewal_of_a_dead_member
     assert 15.0 < found[0].unowned_seconds <= 19.0
 
 
+def test_a_member_renews_when_the_lease_of_another_one_expires() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.5)
+    member.observe("shop", group_lease("a"), 0.5)
+    for now in (0.5, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0):
+        member.decide(now, member.held(now))
+        stored.renew(now)
+    member.decide(14.1, member.held(14.1))
+    stored.renew(14.1)
+
+    assert member.claims == ALL - {3}
+    assert member.wake_at == 15.5
+    assert member.decide(15.5, member.held(15.5)) == []
+    assert member.wake_at > 15.5, "the member waits for its renewal, and for no other time"
+    stored.renew(15.5)  # due half a second before its regular time
+    member.decide(15.5, member.held(15.5))
+    assert 3 in member.claims
+
+
+def test_an_expiry_that_a_late_cache_can_not_prove_leads_to_one_renewal() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+    member.decide(0.0, ())
+    stored.renew(0.0)
+    written = stored.version
+    for number in range(1, 301):  # woken ten times a second, while the cache is silent
+        member.decide(number / 10, ())
+        stored.renew(number / 10, seen=False)
+
+    assert stored.version - written == 15  # after 2, 4, ..., 14, 15, 17, ..., 29 s
+
+
 def test_a_leaving_member_gives_everything_away_and_states_it() -> None:
     stored = alone()
     member = stored.member
@@ -174,6 +210,125 @@ def test_a_leaving_member_gives_everything_away_and_states_it() -> None:
     stored.renew(2.0)
     assert MemberRecord.of(stored.lease, 8).identity == ""
     assert MemberRecord.of(stored.lease, 8).held == frozenset()
+
+
+def test_a_member_shows_its_targets_and_the_shards_that_nobody_claims() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {0, 1}), 0.0)
+    member.decide(0.0, ())
+    assert (member.targets, member.unclaimed) == (frozenset(), ALL - {0, 1})
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+    assert (member.targets, member.unclaimed) == (ALL, frozenset())
+    assert (member.identity, member.is_member(0.0), member.is_member(10.0)) == ("a", True, False)
+    assert repr(member) == "<GroupMember web/shop.a leading 6 claims>"
+
+
+def test_a_group_whose_lease_was_deleted_goes_on_with_the_last_assignment() -> None:
+    stored = alone()
+    stored.member.observe("shop", None, 1.0)
+
+    assert stored.member.decide(1.0, ALL) == []
+    assert stored.member.held(1.0) == ALL
+
+
+def test_an_assignment_of_another_layout_gives_this_member_nothing() -> None:
+    stored = alone()
+    member = stored.member
+    member.observe("shop", group_lease("a", epoch=2, layout=GroupLayout(16)), 1.0)
+    assert kinds(member.decide(1.0, ALL)) == {"stopping": ALL}
+    assert member.stopping == ALL
+
+    member.observe("shop", group_lease("a", epoch=3), 2.0)
+    assert kinds(member.decide(2.0, ())) == {"released": ALL}, "what ends is not taken back"
+    member.decide(2.0, ())
+    stored.renew(2.0)
+    assert kinds(member.decide(2.0, ())) == {"acquired": ALL}
+
+
+def test_a_claim_without_work_is_given_up_without_a_word() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+    member.observe("shop", group_lease("b", epoch=2), 0.0)
+
+    assert member.decide(0.0, ()) == []
+    assert member.claims == frozenset()
+
+
+def test_a_member_that_loses_its_lease_gives_up_what_it_has_not_begun() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+
+    assert member.decide(10.0, ()) == []
+    assert member.claims == frozenset()
+
+
+def test_a_shard_that_was_free_was_without_an_owner_since_its_release() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+    stored.renew(0.0)
+    moves = member.decide(0.0, ())
+    assert {move.unowned_seconds for move in moves} == {None}, "no other claim was seen"
+    member.observe("shop.b", member_lease("b", renewed="2"), 1.0)
+    member.decide(1.0, ())
+    stored.renew(1.5)
+
+    assert member.decide(1.5, ()) == [ShardMove("acquired", 3, unowned_seconds=0.5)]
+
+
+def test_an_assignment_is_planned_by_a_member_whose_lease_the_cache_shows() -> None:
+    stored = StoredMember()
+    member = stored.member
+    assert member.plan(0.0) is None
+    assert member.find_stale(0.0) is None
+    member.election.seek(0.0)
+    stored.renew(0.0, seen=False)
+    assert member.plan(0.0) is None
+    assert member.wake_at == 10.0
+    stored.see(0.1)
+    write = member.plan(0.1)
+    assert write is not None
+    assert GroupAssignment.of(write.body).members == ("a",)
+    assert member.wake_at == 2.1, "the write is repeated unless the cache shows it"
+    assert member.plan(10.0) is None
+    assert member.wake_at == 10.0
+
+
+def test_an_earlier_process_of_the_same_name_has_confirmed_nothing() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    member.observe("shop", group_lease("a"), 0.0)
+    member.decide(0.0, ())
+    stored.renew(0.0, seen=False)
+    member.observe("shop.a", member_lease("a", set(ALL), write=99), 0.0)
+
+    assert member.decide(0.0, ()) == []
+    assert member.plan(0.0) is None
+
+
+def test_the_lease_of_a_dead_member_is_released_by_the_one_that_assigns() -> None:
+    stored = alone()
+    member = stored.member
+    member.observe("shop.b", member_lease("b", {3}), 0.0)
+    for now in range(2, 20, 2):
+        stored.renew(float(now))
+        member.decide(float(now), ALL)
+    stale = member.find_stale(18.0)
+    assert stale is not None
+    assert stale.name == "shop.b"
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,95 @@ def test_a_lease_that_was_released_long_ago_is_deleted() -> None:
     assert stale is not None
     assert (stale.name, stale.uid, stale.version) == ("shop.b", "uid of b", "2")
     assert stale.release is None
+
+
+def test_a_member_that_does_not_assign_has_nothing_to_wait_for() -> None:
+    planner, view = make("b", identity="c")
+    planner.plan(view, 0.0, leaving=False)
+
+    assert planner.next_at == float("inf")
+    view.observe_assignment(group_lease("b", "c", leader="c"))
+    assert planner.plan(view, 0.0, leaving=False) is None, "the assignment is right"
+    assert planner.next_at == float("inf")
+
+
+def test_a_joining_member_waits_for_others_from_when_it_was_seen() -> None:
+    planner, view = make("b")
+    view.observe_assignment(group_lease("a", leader="a"))
+    planner.plan(view, 0.0, leaving=False)
+    assert planner.plan(view, 0.9, leaving=False) is None
+    assert planner.next_at == 1.0
+    view.observe_assignment(group_lease("a", "b", leader="a", epoch=2))
+    planner.plan(view, 5.0, leaving=False)
+    view.observe_member("shop.c", member_lease("c"), 9.0)
+    assert planner.plan(view, 9.0, leaving=False) is None, "another join waits anew"
+    assert planner.next_at == 10.0
+
+
+def test_a_leaving_leader_takes_itself_out() -> None:
+    planner, view = make("b")
+    view.observe_assignment(group_lease("a", "b", leader="a"))
+    write = planner.plan(view, 0.0, leaving=True)
+
+    assert write is not None
+    assert not write.creates
+    assert GroupAssignment.of(write.body).members == ("b",)
+
+
+def test_a_group_lease_that_was_deleted_is_created_again_with_a_greater_epoch() -> None:
+    planner, view = make()
+    view.observe_assignment(group_lease("a", epoch=7))
+    assert planner.plan(view, 0.0, leaving=False) is None
+    view.observe_assignment(None)
+    write = planner.plan(view, 1.0, leaving=False)
+
+    assert write is not None
+    assert write.creates
+    assert GroupAssignment.of(write.body).epoch == 8
+    assert repr(planner) == "<AssignmentPlanner of web/shop by a epoch=7>"
+
+
+def test_a_write_on_another_version_of_the_lease_needs_no_wait() -> None:
+    planner, view = make("b")
+    view.observe_assignment(group_lease("a", "c", leader="a", epoch=1))
+    assert planner.plan(view, 0.0, leaving=False) is not None
+    view.observe_assignment(group_lease("a", "d", leader="a", epoch=2))
+    assert planner.plan(view, 0.1, leaving=False) is not None
+
+
+def test_an_assignment_of_another_layout_is_replaced() -> None:
+    planner, view = make()
+    view.observe_assignment(group_lease("a", leader="a", layout=GroupLayout(16)))
+    write = planner.plan(view, 0.0, leaving=False)
+
+    assert write is not None
+    assert GroupAssignment.of(write.body) == GroupAssignment(2, "8/uid", ("a",), "a")
+
+
+def test_the_leases_of_two_dead_members_are_released_one_after_the_other() -> None:
+    planner, view = make("b", "c")
+    view.observe_assignment(group_lease("a", leader="a"))
+    view.advance(15.0)
+    first = planner.find_stale(view, 15.0, 15.0)
+    assert first is not None
+    second = planner.find_stale(view, 15.0, 15.0)
+    assert second is not None
+    assert {first.name, second.name} == {"shop.b", "shop.c"}
+
+
+def test_the_lease_of_a_live_member_and_a_deleted_lease_are_left_alone() -> None:
+    planner, view = make("b", "c")
+    view.observe_assignment(group_lease("a", leader="a"))
+    view.observe_member("shop.c", None, 1.0)
+    assert planner.find_stale(view, 14.0, 15.0) is None
+    view.advance(15.0)
+    stale = planner.find_stale(view, 15.0, 15.0)
+    assert stale is not None
+    assert stale.name == "shop.b"
+
+
+def test_only_the_member_that_assigns_removes_leases() -> None:
+    planner, view = make("b", "d", identity="c")
+    view.observe_assignment(group_lease("b", "c", "d", leader="b"))
+    view.observe_member("shop.d", member_lease("d", renewed="2", released=True), 0.0)
+    assert planner.find_stale(view, 100.0, 15.0) is None

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.shardgroup.records import GROUP_LABEL, GroupAssignment, MemberRecord
+from aioinformer import ObjectKey
+from aioinformer._core.leaderelection.lease import LeaseRecord
+from aioinformer._core.shardgroup.records import (
+    GROUP_LABEL,
+    GroupAssignment,
+    MemberRecord,
+    lease_identity,
+    release_lease,
+)
 from tests.core.shardgroup.group_leases import KEY, group_lease, member_lease
 
 
@@ -30,7 +38,102 @@ def test_claims_that_cannot_be_read_are_unknown(text: str) -> None:
 def test_a_lease_without_annotations_is_a_member_without_claims() -> None:
     record = MemberRecord.of({"spec": {"holderIdentity": "b"}}, 8)
 
-    assert (record.identity, record.held, record.write) == ("b", frozenset(), 0)
+    lease = LeaseRecord("b", 0, 0, "", "")
+    assert record == MemberRecord(lease, "", frozenset(), "", 0, leaving=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "incarnation", "write"),
+    [("host/1/7", "host/1", 7), ("host/seven", "host", 0), ("7", "", 7), ("host/-7", "host", 0)],
+)
+def test_the_number_of_a_write_stands_behind_the_last_slash(
+    text: str, incarnation: str, write: int
+) -> None:
+    lease = member_lease("b")
+    lease["metadata"]["annotations"]["aioinformer/shard-write"] = text
+    record = MemberRecord.of(lease, 8)
+
+    assert (record.incarnation, record.write) == (incarnation, write)
+
+
+def test_a_member_states_its_claims_beside_what_others_wrote() -> None:
+    record = MemberRecord(
+        LeaseRecord("b", 15, 0, "0", "1"), "8/uid", frozenset({0, 1, 5}), "this", 7, leaving=False
+    )
+    body = {
+        "metadata": {"labels": {"team": "shop"}, "annotations": {"note": "x"}},
+        "spec": {"a": 1},
+    }
+
+    assert record.stamp(body, "shop") == {
+        "metadata": {
+            "labels": {"team": "shop", "aioinformer/shard-group": "shop"},
+            "annotations": {
+                "note": "x",
+                "aioinformer/shard-layout": "8/uid",
+                "aioinformer/shards-held": "0-1,5",
+                "aioinformer/shard-write": "this/7",
+                "aioinformer/shard-leaving": "false",
+            },
+        },
+        "spec": {"a": 1},
+    }
+
+
+@pytest.mark.parametrize("namespace", ["web", ""])
+def test_a_group_without_a_lease_gets_one_of_its_name(namespace: str) -> None:
+    body = GroupAssignment(3, "8/uid", ("a", "b"), "b").build(ObjectKey(namespace, "shop"), None)
+
+    assert body == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": "shop",
+            "labels": {"aioinformer/shard-group": "shop"},
+            "annotations": {
+                "aioinformer/shard-epoch": "3",
+                "aioinformer/shard-layout": "8/uid",
+                "aioinformer/shard-members": '["a","b"]',
+            },
+        }
+        | ({"namespace": "web"} if namespace else {}),
+        "spec": {"holderIdentity": "b"},
+    }
+
+
+@pytest.mark.parametrize(("text", "epoch"), [("9" * 18, 10**18 - 1), ("9" * 19, 0), ("x", 0)])
+def test_an_epoch_that_no_group_reaches_counts_as_none(text: str, epoch: int) -> None:
+    lease = group_lease("a")
+    lease["metadata"]["annotations"]["aioinformer/shard-epoch"] = text
+
+    assert GroupAssignment.of(lease).epoch == epoch
+
+
+def test_members_are_sorted_whatever_wrote_them() -> None:
+    lease = group_lease("a")
+    lease["metadata"]["annotations"]["aioinformer/shard-members"] = '["c", "a", 7]'
+
+    assert GroupAssignment.of(lease).members == ("7", "a", "c")
+
+
+def test_a_lease_without_annotations_assigns_nothing() -> None:
+    assert GroupAssignment.of({}) == GroupAssignment(0, "", (), "")
+
+
+def test_a_lease_is_released_without_holder_and_claims() -> None:
+    lease = member_lease("b", {1}, renewed="5")
+    body = release_lease(lease, "shop")
+
+    assert body["spec"] == lease["spec"] | {"holderIdentity": "", "leaseDurationSeconds": 1}
+    assert MemberRecord.of(body, 8).held == frozenset()
+    assert body["metadata"]["resourceVersion"] == "5"
+    assert body["metadata"]["labels"] == {GROUP_LABEL: "shop"}
+    assert MemberRecord.of(lease, 8).identity == "b", "the cached object is unchanged"
+
+
+def test_a_lease_is_deleted_by_its_uid_and_version() -> None:
+    assert lease_identity(member_lease("b", renewed="5")) == ("uid of b", "5")
+    assert lease_identity({}) == ("", "")
 
 
 def test_an_assignment_is_read_as_it_was_written() -> None:

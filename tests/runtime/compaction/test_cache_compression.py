@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 
 from aioinformer import Delta, DeltaQueue, Indexer, KubeObject, field
-from aioinformer._core.cache.store import CompressedIndex
+from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.compression.compressed_object import (
     CompressedBytes,
     CompressedObject,

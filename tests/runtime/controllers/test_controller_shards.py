@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,7 +19,8 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer._core.sharding.ranges import shard_of
-from aioinformer.errors import UnknownResource, UsageError
+from aioinformer._runtime.controllers.finalizer import FinalizedReconcile
+from aioinformer.errors import PermanentError, UnknownResource, UsageError
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.controllers.reconcilers import FOOS, RecordingReconciler, make_cluster
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
@@ -166,6 +168,53 @@ def test_a_cleanup_that_lost_its_shard_leaves_the_finalizer_to_the_next_owner(
                 assert log == ["a begins f0", "a ends f0"] * 2
                 assert controller.health.failed_runs == 1
                 assert "ShardLost: shard" in caplog.text
+
+    run_simulated(main)
+
+
+def test_a_shard_that_moves_away_takes_its_failing_keys_with_it() -> None:
+    setup = setup_of(24)
+
+    async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
+        raise PermanentError("never")
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with a, Controller(FOOS, reject, shards=a) as controller:
+            await until(lambda: controller.health.failing_keys == 24)
+            async with b:
+                await settled(a, b)
+                ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
+                assert 0 < ours < 24
+                await until(lambda: controller.health.failing_keys == ours)
+
+    run_simulated(main)
+
+
+def test_a_shard_that_moves_away_takes_the_record_of_its_cleanups_with_it() -> None:
+    """Objects that another finalizer keeps stay cached after the cleanup, and then move away."""
+    setup, log = setup_of(24), list[str]()
+    keep = {"metadata": {"finalizers": ["example.com/theirs"]}}
+
+    def recorded() -> int:
+        (finalized,) = (each for each in gc.get_objects() if isinstance(each, FinalizedReconcile))
+        return int(repr(finalized).partition("cleaned=")[2].rstrip(">"))
+
+    async def main() -> None:
+        for name in shards_of(setup.cluster):
+            setup.cluster.merge_patch(FOOS, name, keep, namespace="default")
+        a, b = setup.group("a"), setup.group("b")
+        async with a, Cleaner(a, log).running():
+            await until(lambda: all(OURS in finalizers(setup.cluster, f"f{n}") for n in range(24)))
+            for number in range(24):
+                setup.cluster.delete(FOOS, f"f{number}", namespace="default")
+            await until(lambda: len(log) == 48)
+            await until(lambda: recorded() == 24)
+            async with b:
+                await settled(a, b)
+                ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
+                assert 0 < ours < 24
+                await until(lambda: recorded() == ours)
 
     run_simulated(main)
 

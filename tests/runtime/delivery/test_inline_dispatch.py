@@ -275,7 +275,7 @@ async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead(
     async with waiting(it):
         it.listener.put(LIFECYCLE_EVENTS)
         loop = asyncio.get_running_loop()
-        assert rounds.scheduled.popleft().run_pending(loop, 1.0) == 1.0
+        assert rounds.scheduled.popleft().run_pending(loop, loop.time, 1.0) == 1.0
         assert seen == []
         await yield_to_loop()
 

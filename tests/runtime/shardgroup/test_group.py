@@ -116,6 +116,36 @@ def test_the_shards_of_a_member_that_is_cut_off_are_taken_over_after_it_has_stop
     run_simulated(main)
 
 
+@pytest.mark.parametrize("phase", [0.1, 0.7, 1.3, 1.9])
+@pytest.mark.parametrize("leads", [False, True])
+def test_the_shards_of_a_dead_member_have_an_owner_just_after_its_lease_has_expired(
+    phase: float, *, leads: bool
+) -> None:
+    """Renewals of two members may be almost a period apart, and don't delay the takeover."""
+
+    async def main() -> None:
+        setup, faults = GroupSetup(), Faults()
+        a = setup.group("a", faults=faults if leads else None)
+        b = setup.group("b", faults=None if leads else faults)
+        dead, live = (a, b) if leads else (b, a)
+        async with a:
+            await a.wait_member(timeout=10)
+            await asyncio.sleep(phase)
+            async with b:
+                await settled(a, b)
+                assert live.health.leader == "a"  # the first member
+                await asyncio.sleep(7)
+                renewed = dead.health.renewed
+                assert renewed is not None
+                expiry = loop_time() - renewed + 15
+                with cut_off(faults):
+                    await until(lambda: live.held == ALL)
+                    assert 0 < loop_time() - expiry < 0.3
+                await settled(a, b)
+
+    run_simulated(main)
+
+
 def test_a_member_that_joins_after_a_death_does_not_wait_for_the_dead_members_lease() -> None:
     async def main() -> None:
         setup, faults = GroupSetup(), Faults()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
-from aioinformer._runtime.tasks.event_loop import check_loop, running_loop, running_task
+from aioinformer._runtime.tasks.event_loop import (
+    check_loop,
+    loop_clock,
+    running_loop,
+    running_task,
+)
 from aioinformer.errors import UsageError
 
 
@@ -46,3 +52,28 @@ async def test_what_runs_in_another_loop_is_used_from_there() -> None:
             check_loop(other, "it")
     finally:
         other.close()
+
+
+def test_the_clock_of_asyncios_own_loops_is_the_monotonic_clock() -> None:
+    async def clock() -> object:
+        return loop_clock()
+
+    with asyncio.Runner() as runner:
+        assert runner.run(clock()) is time.monotonic
+
+
+def test_a_loop_with_a_time_of_its_own_keeps_that_time() -> None:
+    class LateLoop(asyncio.SelectorEventLoop):
+        def time(self) -> float:
+            return super().time() + 1000
+
+    async def difference() -> float:
+        return loop_clock()() - time.monotonic()
+
+    with asyncio.Runner(loop_factory=LateLoop) as runner:
+        assert runner.run(difference()) == pytest.approx(1000, abs=100)
+
+
+async def test_a_time_that_was_put_into_a_loop_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 7.0)
+    assert loop_clock()() == 7.0

@@ -1,0 +1,382 @@
+"""Operators whose controllers are spread over the replicas: ``controller(..., shards=group)``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from aioinformer import KubeObject, Operator, Resource, ShardGroup
+from aioinformer._core.sharding.ranges import ShardKey, shard_of
+from aioinformer.errors import UsageError
+from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.operator.operators import running, succeed
+from tests.runtime.controllers.reconcilers import (
+    BARS,
+    FOOS,
+    RecordingReconciler,
+    body_with_owner,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    update_foo,
+    wait_until,
+)
+
+LEASE = "default/foo-operator"
+SHARDS = 16
+
+
+def foos(count: int) -> Cluster:
+    return make_cluster(*(f"f{number}" for number in range(count)))
+
+
+def shards_of(cluster: Cluster) -> dict[str, int]:
+    """Return the shard of each foo."""
+    found = [each["metadata"] for each in cluster.objects(FOOS)]
+    return {each["name"]: shard_of(each["uid"], SHARDS) for each in found}
+
+
+class ShardedReplica:
+    """One replica of an operator whose controller of foos has a group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        identity: str,
+        *,
+        duration: float = 0.0,
+        by: ShardKey = "uid",
+        faults: Faults | None = None,
+        resource: str | Resource = FOOS,
+        **keywords: Any,
+    ) -> None:
+        source = ClusterSource(cluster, faults or Faults())
+        self.group = ShardGroup(
+            source, "foos", namespace="web", identity=identity, shards=SHARDS, by=by
+        )
+        self.runs = RecordingReconciler(duration=duration)
+        self.operator = Operator(source, name="foo-operator", identity=identity, **keywords)
+        self.foos = self.operator.controller(resource, self.runs, shards=self.group)
+
+
+async def settled(*replicas: ShardedReplica) -> None:
+    """Wait until the replicas are the members, and each works on its shards."""
+    names = tuple(sorted(each.group.identity for each in replicas))
+    groups = [each.group for each in replicas]
+    await wait_until(
+        lambda: (
+            all(group.health.members == names for group in groups)
+            and sum(len(group.held) for group in groups) == SHARDS
+        )
+    )
+
+
+def test_replicas_divide_the_objects_and_one_takes_over_when_another_stops() -> None:
+    cluster = foos(40)
+
+    async def main() -> None:
+        one, two = ShardedReplica(cluster, "one"), ShardedReplica(cluster, "two")
+        async with running(two.operator):
+            async with running(one.operator) as ending:
+                await settled(one, two)
+                await asyncio.sleep(1)
+                one.runs.runs.clear()
+                two.runs.runs.clear()
+                for name, shard in shards_of(cluster).items():
+                    assert shard in one.group.held | two.group.held
+                    update_foo(cluster, name, size=2)
+                await asyncio.sleep(2)
+                shards = shards_of(cluster)
+                assert {shards[name] for name in one.runs.names} <= one.group.held
+                assert {shards[name] for name in two.runs.names} <= two.group.held
+                assert sorted(one.runs.names + two.runs.names) == sorted(shards)
+                assert one.operator.state == two.operator.state == "running"
+                assert "group foos: member" in str(one.operator.health)
+                moved = {name for name in shards if shards[name] in one.group.held}
+                two.runs.runs.clear()
+                stopped = loop_time()
+                one.operator.stop()
+                await ending
+                await wait_until(lambda: len(two.group.held) == SHARDS)
+                assert loop_time() - stopped < 2
+                assert one.group.health.state == "left"
+            await wait_until(lambda: set(two.runs.names) == moved)
+        assert two.group.health.state == "left"
+
+    run_simulated(main)
+
+
+def test_a_group_may_be_declared_before_the_event_loop_runs() -> None:
+    cluster = foos(3)
+    replica = ShardedReplica(cluster, "one")
+
+    async def main() -> None:
+        async with running(replica.operator):
+            await replica.operator.wait_synced(30)
+            await wait_until(lambda: len(replica.runs.names) == 3)
+
+    run_simulated(main)
+    assert cluster.get("leases", "foos.one", namespace="web")["spec"]["holderIdentity"] == ""
+
+
+def test_a_stop_finishes_the_runs_before_the_shards_are_given_away() -> None:
+    cluster = foos(8)
+
+    async def main() -> None:
+        one, two = ShardedReplica(cluster, "one", duration=5), ShardedReplica(cluster, "two")
+        async with running(one.operator) as ending:
+            await wait_until(lambda: bool(one.runs.names))
+            one.operator.stop()
+            began = loop_time()
+            async with running(two.operator):
+                await ending
+                assert 4 < loop_time() - began < 6
+                assert not one.runs.cancelled
+                await settled(two)
+                assert min(two.runs.times) >= began + 4
+
+    run_simulated(main)
+
+
+def test_a_cancellation_cancels_the_runs_and_gives_the_shards_away() -> None:
+    cluster = foos(4)
+
+    async def main() -> None:
+        one, two = ShardedReplica(cluster, "one", duration=100), ShardedReplica(cluster, "two")
+        task = asyncio.create_task(one.operator.run())
+        await wait_until(lambda: bool(one.runs.names))
+        async with running(two.operator):
+            await wait_until(lambda: "two" in one.group.health.members)
+            began = loop_time()
+            task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled()
+            await settled(two)
+            assert loop_time() - began < 2
+        assert one.runs.cancelled
+
+    run_simulated(main)
+
+
+def test_a_resource_that_only_the_server_knows_is_divided() -> None:
+    cluster = foos(20)
+
+    async def main() -> None:
+        one, two = (
+            ShardedReplica(cluster, name, resource="foos.samples.example.com")
+            for name in ("one", "two")
+        )
+        async with running(one.operator), running(two.operator):
+            await settled(one, two)
+            await wait_until(
+                lambda: (
+                    one.foos.informer.health.objects + two.foos.informer.health.objects == 20
+                    and bool(one.foos.informer.health.objects)
+                )
+            )
+
+    run_simulated(main)
+
+
+# -- children ------------------------------------------------------------------------------------
+
+
+def test_children_of_owners_in_this_replicas_shards_are_triggers_in_whatever_shard_they_are() -> (
+    None
+):
+    cluster = foos(12)
+
+    async def main() -> None:
+        one, two = ShardedReplica(cluster, "one"), ShardedReplica(cluster, "two")
+        for each in (one, two):
+            each.foos.owns(BARS)
+        async with running(one.operator), running(two.operator):
+            await settled(one, two)
+            await asyncio.sleep(1)
+            one.runs.runs.clear()
+            two.runs.runs.clear()
+            for name in shards_of(cluster):
+                cluster.create(BARS, body_with_owner(f"child-{name}", name))
+            await asyncio.sleep(2)
+            shards = shards_of(cluster)
+            assert sorted(one.runs.names + two.runs.names) == sorted(shards)
+            assert {shards[name] for name in one.runs.names} <= one.group.held
+
+    run_simulated(main)
+
+
+def test_children_are_divided_too_if_the_group_is_divided_by_namespace() -> None:
+    cluster = make_cluster()
+    for number in range(20):
+        for resource in (FOOS, BARS):
+            cluster.create(resource, {"metadata": {"name": "a", "namespace": f"ns-{number}"}})
+
+    async def main() -> None:
+        one, two = (ShardedReplica(cluster, name, by="namespace") for name in ("one", "two"))
+        for each in (one, two):
+            each.foos.owns(BARS).watches("configmaps", _no_keys)
+        async with running(one.operator), running(two.operator):
+            await settled(one, two)
+            for each in (one, two):
+                await each.operator.wait_synced(30)
+            await wait_until(lambda: _bars(one) + _bars(two) == 20)
+            assert 0 < _bars(one) < 20
+            assert {each.name for each in one.operator.informers} == {
+                "foos.samples.example.com where shards of foos",
+                "bars.samples.example.com where shards of foos",
+                "configmaps",
+            }
+
+    run_simulated(main)
+
+
+def _bars(replica: ShardedReplica) -> int:
+    health = replica.operator.health.informers
+    (found,) = (each.objects for name, each in health.items() if name.startswith("bars"))
+    return found
+
+
+def _no_keys(obj: KubeObject) -> list[str]:
+    return []
+
+
+# -- with a leader election ----------------------------------------------------------------------
+
+
+def test_controllers_without_shards_run_on_the_leader_alone() -> None:
+    cluster = foos(20)
+    cluster.create(BARS, {"metadata": {"name": "bar"}})
+
+    async def main() -> None:
+        one, two = (ShardedReplica(cluster, name, leader_election=LEASE) for name in ("one", "two"))
+        led = {each: RecordingReconciler() for each in (one, two)}
+        for each in (one, two):
+            each.operator.controller(BARS, led[each])
+        async with running(one.operator) as first:
+            await wait_until(lambda: one.operator.is_leader)
+            async with running(two.operator) as second:
+                await settled(one, two)
+                await asyncio.sleep(1)
+                assert (led[one].names, led[two].names) == (["bar"], [])
+                assert [each.name for each in two.operator.controllers] == [str(FOOS)]
+                assert len(one.operator.controllers) == 2
+                assert one.runs.names
+                assert two.runs.names
+                assert (two.operator.state, two.operator.is_leader) == ("running", False)
+                # A leader that stops gives both away.
+                stopped = loop_time()
+                one.operator.stop()
+                await first
+                await settled(two)
+                assert loop_time() - stopped < 2
+                await wait_until(lambda: two.operator.is_leader)
+                await wait_until(lambda: led[two].names == ["bar"])
+                stopped = loop_time()
+                two.operator.stop()
+                await second
+                assert loop_time() - stopped < 2
+
+    run_simulated(main)
+    for name in ("foo-operator", "foos.one", "foos.two"):
+        namespace = "default" if name == "foo-operator" else "web"
+        assert cluster.get("leases", name, namespace=namespace)["spec"]["holderIdentity"] == ""
+
+
+def test_a_replica_that_does_not_lead_stops_with_its_sharded_runs_finished() -> None:
+    cluster = foos(8)
+
+    async def main() -> None:
+        one, two = (
+            ShardedReplica(cluster, name, leader_election=LEASE, duration=3)
+            for name in ("one", "two")
+        )
+        for each in (one, two):
+            each.operator.controller(BARS, succeed)
+        async with running(one.operator):
+            await wait_until(lambda: one.operator.is_leader)
+            async with running(two.operator) as second:
+                await wait_until(lambda: bool(two.runs.names))
+                two.operator.stop()
+                await second
+                assert not two.runs.cancelled
+                assert one.operator.is_leader
+
+    run_simulated(main)
+
+
+def test_a_replica_that_loses_the_lease_of_the_election_keeps_its_shards() -> None:
+    cluster = foos(8)
+
+    async def main() -> None:
+        one = ShardedReplica(cluster, "one", leader_election=LEASE)
+        led = RecordingReconciler()
+        one.operator.controller(BARS, led)
+        async with running(one.operator):
+            await settled(one)
+            await wait_until(lambda: one.operator.is_leader)
+            taken = cluster.get("leases", "foo-operator", namespace="default")
+            taken["spec"] |= {"holderIdentity": "other", "leaseDurationSeconds": 5}
+            cluster.update("leases", taken)
+            await wait_until(lambda: not one.operator.is_leader)
+            assert [each.name for each in one.operator.controllers] == [str(FOOS)]
+            assert len(one.group.held) == SHARDS
+            await wait_until(lambda: one.operator.is_leader, every=0.5)
+            assert len(one.operator.controllers) == 2
+
+    run_simulated(main)
+
+
+# -- mistakes, and who owns the group ------------------------------------------------------------
+
+
+async def test_a_declaration_that_no_set_of_replicas_can_run_is_rejected() -> None:
+    cluster = foos(1)
+    one = ShardedReplica(cluster, "one")
+    wrong: Any = 4
+    with pytest.raises(TypeError, match="shards takes a ShardGroup, not 4"):
+        one.operator.controller("pods", succeed, shards=wrong)
+    with pytest.raises(UsageError, match="is not divided into shards: pass the resource"):
+        one.operator.controller(one.operator.informers.informer(BARS), succeed, shards=one.group)
+    one.operator.controller("configmaps", succeed)
+    with pytest.raises(UsageError, match=r"foos.* has shards=.*all objects of .* configmaps: pass"):
+        await one.operator.run()
+    two = ShardedReplica(cluster, "two", leader_election=LEASE)
+    with pytest.raises(UsageError, match="there is nothing to lead: leave leader_election= out"):
+        await two.operator.run()
+    assert not list(cluster.objects("leases"))
+
+
+def test_an_informer_of_the_shards_with_a_selector_makes_a_sharded_controller() -> None:
+    cluster = make_cluster()
+    for number in range(20):
+        labels = {"team": "red"} if number % 2 else {}
+        cluster.create(FOOS, {"metadata": {"name": f"f{number}", "labels": labels}})
+
+    async def main() -> None:
+        source = ClusterSource(cluster)
+        group = ShardGroup(source, "foos", namespace="web", identity="one", shards=SHARDS)
+        operator, runs = Operator(source, name="foo-operator"), RecordingReconciler()
+        red = operator.informers.informer(FOOS, labels="team=red", shard=group)
+        operator.controller(red, runs)
+        async with running(operator):
+            await wait_until(lambda: len(runs.names) == 10)
+            assert operator.health.groups["foos"].state == "member"
+        assert group.health.state == "left"
+
+    run_simulated(main)
+
+
+def test_a_group_that_the_program_has_entered_is_left_by_the_program() -> None:
+    cluster = foos(4)
+
+    async def main() -> None:
+        one = ShardedReplica(cluster, "one")
+        async with one.group:
+            async with running(one.operator):
+                await wait_until(lambda: len(one.runs.names) == 4)
+            assert one.group.health.state == "member"
+            assert len(one.group.held) == SHARDS
+
+    run_simulated(main)
