@@ -18,6 +18,7 @@ from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
+from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
 from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -110,6 +111,11 @@ class InformerReporter:
         """Record that the reflector has started; ``clock`` returns monotonic seconds."""
         self._clock = clock
         self.status.start(clock)
+
+    def close(self) -> None:
+        """End the reports: end the trace, and keep no frame of an error alive."""
+        self.trace.closed()
+        self.status.replace_error(copy_error)
 
     # -- one request ---------------------------------------------------------------------------
 

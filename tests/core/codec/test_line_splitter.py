@@ -56,7 +56,7 @@ def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
 def test_empty_lines_are_left_out() -> None:
     splitter = LineSplitter()
 
-    assert splitter.feed(b"\n") == []
+    assert splitter.feed(b"\n") == splitter.feed(b"\r\n") == []
     assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
     assert splitter.feed(b"") == []
     assert splitter.buffered == 0
