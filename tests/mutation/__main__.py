@@ -32,7 +32,7 @@ SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation
 TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
     "codec.event_decoder": (
         "codec/test_metadata_head.py",
-        "codec/test_watch_decoder_batches.py",
+        "codec/test_watch_decoder.py",
         "sharding/test_shard_filter.py",
     ),
     "codec.list_decoder": ("sharding/test_shard_filter.py",),
