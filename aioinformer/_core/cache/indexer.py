@@ -27,9 +27,11 @@ from aioinformer._core.cache.comparison import (
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
     DICT_RESIZE_POINTS,
+    SEGMENTED_STEP_DIVISOR,
     CacheState,
     Index,
     IndexFunction,
+    free_batches,
     work_units,
 )
 from aioinformer._core.callables import check_not_async
@@ -171,7 +173,8 @@ class Indexer:
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
         cached = self.state.objects.get(obj.key)
-        return cached is not None and cached.uid == obj.uid
+        # Mostly the same object, whose uid need not be read: this runs for each replayed object.
+        return cached is obj or (cached is not None and cached.uid == obj.uid)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
         """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
@@ -307,7 +310,8 @@ class Indexer:
 
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
-        staged = self._staged = self.state.empty_copy()
+        kept = 0 if replaced.is_whole else len(self.state.objects)
+        staged = self._staged = self.state.empty_copy(kept + len(replaced.objects))
         return StagedReplacement(self, replaced, staged)
 
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
@@ -356,8 +360,9 @@ class StagedReplacement:
         return self._rejected
 
     def step(self, n: int) -> bool:
-        """Handle about ``n`` objects; return True if that was all."""
-        return sum(1 for _ in islice(self._steps, n)) < n
+        """Handle about ``n`` objects, or a part of these; return True if that was all."""
+        n = n if isinstance(self._new.objects, dict) else max(n // SEGMENTED_STEP_DIVISOR, 1)
+        return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step.
@@ -413,7 +418,7 @@ class StagedReplacement:
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
-        if staged is not None or obj.key in self._rejected:
+        if staged is not None or (self._rejected and obj.key in self._rejected):
             self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
         if type(obj) is ExcludedObject:
@@ -488,11 +493,7 @@ class StagedReplacement:
             to_free.append(batch)
             yield from work_units(batch)
         del old
-        while to_free:
-            batch = to_free[-1]
-            while batch:
-                yield from work_units(batch.pop())
-            to_free.pop()
+        yield from free_batches(to_free)
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)

@@ -20,6 +20,7 @@ from typing import Any
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
+    CachedObjects,
     CacheState,
     Index,
     IndexBucket,
@@ -50,15 +51,22 @@ class PartitionedState:
         Args:
             template: an indexer without objects, with the indexes of every part.
         """
-        self.parts: Mapping[str, Indexer] = {}
-        """The indexers by namespace. A change makes a new mapping, for readers in threads."""
         self.scopes: set[str] = set()
         """The namespaces that the cache is to hold."""
         self.synced = False
         """True once the cache had the first state of each namespace that it waits for."""
         self._template = template
-        self.objects = _PartitionedObjects(self)
+        self.objects = _PartitionedObjects()
         """The objects of all namespaces."""
+
+    @property
+    def parts(self) -> Mapping[str, Indexer]:
+        """The indexers by namespace. A change makes a new mapping, for readers in threads."""
+        return self.objects.parts
+
+    @parts.setter
+    def parts(self, parts: Mapping[str, Indexer]) -> None:
+        self.objects.parts = parts
 
     @property
     def indexes(self) -> Mapping[str, _PartitionedIndex]:
@@ -103,11 +111,12 @@ class PartitionedState:
         part = self.parts.get(namespace)
         return [] if part is None else list(part.state.objects.values())
 
-    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
+    def copy_objects(self) -> CachedObjects:
         """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}
         for part in self.parts.values():
-            copied.update(part.state.objects)
+            objects = part.state.objects  # ``update`` looks each key up in a mapping but a dict
+            copied.update(objects if isinstance(objects, dict) else objects.items())
         return copied
 
     def __repr__(self) -> str:
@@ -117,22 +126,23 @@ class PartitionedState:
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
     """The objects of all namespaces."""
 
-    def __init__(self, state: PartitionedState) -> None:
-        self._state = state
+    def __init__(self) -> None:
+        # Not the PartitionedState, which has this mapping: a cycle would keep all objects alive.
+        self.parts: Mapping[str, Indexer] = {}
 
-    def dicts(self) -> list[dict[ObjectKey, KubeObject]]:
+    def dicts(self) -> list[CachedObjects]:
         """Return the objects of each namespace."""
-        return [part.state.objects for part in self._state.parts.values()]
+        return [part.state.objects for part in self.parts.values()]
 
     def __getitem__(self, key: ObjectKey) -> KubeObject:
-        part = self._state.parts.get(key.namespace)
+        part = self.parts.get(key.namespace)
         if part is None:
             raise KeyError(key)
         return part.state.objects[key]
 
     def get(self, key: ObjectKey, default: Any = None) -> Any:
         """Return the object of that key, or ``default``."""
-        part = self._state.parts.get(key.namespace)
+        part = self.parts.get(key.namespace)
         return default if part is None else part.state.objects.get(key, default)
 
     def __contains__(self, key: object) -> bool:

@@ -117,18 +117,20 @@ class InformerPipeline(Generic[T]):
         """Compresses the objects at rest; ``None`` without ``compress=``."""
         observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
-        self.status = self._make_status()
-        self._report_blocking = options.report_blocking
-        self._on_fatal: Callable[[Exception], None] | None = None
-        self._task_group = StrictTaskGroup("informer", self._record_fatal)
-        self.listeners: ListenerRegistry[T] = self._make_registry(options)
-        self.reader: CacheReader[T] = self._make_reader(namespace)
-        self._verify_every = options.verify_every
         self.scopes: ScopeSet | None = None
         """The namespaces of an informer that reads several; ``None`` for any other."""
         self.group_shards: GroupShards | None = None
         """The shards of an informer on a group; ``None`` for any other."""
         self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
+        self.status = self._make_status()
+        self._report_blocking = options.report_blocking
+        self._on_fatal: Callable[[Exception], None] | None = None
+        self._task_group = StrictTaskGroup("informer")
+        listeners = self._make_registry(options)
+        self.listeners: ListenerRegistry[T] = listeners
+        self.status.registrations = lambda: listeners.registrations
+        self.reader: CacheReader[T] = self._make_reader(namespace)
+        self._verify_every = options.verify_every
 
     def _make_builder(
         self, options: InformerOptions, shape: Shape[T], profile: ServerProfile | None
@@ -176,8 +178,7 @@ class InformerPipeline(Generic[T]):
             self._queue,
             self.indexer,
             self.pump,
-            lambda: self._reflectors,
-            lambda: self.listeners.registrations,
+            self._reflectors,
             self.checkpointer,
             self.compression,
         )
@@ -191,7 +192,7 @@ class InformerPipeline(Generic[T]):
             self._task_group,
             resync=options.resync,
             report_blocking=options.report_blocking,
-            describe=self.status.describe,
+            describe=self.status.weak_describe(),
         )
         registry.checkpointer = self.checkpointer
         return registry
@@ -204,7 +205,7 @@ class InformerPipeline(Generic[T]):
             self.pump,
             self.listeners,
             namespace=namespace,
-            describe=self.status.describe,
+            describe=self.status.weak_describe(),
         )
 
     def _make_single(
@@ -306,23 +307,41 @@ class InformerPipeline(Generic[T]):
         if self._task_group.entered:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         own_loop()  # raises under another library than asyncio
-        self._on_fatal = on_fatal
+        self._on_fatal, self._task_group.on_fatal = on_fatal, self._record_fatal
+        failure: BaseException | None = None
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)
         try:
             with detect_blocking() if self._report_blocking else nullcontext():
                 await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
-            if (error := self._task_group.failure) is not None:
-                raise error from error.__cause__
-            reporter.status.set_state("stopped")
-            raise
+            failure = self._task_group.failure
+            if failure is None:
+                reporter.status.set_state("stopped")
+                raise
         finally:
             if self.checkpointer is not None:
                 await self.checkpointer.close()
-            self.pump.end()
-            reporter.trace.closed()
-            reporter.metrics.informer_ended(reporter.label, self.status.levels)
+            self._close()
+        try:
+            # Not in the handler above: the exception group would become the context of its own
+            # exception.
+            if failure is not None:
+                raise failure from failure.__cause__
+        finally:
+            del failure  # the traceback refers to this frame
+
+    def _close(self) -> None:
+        """End the parts, and forget what would keep the cache after its last user: the failure and
+        the ended tasks, whose tracebacks refer to frames, and the callbacks to this pipeline.
+        """
+        reporter = self.reporter
+        self.pump.end()
+        reporter.close()
+        reporter.metrics.informer_ended(reporter.label, self.status.levels)
+        self._reflectors.close()
+        self._task_group.forget_failure()
+        self._on_fatal = None
 
     async def _run_tasks(self) -> None:
         parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {

@@ -175,14 +175,16 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        self._clock = loop_clock()
-        time_slice, entries = TimeSlice(), self._queue.fifo.entries
+        self._clock = clock = loop_clock()
+        time_slice, entries, filled = TimeSlice(), self._queue.fifo.entries, self._queue.filled
         while True:
             if entries:
                 await time_slice.maybe_yield()
             else:
-                await self._queue.ready()
-                time_slice.reset()
+                while not entries:  # as ``DeltaQueue.ready``, without a coroutine for each event
+                    filled.clear()
+                    await filled.wait()
+                time_slice.started_at = clock()
             if self._listeners_changed:
                 self._refresh()
             free = (
@@ -268,7 +270,8 @@ class Pump:
                 break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
-        self._queue.wake_producer()
+        if self._queue.producer_waiting:
+            self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))
         if self.waiters.waiting:

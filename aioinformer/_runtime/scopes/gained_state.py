@@ -91,9 +91,9 @@ class GainedState:
             self._objects.update({obj.key: obj for obj in batch})
         self._version = stored.version
 
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
         """Apply changes to a restored state. Those of a listed state are dropped: the watch of all
-        shards repeats them.
+        shards repeats them. Nothing is queued, so that the result is False: never full.
         """
         for entry in entries:
             if isinstance(entry, Bookmark):
@@ -107,6 +107,7 @@ class GainedState:
                 self._objects[obj.key] = obj  # a rejected version counts as in a list
         if self._confirmed:
             self._offer(self._objects.values(), follows=True)
+        return False
 
     def confirm(self) -> None:
         """Pass the restored state on: it is as new as the server's was."""

@@ -7,9 +7,10 @@ each change to the readers, of which every scope of the informer has one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
+from weakref import WeakMethod
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.assignment import ShardAssignment
@@ -51,7 +52,18 @@ class GroupReflectors:
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
         self._open_shards = open_shards
-        self.scopes = make_scopes(self._run)
+        # By a weak reference: the scopes keep the function, and this object keeps the scopes.
+        weak = WeakMethod(self._run)
+
+        def run(
+            reflector: Reflector, queue: InformerQueue, scope: str
+        ) -> Coroutine[Any, Any, None]:
+            method = weak()
+            if method is None:
+                raise AssertionError("the scopes of an informer start with their informer")
+            return method(reflector, queue, scope)
+
+        self.scopes = make_scopes(run)
         """The reflectors of the scopes."""
 
     def start(self, group: StrictTaskGroup) -> None:
@@ -59,6 +71,11 @@ class GroupReflectors:
         self._group = group
         self.scopes.start(group)
         group.start(self._follow(), name=f"shards of {self._name}")
+
+    def close(self) -> None:
+        """Forget the ended tasks."""
+        self._group = None
+        self.scopes.close()
 
     async def _run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
         """Read the shards that are held in one scope, until cancelled."""

@@ -12,16 +12,20 @@ from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
+    Correction,
     Delta,
     DeltaKind,
     QueueEntry,
+    QueueMark,
+    RepairGuard,
     Replaced,
     Resync,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.sharding.ranges import HashRanges
 from tests.core import strategies
-from tests.core.builders import added, deleted, delta, key, pod, updated
+from tests.core.builders import PODS, added, deleted, delta, key, pod, updated
 
 
 def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
@@ -274,6 +278,23 @@ def test_the_queue_is_full_from_so_many_bytes_on() -> None:
     assert fifo.size == 0
 
 
+def test_a_producer_is_told_at_once_that_the_queue_is_full() -> None:
+    a, size = pod("a"), len(pod("a").raw)
+    fifo = DeltaFIFO(high_mark=3, high_bytes=2 * size)
+    assert [fifo.extend([added(a)]), fifo.extend([updated(a)])] == [False, True], "by its bytes"
+    fifo = DeltaFIFO(high_mark=3, high_bytes=100 * size)
+    assert [fifo.extend([added(a), updated(a)]), fifo.extend([updated(a)])] == [False, True]
+
+
+def test_a_model_counts_the_bytes_that_it_was_made_of() -> None:
+    model = ModelObject(key("a"), b"", PODS, stored_uid="u", stored_version="1", size=100)
+    fifo = DeltaFIFO()
+    fifo.add(model)
+    assert fifo.size == 100
+    fifo.pop()
+    assert fifo.size == 0
+
+
 def test_dropped_deletions_and_whole_states_do_not_count_as_bytes() -> None:
     fifo = DeltaFIFO(known=())
     fifo.delete(pod("a"))
@@ -460,3 +481,63 @@ def test_a_confirmation_keeps_its_scope() -> None:
     fifo.confirm("web")
 
     assert drained(fifo) == [Confirmed("web")]
+
+
+def test_the_state_of_gained_shards_is_queued_behind_the_changes_before() -> None:
+    gained, a, b = HashRanges.of([1], 4, "uid"), pod("a"), pod("b")
+    fifo = DeltaFIFO()
+    fifo.add(a)
+    fifo.extend_state([b], "7", gained, scope="web")
+
+    assert drained(fifo) == [
+        added(a),
+        Replaced([b], "7", "vanished", "web", gained, extends=True),
+    ]
+    assert not fifo.synced, "this was no whole state"
+
+
+def test_a_mark_and_corrections_keep_their_place() -> None:
+    reached: list[str] = []
+    fifo, a = DeltaFIFO(), pod("a")
+    guard = RepairGuard()
+    corrections = [Correction(a.key, None, a, guard), Correction(a.key, a, None, guard)]
+    fifo.add(a)
+    fifo.mark(lambda: reached.append("mark"))
+    fifo.correct(iter(corrections))
+    fifo.delete(a)
+
+    first, mark, *rest = drained(fifo)
+    assert (first, rest) == (added(a), [*corrections, deleted(a)])
+    assert isinstance(mark, QueueMark)
+    mark.on_reached()
+    assert reached == ["mark"]
+
+
+def test_the_entries_without_an_object_are_no_deltas_of_one() -> None:
+    fifo, a = DeltaFIFO([]), pod("a")
+    fifo.confirm()
+    fifo.add(a)
+    fifo.bookmark("5")
+    fifo.delete(a)
+    fifo.delete(a)
+
+    assert fifo.deltas(a.key) == (added(a), deleted(a))
+    assert len(drained(fifo)) == 4
+    fifo.delete(a)
+    assert fifo.pop() is None, "the object is neither known nor queued any more"
+
+
+def test_the_default_limits_are_ten_thousand_entries_and_32_mebibytes() -> None:
+    fifo = DeltaFIFO()
+    for _ in range(9_999):
+        fifo.confirm()
+    assert (fifo.full, len(fifo)) == (False, 9_999)
+    fifo.confirm()
+    assert fifo.full
+
+    fifo, a = DeltaFIFO(), pod("a", labels={"x": "y" * (1 << 20)})
+    while fifo.size < (32 << 20) - len(a.raw):
+        fifo.update(a)
+    assert (fifo.full, len(fifo)) == (False, 31)
+    fifo.update(a)
+    assert fifo.full
