@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.mutation.equivalent import find_reason
+from tests.mutation.equivalent import find_outdated, find_reason
 
 __all__ = ["main"]
 
@@ -46,6 +46,8 @@ only_mutate = {paths}
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-n0", "-p", "no:cacheprovider"]
 also_copy = ["tests", "README.md"]
+timeout_multiplier = 5.0
+timeout_constant = 2.0
 """
 
 RESULT = re.compile(r"^\s*aioinformer\._core\.(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$")
@@ -103,7 +105,9 @@ def _find_tests(module: str, whole_package: bool) -> list[str]:
 
 
 def _run(module: str, folder: Path, tests: Sequence[str], every: int) -> bool:
-    """Test one module in a copy of the sources. Return True if enough of its changes are killed."""
+    """Test one module in a copy of the sources. Return True if enough of its changes are killed,
+    and the list of equivalent ones is up to date.
+    """
     began = time.monotonic()
     _copy_sources(module, folder, tests)
     names = [] if every == 1 else [f"*__mutmut_*[{FINAL_DIGITS[every]}]"]
@@ -115,6 +119,7 @@ def _run(module: str, folder: Path, tests: Sequence[str], every: int) -> bool:
         sys.stderr.write(f"{module}: mutmut failed\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}\n")
         return False
     survivors = list(_describe_survivors(module, found, folder))
+    outdated = find_outdated(module, _path(module).read_text())
     results = Counter(match["result"] for match in found)
     killed = sum(results[each] for each in KILLED)
     counted = killed + len(survivors)
@@ -125,10 +130,11 @@ def _run(module: str, folder: Path, tests: Sequence[str], every: int) -> bool:
         f" {results['timeout']} of them by a timeout, {len(found) - counted} equivalent,"
         f" {time.monotonic() - began:.0f} s",
         *survivors,
+        *(f"  outdated in equivalent.toml: {change}" for change in outdated),
     ]
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-    return percent >= MIN_KILLED
+    return percent >= MIN_KILLED and not outdated
 
 
 def _mutmut(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["EQUIVALENT", "Equivalence", "find_reason"]
+__all__ = ["EQUIVALENT", "Equivalence", "find_outdated", "find_reason"]
 
 CAST = re.compile(r'cast\((?:None|"[^"]*"), ')
 """The type of a ``cast``, which nothing reads at run time: changes of it are equivalent."""
@@ -50,3 +50,10 @@ def find_reason(module: str, change: str) -> str | None:
         if change in each.changes:
             return each.reason
     return None
+
+
+def find_outdated(module: str, source: str) -> list[str]:
+    """Return the listed changes of a module whose removed line ``source`` no longer has."""
+    starts = tuple(f"- {line.strip()} " for line in source.splitlines() if line.strip())
+    changes = [change for each in EQUIVALENT.get(module, []) for change in each.changes]
+    return [change for change in changes if not change.startswith(starts)]

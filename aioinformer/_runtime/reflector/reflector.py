@@ -19,9 +19,10 @@ from typing import Literal, NoReturn
 from typing_extensions import Unpack
 
 from aioinformer._core.chunked_list import ChunkedList
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.idle_timeout import IdleTimeout
@@ -353,6 +354,7 @@ class Reflector:
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
+            validate=self._options.validate,
             converter=self._converter,
             shard=self.shard,
         )

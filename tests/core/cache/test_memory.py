@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aioinformer import KubeObject, field, label_index
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.memory import DECODED_FACTOR, CacheMemory
-from aioinformer._core.codec.watch_decoder import EventDecoder
+from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import pack_identity
 from benchmarks.load.pods import modified
@@ -84,7 +84,7 @@ def small(number: int) -> KubeObject:
 def test_the_estimate_is_within_a_tenth_of_what_was_allocated(
     make: Callable[[int], KubeObject], packed: bool
 ) -> None:
-    count = 6000
+    count = 2000
     indexer = Indexer({"node": field("spec.nodeName"), "app": label_index("app")})
     relist(indexer, [make(0)])  # what Python and msgspec keep from the first use
     gc.collect()
