@@ -97,10 +97,10 @@ class Writer:
             self.written += 1
             await self.create(connection, number)
         else:
-            metadata = {
+            metadata: dict[str, object] = {
                 "name": f"w-{number}",
                 "resourceVersion": self.versions[number],
-                "managedFields": [{}],  # tells the server to record none
+                "managedFields": [dict[str, object]()],  # tells the server to record none
             }
             await self.send(connection, "PUT", path, number, metadata)
 
