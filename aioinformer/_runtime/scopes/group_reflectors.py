@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.assignment import ShardAssignment

@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import Bookmark, Delta
