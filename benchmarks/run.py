@@ -6,8 +6,6 @@ contestant for a minute slows the others in that minute too, and the ratios rema
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,14 @@ from benchmarks.contestants.clientgo import encode
 from benchmarks.contestants.contestant import Contestant, Peers, ours
 from benchmarks.load.meter import Sample
 from benchmarks.load.pods import Dataset
-from benchmarks.load.processes import PACED, MeasurementFailed, MemorySamples, output, serving
+from benchmarks.load.processes import (
+    PACED,
+    MeasurementFailed,
+    MemorySamples,
+    machine_name,
+    output,
+    serving,
+)
 from benchmarks.load.scratch import scratch
 from benchmarks.load.server import rate
 from benchmarks.measures.caches import CACHES, Cache
@@ -229,7 +234,7 @@ def run(size: Size, report: Callable[[str], None]) -> Results:
         },
         versions=peers.versions,
         absent=peers.absent,
-        machine=_machine(),
+        machine=machine_name(),
         day=datetime.now(UTC).date().isoformat(),
         curves=Curves(memory=memory, objects=objects, listeners=listeners),
         longest=longest,
@@ -255,11 +260,6 @@ def _ours(size: Size) -> list[Contestant]:
         replace(ours("ours, fields(...) of 3", "--reads=projection"), variant=True),
         replace(ours("ours, async handler", "--coroutine"), variant=True),
     ]
-
-
-def _machine() -> str:
-    cores = len(os.sched_getaffinity(0))
-    return f"{cores} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def _datasets(folder: Path, size: Size, binary: Path | None) -> tuple[Dataset, Dataset]:

@@ -82,7 +82,9 @@ class Program:
     def change(self, value: str) -> None:
         """Change the pod."""
         self.updated.clear()
-        pod = {"metadata": {"name": "walk", "namespace": "default", "labels": {"v": value}}}
+        metadata = {"name": "walk", "namespace": "default", "labels": {"v": value}}
+        fields = {"managedFields": [{"manager": "walk", "operation": "Update"}]}  # as real servers
+        pod = {"metadata": {**metadata, **fields}, "spec": {"nodeName": "a"}}
         self._server.cluster.update("pods", pod)
 
     async def on_update(self, old: KubeObject, new: KubeObject, *, resync: bool) -> None:

@@ -22,6 +22,7 @@ without an event loop, and a method without ``await`` is a critical section for 
     leaderelection  the rules by which replicas share a Lease
     shardgroup      the rules by which replicas divide shards among themselves
     instrumentation what metrics and tracing adapters receive
+    chunked_list    long lists that no step walks as a whole
     callables       checks of the functions that a program passes in
     arguments       checks of the other arguments: misspelt names, seconds
     quantities      numbers with their nouns, for texts

@@ -34,7 +34,7 @@ from benchmarks.contestants.ours import Count
 from benchmarks.load.meter import Stopwatch, resident
 from benchmarks.load.workloads import changed_pod, make_pods
 
-__all__ = ["Measurement", "measure"]
+__all__ = ["Measurement", "added_cost", "measure"]
 
 REST = 2.0
 """The value of ``compress``: short, so that changed pods are compressed while CPU time is measured,
@@ -282,6 +282,22 @@ def _print(results: dict[str, list[Measurement]]) -> None:
             statistics.median(getattr(each, name) for each in found) for found in results.values()
         ]
         print(f"{text:<32}" + "".join(f"{cell:>12,.1f}" for cell in cells))
+    print(added_cost(results["plain"], results["compressed"]))
+
+
+def added_cost(plain: Sequence[Measurement], compressed: Sequence[Measurement]) -> str:
+    """Return the CPU time that compression adds to an event, with the spread of the rounds.
+
+    The two runs of a round follow each other, so that a load of the machine meets both.
+    """
+    added = [
+        with_it.event_cpu / without.event_cpu - 1
+        for without, with_it in zip(plain, compressed, strict=True)
+    ]
+    return (
+        f"CPU time of an event with compression: {statistics.median(added):+.1%} "
+        f"({min(added):+.1%} to {max(added):+.1%} in {len(added)} alternating rounds)"
+    )
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ The result of a process is its output. If a process fails, the error contains it
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -15,7 +16,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-__all__ = ["LOAD", "PACED", "MeasurementFailed", "MemorySamples", "output", "serving"]
+__all__ = [
+    "LOAD",
+    "PACED",
+    "MeasurementFailed",
+    "MemorySamples",
+    "machine_name",
+    "output",
+    "serving",
+]
 
 ROOT = Path(__file__).parents[2]
 LOAD = "benchmarks.load.server"
@@ -50,6 +59,12 @@ class MemorySamples:
             while not ended.wait(SAMPLED_EVERY):
                 pages = int(statm.read_text().split()[1])
                 self.points.append((time.monotonic() - start, pages * PAGE))
+
+
+def machine_name() -> str:
+    """Return the number of cores, the system and the Python version."""
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def output(

@@ -14,9 +14,11 @@ import argparse
 import asyncio
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 
 import msgspec
@@ -26,7 +28,7 @@ from aioinformer import Client, Resource, SharedInformer, SharedInformerFactory
 from benchmarks.contestants.ours import Count, namespace, release
 from benchmarks.load.meter import Stopwatch, highest, resident
 from benchmarks.load.pods import Dataset
-from benchmarks.load.processes import LOAD, PACED, output, serving
+from benchmarks.load.processes import LOAD, PACED, machine_name, output, serving
 from benchmarks.load.scratch import scratch
 from benchmarks.measures.callbacks import Stretch, Timer, timing
 from benchmarks.measures.latency import Clock, Latency
@@ -110,11 +112,15 @@ class ManyInformers(Struct, kw_only=True):
     """Seconds of CPU an event, delivered to all listeners of its informer."""
 
 
-class Scale(Struct):
+class Scale(Struct, kw_only=True):
     """The results of one run."""
 
+    day: str
+    machine: str
+    """The machine and the Python version."""
     caches: list[LargeCache]
     many: ManyInformers
+    quiet_resources: int
     quiet: dict[str, Latency]
     """The latency of the quiet resources, by the noise beside them."""
 
@@ -146,7 +152,14 @@ def scale(size: ScaleSize, report: Callable[[str], None]) -> Scale:
     for name, rate in NOISE.items():
         report(f"quiet resources {name}")
         quiet[name] = _quiet(size, rate)
-    return Scale(caches, many, quiet)
+    return Scale(
+        day=datetime.now(UTC).date().isoformat(),
+        machine=machine_name(),
+        caches=caches,
+        many=many,
+        quiet_resources=size.quiet,
+        quiet=quiet,
+    )
 
 
 def _measured(what: str, folder: Path, pods: int, events: int, *options: str) -> bytes:
@@ -309,8 +322,9 @@ def scale_rows(found: Scale) -> Iterator[str]:
     yield "## Scale"
     yield ""
     yield (
-        "One informer with one index and one listener, in a process that times each callback of "
-        "the event loop. The state comes by WatchList; callbacks are in CPU time."
+        f"Measured on {found.day}: {found.machine}. One informer with one index and one listener, "
+        "in a process that times each callback of the event loop. The state comes by WatchList; "
+        "callbacks are in CPU time."
     )
     yield ""
     yield "| objects | JSON each | sync | longest callback: sync; events | memory each | an event |"
@@ -322,8 +336,9 @@ def scale_rows(found: Scale) -> Iterator[str]:
             f"{each.longest_live.cpu * 1e3:.1f} ms | {each.settled:,.0f} B, peak {each.peak:,.0f} "
             f"B | {each.event_cpu * 1e6:.1f} µs |"
         )
-    many = found.many
     yield ""
+    yield from _growth_rows(found.caches)
+    many = found.many
     yield (
         f"{many.informers:,} informers with {many.listeners:,} listeners and {many.objects:,} "
         f"objects in one process: synced after {many.sync_wall:.1f} s with {many.sync_cpu:.1f} s "
@@ -333,8 +348,8 @@ def scale_rows(found: Scale) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"The latency of 50 quiet resources, {QUIET_RATE:g} events/s each, from the server's "
-        "socket to the handler:"
+        f"The latency of {found.quiet_resources} quiet resources, {QUIET_RATE:g} events/s each, "
+        "from the server's socket to the handler:"
     )
     yield ""
     yield "| noise | median | 99 % | worst |"
@@ -343,6 +358,33 @@ def scale_rows(found: Scale) -> Iterator[str]:
         yield (
             f"| {name} | {latency.p50 * 1e3:.2f} ms | {latency.p99 * 1e3:.2f} ms | "
             f"{latency.worst * 1e3:.1f} ms |"
+        )
+    yield ""
+
+
+def _growth_rows(caches: Sequence[LargeCache]) -> Iterator[str]:
+    """Yield the table of what grows with the number of objects of one size."""
+    pairs = [
+        (few, many)
+        for few, many in combinations(caches, 2)
+        if few.objects < many.objects and max(few.json, many.json) < 2 * min(few.json, many.json)
+    ]
+    if not pairs:
+        return
+    yield "The growth with the number of objects, as a multiple of the smaller cache:"
+    yield ""
+    yield (
+        "| objects | sync, each | longest callback: sync; events | memory each; peak | an event |"
+    )
+    yield "|---|---|---|---|---|"
+    for few, many in pairs:
+        cpu = many.sync_cpu / many.objects / (few.sync_cpu / few.objects)
+        yield (
+            f"| {few.objects:,} to {many.objects:,} of {many.json:,.0f} B | {cpu:.2f} x | "
+            f"{many.longest.cpu / few.longest.cpu:.1f} x; "
+            f"{many.longest_live.cpu / few.longest_live.cpu:.1f} x | "
+            f"{many.settled / few.settled:.2f} x; {many.peak / few.peak:.2f} x | "
+            f"{many.event_cpu / few.event_cpu:.2f} x |"
         )
     yield ""
 

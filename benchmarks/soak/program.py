@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
@@ -154,14 +153,11 @@ class Program:
                     pass
 
     async def _enter_factories(self) -> None:
-        """Enter and leave one factory after the other, and collect the garbage of each."""
+        """Enter and leave one factory after the other."""
         while True:
             await asyncio.sleep(FACTORY_EVERY)
             self.restarts += 1
             await self._enter_factory()
-            # The parts of an informer refer to each other, so that the garbage collector frees
-            # their caches. Its full collections are rare: cached objects are not counted.
-            gc.collect()
 
     async def _enter_factory(self) -> None:
         async with SharedInformerFactory(self.client) as informers:

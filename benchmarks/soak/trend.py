@@ -3,7 +3,12 @@
 Samples that follow each other are not independent: a relist raises some of them together. So the
 time is divided into blocks that are longer than the period of the disturbances, and the medians of
 the blocks are fitted by a straight line. Student's t-distribution gives the 99 % interval of the
-slope.
+slope. A block may still depend on the block before, as where memory is returned to the system some
+minutes after it was freed. So the interval is widened by the correlation r of successive residuals,
+as for the mean of an autoregressive process: by the square root of (1 + r) / (1 - r).
+
+A pool or a cache of the interpreter fills at first, and then stands; what leaks goes on growing. So
+a quantity grows only if the intervals of the whole time and of its second half both lie above zero.
 """
 
 from __future__ import annotations
@@ -20,9 +25,11 @@ BLOCKS = 20
 """Medians that are fitted; three minutes each in an hour."""
 WARM_UP = 0.15
 """The share of the samples at the start that is left out: caches of the interpreter fill then."""
-T_99 = 2.878
-"""The quantile 0.995 of Student's t-distribution with 18 degrees of freedom, two fewer than there
-are blocks."""
+T_99 = {20: 2.878, 10: 3.355}
+"""The quantile 0.995 of Student's t-distribution by the number of blocks, of which a line takes two
+degrees of freedom."""
+MAX_CORRELATION = 0.8
+"""The highest correlation of residuals that is assumed: twenty residuals estimate it roughly."""
 HOUR = 3600.0
 
 
@@ -35,6 +42,10 @@ class Trend:
     """Growth in an hour."""
     margin: float
     """Half the width of the 99 % confidence interval of the slope."""
+    later_slope: float
+    """Growth in an hour of the second half alone."""
+    later_margin: float
+    """Half the width of the 99 % confidence interval of ``later_slope``."""
 
     @property
     def is_zero(self) -> bool:
@@ -43,7 +54,11 @@ class Trend:
 
     def grows(self, resolution: float) -> bool:
         """Return True if the quantity grows, by more than ``resolution`` in an hour."""
-        return self.slope > self.margin and self.slope > resolution
+        return self.slope > max(self.margin, resolution) and not self.stands_late(resolution)
+
+    def stands_late(self, resolution: float) -> bool:
+        """Return True if the quantity doesn't grow in the second half."""
+        return self.later_slope <= max(self.later_margin, resolution)
 
 
 def fit(times: Sequence[float], values: Sequence[float]) -> Trend:
@@ -58,13 +73,24 @@ def fit(times: Sequence[float], values: Sequence[float]) -> Trend:
     """
     first = int(len(times) * WARM_UP)
     blocks = _divide(times[first:], values[first:])
+    mean, slope, margin = _fit_line(blocks)
+    _, later_slope, later_margin = _fit_line(blocks[BLOCKS // 2 :])
+    return Trend(mean, *(each * HOUR for each in (slope, margin, later_slope, later_margin)))
+
+
+def _fit_line(blocks: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the mean, the slope and the margin of the slope, in units and seconds."""
     at = fmean(time for time, _ in blocks)
     mean = fmean(value for _, value in blocks)
     spread = sum((time - at) ** 2 for time, _ in blocks)
     slope = sum((time - at) * (value - mean) for time, value in blocks) / spread
-    rest = sum((value - mean - slope * (time - at)) ** 2 for time, value in blocks)
-    error = math.sqrt(rest / (BLOCKS - 2) / spread)
-    return Trend(mean, slope * HOUR, T_99 * error * HOUR)
+    residuals = [value - mean - slope * (time - at) for time, value in blocks]
+    rest = sum(each**2 for each in residuals)
+    error = math.sqrt(rest / (len(blocks) - 2) / spread)
+    products = sum(one * next_one for one, next_one in pairwise(residuals))
+    correlation = min(max(0.0, products / rest), MAX_CORRELATION) if rest else 0.0
+    error *= math.sqrt((1 + correlation) / (1 - correlation))
+    return mean, slope, T_99[len(blocks)] * error
 
 
 def _divide(times: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:

@@ -53,6 +53,28 @@ def test_noise_has_no_slope_and_growth_has() -> None:
     assert "no: it grows" in make_table(make_samples(5e6), CLEAN, growing)
 
 
+def test_what_fills_at_first_and_then_stands_does_not_grow() -> None:
+    rng = random.Random(1)
+    times = [float(second) for second in range(3600)]
+    trend = fit(times, [50 * min(1.0, time / 1440) + rng.gauss(0, 1) for time in times])
+    assert trend.slope > 20
+    assert trend.stands_late(0.5)
+    assert not trend.grows(0.5)
+
+
+def test_noise_that_depends_on_the_noise_before_seldom_has_a_slope() -> None:
+    rng = random.Random(1)
+    times = [5.0 * number for number in range(720)]
+    growing = 0
+    for _ in range(200):
+        values, value = list[float](), 0.0
+        for _ in times:
+            value = 0.98 * value + rng.gauss(0, 1)
+            values.append(value)
+        growing += fit(times, values).grows(0.0)
+    assert growing <= 4
+
+
 def test_what_is_left_and_what_differs_is_a_failure() -> None:
     ending = Ending(tasks=1, sockets=2, verified=False, disturbances=0, restarts=0)
     assert find_failures(ending, fit_all(make_samples(0.0))) == [

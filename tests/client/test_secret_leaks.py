@@ -13,9 +13,9 @@ import pytest
 
 from aioinformer._client.client import Client
 from aioinformer._client.http.request import Timeouts
+from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.codec.line_splitter import LineSplitter
 from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH
-from aioinformer._core.codec.watch_decoder import EventDecoder
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, InformerError, ServerError
 from tests.client.servers import ConnectionHandler, tcp_server

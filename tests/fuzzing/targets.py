@@ -19,9 +19,10 @@ import msgspec
 from aioinformer import FieldSelector, KubeObject, LabelSelector
 from aioinformer._client.discovery import documents
 from aioinformer._client.kubeconfig.files import KubeconfigFiles
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH, decode_status
-from aioinformer._core.codec.watch_decoder import InitialList, WatchBatch, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchBatch, WatchDecoder
 from aioinformer._core.objects.deltas import Delta
 from aioinformer.errors import (
     ConfigurationError,
@@ -80,8 +81,18 @@ def read_watch(data: bytes) -> list[WatchBatch]:
     return _decode_watch([data])
 
 
-def _decode_watch(chunks: list[bytes], *, initial: bool = False) -> list[WatchBatch]:
-    decoder = WatchDecoder(WIDGETS, initial=InitialList(lambda obj: obj) if initial else None)
+_LAYOUT = (
+    b'{"type":"ADDED","object":{"kind":"Widget","apiVersion":"example.com/v1","metadata":{'
+    b'"name":"a","uid":"u","resourceVersion":"1","managedFields":[{}]},"spec":{}}}\n'
+)
+"""A line after which a watch that doesn't validate reads lines up to their managed fields."""
+
+
+def _decode_watch(
+    chunks: list[bytes], *, initial: bool = False, validate: bool = True
+) -> list[WatchBatch]:
+    found = InitialList(lambda obj: obj) if initial else None
+    decoder = WatchDecoder(WIDGETS, initial=found, validate=validate)
     batches: list[WatchBatch] = []
     for chunk in chunks:
         batches.append(decoder.feed(chunk))
@@ -97,7 +108,9 @@ def check_watch(data: bytes) -> None:
     assert type(whole[-1].error) is type(pieces[-1].error) if whole and pieces else True
     _decode_watch([*_pieces(data)], initial=True)
     for line in data.split(b"\n"):
-        for entry in _entries(_decode_watch([line + b"\n"])):
+        entries = _entries(_decode_watch([line + b"\n"]))
+        entries += _entries(_decode_watch([_LAYOUT, line + b"\n"], validate=False))[1:]
+        for entry in entries:
             if isinstance(entry, Delta) and (event := _loads(line)) is not None:
                 check_object(entry.obj, event["object"])
 

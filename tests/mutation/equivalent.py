@@ -9,14 +9,17 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["EQUIVALENT", "Equivalence", "find_reason"]
+__all__ = ["EQUIVALENT", "Equivalence", "find_outdated", "find_reason"]
 
 CAST = re.compile(r'cast\((?:None|"[^"]*"), ')
 """The type of a ``cast``, which nothing reads at run time: changes of it are equivalent."""
 
-NONE_FOR_FALSE = re.compile(r'- (?P<target>[^=]+ = )(?:False|"") \+ (?P=target)None')
-"""``None`` assigned in the place of ``False`` or of an empty text: all of them are false, and the
-strict type check rejects the change."""
+NONE_FOR_FALSE = re.compile(
+    r'- (?P<target>[^=]+ = )(?:False|""|0|0\.0) \+ (?P=target)None'
+    r"|- (?P<head>.*=)False(?P<tail>[,)].*) \+ (?P=head)None(?P=tail)"
+)
+"""``None`` in the place of ``False``, 0 or an empty text: all of them are false, and the strict
+type check rejects the change. (Tests notice it if a sum contains the number.)"""
 
 
 class Equivalence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,8 +45,15 @@ def find_reason(module: str, change: str) -> str | None:
     if removed == added:
         return "nothing reads the type of a cast at run time"
     if NONE_FOR_FALSE.fullmatch(change):
-        return "both values are false, and the type check rejects None"
+        return "both values are false, and the type check rejects ``None``"
     for each in EQUIVALENT.get(module, []):
         if change in each.changes:
             return each.reason
     return None
+
+
+def find_outdated(module: str, source: str) -> list[str]:
+    """Return the listed changes of a module whose removed line ``source`` no longer has."""
+    starts = tuple(f"- {line.strip()} " for line in source.splitlines() if line.strip())
+    changes = [change for each in EQUIVALENT.get(module, []) for change in each.changes]
+    return [change for change in changes if not change.startswith(starts)]

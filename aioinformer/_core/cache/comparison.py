@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from msgspec.json import encode
 
+from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.kube_object import (
     SAME_VERSION,
     Added,
@@ -93,9 +94,11 @@ def without_traceback(error: Exception) -> Exception:
     return error.with_traceback(None)
 
 
-def append_change(old: KubeObject, new: KubeObject, events: list[Event]) -> None:
+def append_change(
+    old: KubeObject, new: KubeObject, events: list[Event] | ChunkedList[Event]
+) -> None:
     """Append the events for ``new`` in the place of ``old``."""
     if old.uid == new.uid:
         events.append(Updated(old, new))
     else:
-        events += (Deleted(old, "vanished"), Added(new))
+        events.extend((Deleted(old, "vanished"), Added(new)))

@@ -93,8 +93,12 @@ class DeltaFIFO:
         """Queue a change, unless it is a redundant deletion."""
         self.extend((delta,))
 
-    def extend(self, entries: Sequence[Delta | Bookmark]) -> None:
-        """Queue changes and bookmarks in their order, except for redundant deletions."""
+    def extend(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        """Queue changes and bookmarks in their order, except for redundant deletions.
+
+        Returns:
+            True if the queue is ``full`` afterwards.
+        """
         append = self.entries.append
         for entry in entries:
             if isinstance(entry, Bookmark):
@@ -105,6 +109,8 @@ class DeltaFIFO:
                 continue
             append(entry)
             self._bytes += len(obj.stored) or size_of(obj)
+        # As ``full``, without a call for each piece of a watch.
+        return len(self.entries) >= self._high_mark or self._bytes >= self._high_bytes
 
     def replace(
         self,

@@ -13,9 +13,10 @@ An object is unchanged if its version and its content are (``comparison``).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import islice, repeat
-from typing import Any, cast
+from itertools import islice
+from typing import Any
 
 from aioinformer._core.cache.comparison import (
     append_change,
@@ -24,8 +25,15 @@ from aioinformer._core.cache.comparison import (
     without_traceback,
 )
 from aioinformer._core.cache.indexes import IndexBuild
-from aioinformer._core.cache.store import DICT_RESIZE_POINTS, CacheState, Index, IndexFunction
+from aioinformer._core.cache.store import (
+    DICT_RESIZE_POINTS,
+    CacheState,
+    Index,
+    IndexFunction,
+    work_units,
+)
 from aioinformer._core.callables import check_not_async
+from aioinformer._core.chunked_list import ChunkedList, chunks_of
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
@@ -163,7 +171,8 @@ class Indexer:
     def holds(self, obj: KubeObject) -> bool:
         """Return True if this object, by uid, is still cached in any version."""
         cached = self.state.objects.get(obj.key)
-        return cached is not None and cached.uid == obj.uid
+        # Mostly the same object, whose uid need not be read: this runs for each replayed object.
+        return cached is obj or (cached is not None and cached.uid == obj.uid)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
         """Return the cached object if it equals ``obj`` in version and content, else ``obj``.
@@ -328,8 +337,8 @@ class StagedReplacement:
         staged.resource_version = replaced.resource_version
         if not replaced.is_whole:
             staged.resource_version, staged.synced = self._old.resource_version, self._old.synced
-        self._changes: list[Event] = []
-        self._deletions: list[Event] = []
+        self._changes = ChunkedList[Event]()
+        self._deletions = ChunkedList[Event]()
         self._rejected: dict[ObjectKey, Exception] = {}
         self._repeated: dict[ObjectKey, int] = {}
         """By key that the list repeats: the changes before its last item, which are discarded."""
@@ -349,9 +358,9 @@ class StagedReplacement:
 
     def step(self, n: int) -> bool:
         """Handle about ``n`` objects; return True if that was all."""
-        return sum(1 for _ in islice(self._steps, n)) < n
+        return len(list(islice(self._steps, n))) < n
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step.
 
         Returns:
@@ -362,8 +371,9 @@ class StagedReplacement:
             replaced = self._replaced
             self._indexer.extended_to = replaced.resource_version if replaced.extends else ""
         self._steps = self._free()
-        events = self._deletions + self._changes
-        self._deletions, self._changes = [], []  # freed with the last listener's batch
+        events, changes = self._deletions, self._changes
+        events.extend(changes)
+        self._deletions = self._changes = ChunkedList[Event]()  # each listener frees its chunks
         return events
 
     def _stage(self) -> Iterator[None]:
@@ -404,7 +414,7 @@ class StagedReplacement:
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
-        if staged is not None or obj.key in self._rejected:
+        if staged is not None or (self._rejected and obj.key in self._rejected):
             self._discard_earlier(obj.key)
         old = self._old.objects.get(obj.key)
         if type(obj) is ExcludedObject:
@@ -457,14 +467,14 @@ class StagedReplacement:
 
         A pass for each of them would take quadratic time if a list names every object twice.
         """
-        changes, self._changes = self._changes, []
-        changes.reverse()  # so that ``pop`` returns the first one, and frees it in its own step
-        for number in range(len(changes)):
-            event = changes.pop()
-            if number >= self._repeated.get(event.obj.key, 0):
-                self._changes.append(event)
-            del event
-            yield
+        number, chunks = 0, deque(self._changes.chunks)
+        self._changes = ChunkedList[Event]()
+        while chunks:
+            for event in chunks.popleft():
+                if number >= self._repeated.get(event.obj.key, 0):
+                    self._changes.append(event)
+                number += 1
+                yield
 
     def _free(self) -> Iterator[None]:
         """Free the old state in steps.
@@ -473,27 +483,18 @@ class StagedReplacement:
         refers to, and these lists are emptied in steps.
         """
         old, self._old = self._old, self._new
-        to_free: list[list[Any]] = [list(self._replaced.objects)]
+        to_free: list[list[Any]] = [chunks_of(self._replaced.objects)]
         self._replaced = Replaced((), self._new.resource_version)
         for batch in old.batches_to_free():
             to_free.append(batch)
-            yield from _work_units(batch)
+            yield from work_units(batch)
         del old
         while to_free:
             batch = to_free[-1]
             while batch:
-                yield from _work_units(batch.pop())
+                yield from work_units(batch.pop())
             to_free.pop()
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)
         return f"<StagedReplacement staged={done}/{total} rv={self._new.resource_version}>"
-
-
-def _work_units(item: object) -> Iterator[None]:
-    """Return one step for ``item``, and more for a container, which is freed or copied at once.
-
-    64 entries of a container take as long as one step with an object.
-    """
-    size = len(cast("list[object]", item)) if isinstance(item, dict | list) else 0
-    return repeat(None, 1 + size // 64)

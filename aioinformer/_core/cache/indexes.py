@@ -18,6 +18,7 @@ from itertools import islice
 from msgspec import Struct
 
 from aioinformer._core.cache.store import CacheState, Index, IndexValues
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, UsageError
@@ -136,7 +137,7 @@ class IndexBuild:
             index = self._partial_indexes[state] = self._index.empty_copy()
             index.function, index.adapter = self._call_function, None
             state.building = (*state.building, index)
-            objects = list(state.objects.values())
+            objects = drain_chunks([*iter_chunks(state.objects.values())])
             for obj in objects:
                 if self._is_replaced(state):
                     break
@@ -147,10 +148,9 @@ class IndexBuild:
                 yield
             else:
                 continue
-            # The loop variables would keep the objects alive while the list is freed in steps.
+            # The loop variables would keep the objects alive while the rest is freed in steps.
             del self._partial_indexes[state], state, index, obj
-            while objects:
-                objects.pop()
+            while next(objects, None) is not None:
                 yield
 
     def _next_state(self) -> CacheState | None:

@@ -26,6 +26,7 @@ from aioinformer._core.cache.store import (
     IndexFunction,
     IndexValues,
 )
+from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
@@ -49,15 +50,22 @@ class PartitionedState:
         Args:
             template: an indexer without objects, with the indexes of every part.
         """
-        self.parts: Mapping[str, Indexer] = {}
-        """The indexers by namespace. A change makes a new mapping, for readers in threads."""
         self.scopes: set[str] = set()
         """The namespaces that the cache is to hold."""
         self.synced = False
         """True once the cache had the first state of each namespace that it waits for."""
         self._template = template
-        self.objects = _PartitionedObjects(self)
+        self.objects = _PartitionedObjects()
         """The objects of all namespaces."""
+
+    @property
+    def parts(self) -> Mapping[str, Indexer]:
+        """The indexers by namespace. A change makes a new mapping, for readers in threads."""
+        return self.objects.parts
+
+    @parts.setter
+    def parts(self, parts: Mapping[str, Indexer]) -> None:
+        self.objects.parts = parts
 
     @property
     def indexes(self) -> Mapping[str, _PartitionedIndex]:
@@ -116,22 +124,23 @@ class PartitionedState:
 class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
     """The objects of all namespaces."""
 
-    def __init__(self, state: PartitionedState) -> None:
-        self._state = state
+    def __init__(self) -> None:
+        # Not the PartitionedState, which has this mapping: a cycle would keep all objects alive.
+        self.parts: Mapping[str, Indexer] = {}
 
     def dicts(self) -> list[dict[ObjectKey, KubeObject]]:
         """Return the objects of each namespace."""
-        return [part.state.objects for part in self._state.parts.values()]
+        return [part.state.objects for part in self.parts.values()]
 
     def __getitem__(self, key: ObjectKey) -> KubeObject:
-        part = self._state.parts.get(key.namespace)
+        part = self.parts.get(key.namespace)
         if part is None:
             raise KeyError(key)
         return part.state.objects[key]
 
     def get(self, key: ObjectKey, default: Any = None) -> Any:
         """Return the object of that key, or ``default``."""
-        part = self._state.parts.get(key.namespace)
+        part = self.parts.get(key.namespace)
         return default if part is None else part.state.objects.get(key, default)
 
     def __contains__(self, key: object) -> bool:
@@ -406,7 +415,7 @@ class PartitionReplacement:
         """Handle about ``n`` objects; return True if that was all."""
         return self._staged.step(n)
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step, and return the events for listeners."""
         events = self._staged.commit()
         self._on_commit()

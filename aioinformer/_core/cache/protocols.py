@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import CacheState, IndexBucket, IndexFunction, IndexValues
+from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
@@ -102,7 +103,7 @@ class Replacement(Protocol):
         """Handle about ``n`` objects; return True if that was all."""
         ...
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> ChunkedList[Event]:
         """Install the new state in one step, and return the events for listeners."""
         ...
 

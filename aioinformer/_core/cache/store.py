@@ -11,13 +11,14 @@ changing, and could find an object that has left the index since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import islice, repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
+from aioinformer._core.chunked_list import iter_chunks
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import UsageError
@@ -28,6 +29,7 @@ __all__ = [
     "IndexBucket",
     "IndexFunction",
     "IndexValues",
+    "work_units",
 ]
 
 T = TypeVar("T", default=KubeObject)
@@ -56,6 +58,8 @@ DICT_RESIZE_POINTS = frozenset(size - short for size in _FULL_SIZES for short in
 RESIZE_COST = 64
 """Steps that one resize counts for: after so many objects the runtime reads the clock."""
 
+_DICT_VALUES: type[object] = type(dict[str, str]().values())
+
 MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
 
@@ -63,7 +67,7 @@ MAX_BUCKETS_CHECKED = 1024
 class Index:
     """One index: the objects under each value. A bucket is never empty."""
 
-    __slots__ = ("adapter", "buckets", "function", "name")
+    __slots__ = ("adapter", "buckets", "function", "name", "single_valued")
 
     def __init__(
         self,
@@ -84,6 +88,8 @@ class Index:
         self.adapter = adapter
         self.buckets: dict[str, IndexBucket] = {}
         """The objects under each value."""
+        self.single_valued = True
+        """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
         """Return the values of a cached object; raise whatever the function raises."""
@@ -108,11 +114,24 @@ class Index:
             message = f"the function of the index {self.name!r} raised a {type(error).__name__}"
             raise UsageError(message) from error
 
+    def replace(self, old: KubeObject, obj: KubeObject, values: IndexValues) -> None:
+        """File ``obj`` under ``values`` in the place of ``old``, which has the same key."""
+        if self.single_valued and len(values) == 1:
+            bucket = self.buckets.get(values[0])
+            if bucket is not None and obj.key in bucket:
+                # ``old`` was filed here and nowhere else, so that its values, for which the
+                # function may read a whole body, need not be known.
+                bucket[obj.key] = obj
+                return
+        self.move(obj, self.filed_values(old), values)
+
     def move(self, obj: KubeObject, old: IndexValues, new: IndexValues) -> None:
         """File ``obj`` under the values ``new``, and remove its key from the other values in
         ``old``.
         """
         key, buckets = obj.key, self.buckets
+        if len(new) > 1:
+            self.single_valued = False
         for value in new:
             bucket = buckets.get(value)
             if bucket is None:
@@ -237,7 +256,10 @@ class CacheState:
         self.json_bytes += len(obj.stored)
         self.objects[obj.key] = obj
         for index, values in filed:
-            index.move(obj, () if old is None else index.filed_values(old), values)
+            if old is None:
+                index.move(obj, (), values)
+            else:
+                index.replace(old, obj, values)
 
     def remove(self, old: KubeObject) -> None:
         """Remove ``old`` from the objects and all indexes."""
@@ -253,8 +275,18 @@ class CacheState:
         that an earlier list still holds.
         """
         indexes = (*self.indexes.values(), *self.building)
-        yield list(self.objects.values())
-        yield list(self.objects)
+        yield from map(list, iter_chunks(self.objects.values()))
+        yield from map(list, iter_chunks(self.objects))
         for index in indexes:
             yield list(index.buckets.values())
         yield [self.objects, *(index.buckets for index in indexes)]
+
+
+def work_units(item: object) -> Iterator[None]:
+    """Return one step for ``item``, and more for a container, which is freed or copied at once.
+
+    64 entries of a container take as long as one step with an object.
+    """
+    is_container = isinstance(item, dict | list | tuple) or type(item) is _DICT_VALUES
+    size = len(cast("Sized", item)) if is_container else 0
+    return repeat(None, 1 + size // 64)

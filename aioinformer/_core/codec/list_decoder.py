@@ -159,6 +159,8 @@ class ListDecoder:
         self._head = b""
         self._in_items = False
         self._separator = b""
+        self._at_item = False
+        """True if the current item was found by the separator before it, so that it is there."""
         self._items_scanner = ItemsScanner()
         self._scanner: BraceScanner | None = None
         """Counts the braces of a long item; ``None`` while items are cut at the separator."""
@@ -286,7 +288,7 @@ class ListDecoder:
     def _take_items(self, *, final: bool) -> list[KubeObject]:
         objects: list[KubeObject] = []
         unproven, excluded = self._unproven, 0
-        while self._scanner is not None or self._seek_item():
+        while self._at_item or self._scanner is not None or self._seek_item():
             item = self._split_item() or self._scan_item(final=final)
             if item is None:
                 break
@@ -321,6 +323,7 @@ class ListDecoder:
 
     def _split_item(self) -> _Item | None:
         """Go to the end of the current item at the next separator, if the decoder accepts it."""
+        self._at_item = False
         if not self._separator or self._scanner:
             return None
         start = end = self._offset
@@ -332,7 +335,9 @@ class ListDecoder:
                 envelope = decode_item(memoryview(self._buffer)[start:end])
             except DECODE_ERRORS:
                 continue
-            self._offset = end
+            # The separator ends with the first bytes of the next item.
+            self._offset = end + len(self._separator) - 1 - OPENING_BYTES
+            self._at_item = True
             return self._check_item(envelope), self._buffer, start, end
         self._scanner, self._scan_at = BraceScanner(), self._offset
         return None

@@ -21,9 +21,10 @@ from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     ObjectKey,
-    create_object,
     create_packed_object,
+    make_struct,
 )
+from aioinformer._core.objects.object_body import IdentityText
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
@@ -119,8 +120,10 @@ def decode_object(
         raw = type_meta + raw[1:]
     # Namespaces repeat in every object, so one string is shared.
     key = ObjectKey(intern(metadata.namespace), metadata.name)
-    create = create_packed_object if packed else create_object
-    return create(key, metadata.uid, metadata.resource_version, raw, resource)
+    uid, version = metadata.uid, metadata.resource_version
+    if packed:
+        return create_packed_object(key, uid, version, raw, resource)
+    return make_struct(key, raw, resource, IdentityText(uid, version))  # as ``create_object``
 
 
 def encode_type_meta(resource: Resource) -> bytes:

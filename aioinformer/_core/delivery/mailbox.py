@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import length_hint
 
+from aioinformer._core.chunked_list import drain_chunks
 from aioinformer._core.delivery.batch_queue import (
     FILTER_BATCH,
     POSITION_MARK,
@@ -37,7 +38,6 @@ from aioinformer._core.delivery.replay import (
     Replay,
     UnseenDeletions,
     addition_events,
-    drain_batches,
     free_in_steps,
     initial_events,
     map_events,
@@ -191,7 +191,7 @@ class Mailbox:
         if overflowed:
             self.overflowed = True
         elif initial and not behind:  # a pending resync doesn't count: it is delivered last
-            source = drain_batches(batches)
+            source = drain_chunks(batches)
             # Replay lazily, so that objects that are deleted meanwhile are skipped.
             events = initial_events(source, self._event_map, self._holds, self._skip_deleted)
             self._initial = Replay(events, source, at)

@@ -30,7 +30,6 @@ __all__ = [
     "Replay",
     "UnseenDeletions",
     "addition_events",
-    "drain_batches",
     "free_in_steps",
     "initial_events",
     "map_events",
@@ -133,18 +132,6 @@ def resync_events(
 def addition_events(objects: Iterable[KubeObject]) -> Iterator[Added]:
     """Return an initial addition for each object."""
     return (Added(obj, initial=True) for obj in objects)
-
-
-def drain_batches(batches: Sequence[Sequence[T]]) -> Iterator[T]:
-    """Return an iterator over the items of ``batches`` that releases each batch once it was read.
-
-    Many listeners share the batches. Behind the last reader the batches are freed one by one, and
-    not 100,000 objects in one step.
-    """
-    remaining = deque(batches)
-    del batches
-    while remaining:
-        yield from remaining.popleft()
 
 
 def free_in_steps(

@@ -282,10 +282,10 @@ class ListWatchState:
             changed: True if it contained a change.
             bookmark: True if it contained a bookmark.
         """
-        self._idle_timeout.last_data = now
-        if resource_version and not is_older(resource_version, self.resource_version):
-            self.resource_version = resource_version
-            self._consecutive_failures = 0
+        self._idle_timeout.last_data, known = now, self.resource_version
+        newer = len(resource_version) == len(known) and resource_version >= known  # nearly always
+        if resource_version and (newer or not is_older(resource_version, known)):
+            self.resource_version, self._consecutive_failures = resource_version, 0
         if changed and not self._watch_changed:
             self._watch_changed = True
             if now - self._watch_opened_at < MISSED_CHANGES_WINDOW:

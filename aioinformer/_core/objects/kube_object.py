@@ -258,15 +258,15 @@ class KubeObject(
 # The descriptor of the field: ``raw`` of a subclass may be a property, and ``stored`` never is.
 setattr(KubeObject, "stored", vars(KubeObject)["raw"])  # noqa: B010 - an assignment isn't typed
 
-_new_struct: Callable[[ObjectKey, bytes, Resource, ObjectBody], KubeObject]
-_new_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without the conversion
+make_struct: Callable[[ObjectKey, bytes, Resource, ObjectBody], KubeObject]
+make_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without the conversion
 
 
 def create_object(
     key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
 ) -> KubeObject:
     """Return the object with this JSON."""
-    return _new_struct(key, raw, resource, IdentityText(uid, resource_version))
+    return make_struct(key, raw, resource, IdentityText(uid, resource_version))
 
 
 def create_packed_object(
@@ -274,7 +274,7 @@ def create_packed_object(
 ) -> KubeObject:
     """Return the object with this JSON, with uid and version left in its bytes if possible."""
     place = find_place(raw, uid, resource_version) or IdentityText(uid, resource_version)
-    return _new_struct(key, raw, resource, place)
+    return make_struct(key, raw, resource, place)
 
 
 def pack_identity(obj: KubeObject) -> ObjectBody:

@@ -92,12 +92,44 @@ class CacheFile:
             self._access = FileAccess(self.path, shared=self.shared)
         return self._access
 
-    def refusal(self, resource: Resource, shape: Shape[Any]) -> str:
-        """Return why the objects of an informer can't be in the file; empty if they can."""
+    def refusal(self, resource: Resource, shape: Shape[Any], *, on_group: bool = False) -> str:
+        """Return why the objects of an informer can't be in the file; empty if they can.
+
+        Args:
+            resource: the resource of the informer.
+            shape: the stored form of its objects.
+            on_group: True if the informer reads the shards of a group.
+        """
+        if on_group and self.shared:
+            return (
+                f"{resource} are not in {self.path}: the members of a group hold different shards, "
+                "so give each member a CacheFile of its own without shared=True"
+            )
         if shape.model is not None:
             return f"{resource} are not in {self.path}: model= keeps no JSON; use convert="
         if resource.group == "" and resource.plural == "secrets" and not self.allow_secrets:
             return f"Secrets are not in {self.path}: pass allow_secrets=True to store them"
+        return ""
+
+    def refuse_durable(self, informer: str, *, on_group: bool) -> str:
+        """Return why a listener can't be durable in this file; empty if it can.
+
+        Args:
+            informer: the name of the informer.
+            on_group: True if the informer reads the shards of a group.
+        """
+        if on_group:
+            return (
+                f"can't remember the events of {informer}: the replica that holds a shard handles "
+                "the shard's events, and the files of the other replicas don't have them; give "
+                "each replica a fixed shard=Shard(index, count), or use a Controller"
+            )
+        if self.shared:
+            return (
+                f"needs a file of its own, since {self.path} is shared and would stand still for "
+                "all processes while this handler is in a call: add the handler in one process, to "
+                "an informer with cache=CacheFile(...) of another path"
+            )
         return ""
 
     def __repr__(self) -> str:

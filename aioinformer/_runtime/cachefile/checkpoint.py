@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from aioinformer._core.cachefile.change_log import LogRecord
-from aioinformer._core.cachefile.change_record import ChangeRecord
+from aioinformer._core.cachefile.change_log import LogEntry, LogRecord, make_entries
+from aioinformer._core.cachefile.change_record import ChangeRecord, Changes
+from aioinformer._core.cachefile.recorded_shards import SealedShards
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 
-__all__ = ["Checkpoint", "CheckpointedCache", "CheckpointedScope"]
+__all__ = [
+    "FRESH_SECONDS",
+    "Checkpoint",
+    "CheckpointedCache",
+    "CheckpointedScope",
+    "finish_record",
+    "split_changes",
+    "split_log",
+]
+
+FRESH_SECONDS = 10.0
+"""Seconds after which a newer proof of freshness is written for the followers of a shared file, if
+nothing else has changed."""
 
 
 class CheckpointedScope(Protocol):
@@ -61,3 +75,53 @@ class Checkpoint(Struct, frozen=True):
     """The scopes whose state is confirmed."""
     fresh: Mapping[str, float]
     """The times of the last proofs of freshness, by scope; empty if the file isn't shared."""
+    shards: Mapping[str, SealedShards]
+    """The shards of each scope, for an informer on a group."""
+
+    def differs(self, scope: str, written: Checkpoint | None) -> bool:
+        """Return True if more than objects of a scope differs from the state written last."""
+        if written is None:
+            return True
+        return (
+            written.versions.get(scope) != self.versions[scope]
+            or (scope in written.rejecting) != (scope in self.rejecting)
+            or (scope in written.synced) != (scope in self.synced)
+            or written.shards.get(scope) != self.shards.get(scope)
+            or self.fresh.get(scope, 0.0) - written.fresh.get(scope, 0.0) > FRESH_SECONDS
+        )
+
+
+async def finish_record(record: ChangeRecord) -> None:
+    """Record the waiting batches of lists, in steps."""
+    pace = TimeSlice()
+    while not record.step():
+        await pace.maybe_yield()
+
+
+async def split_changes(
+    sealed: Checkpoint, scope_of: Callable[[ObjectKey], str]
+) -> Mapping[str, Changes]:
+    """Return the newest state of each changed object of each scope."""
+    parts: dict[str, Changes] = {scope: {} for scope in sealed.versions}
+    for record in sealed.records:
+        await finish_record(record)
+        pace = TimeSlice()
+        for number, (key, obj) in enumerate(record.changes.items()):
+            if (part := parts.get(scope_of(key))) is not None:
+                part[key] = obj
+            if number % ITEMS_PER_STEP == 0:
+                await pace.maybe_yield()
+    return parts
+
+
+async def split_log(
+    sealed: Checkpoint, scope_of: Callable[[ObjectKey], str]
+) -> Mapping[str, list[LogEntry]]:
+    """Return the changes of each scope one by one, for followers."""
+    entries: dict[str, list[LogEntry]] = {}
+    pace = TimeSlice()
+    for batch in sealed.log.batches:
+        for entry in make_entries(batch):
+            entries.setdefault(scope_of(entry.obj.key), []).append(entry)
+        await pace.maybe_yield()
+    return entries

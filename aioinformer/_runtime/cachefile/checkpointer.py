@@ -21,32 +21,38 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from aioinformer._core.cachefile.change_log import LogEntry, LogRecord, make_entries
-from aioinformer._core.cachefile.change_record import ChangeRecord, Changes
+from aioinformer._core.cachefile.change_log import LogRecord
+from aioinformer._core.cachefile.change_record import ChangeRecord
 from aioinformer._core.cachefile.identity import scope_identity
+from aioinformer._core.cachefile.recorded_shards import RecordedShards
 from aioinformer._core.codec.shape import Transform
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
+from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.cachefile.cache_file import CacheFile
-from aioinformer._runtime.cachefile.checkpoint import Checkpoint, CheckpointedCache
+from aioinformer._runtime.cachefile.checkpoint import (
+    FRESH_SECONDS,
+    Checkpoint,
+    CheckpointedCache,
+    finish_record,
+    split_changes,
+    split_log,
+)
 from aioinformer._runtime.cachefile.file_access import log
 from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollower
-from aioinformer._runtime.cachefile.stored_scope import ScopeWrite
+from aioinformer._runtime.cachefile.stored_scope import ScopeWrite, ShardsWrite
+from aioinformer._runtime.cachefile.stored_shards import StoredShards, shards_to_write
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
     from aioinformer._runtime.cachefile.leadership import Leadership
 
 __all__ = ["Checkpointer"]
-
-FRESH_SECONDS = 10.0
-"""Seconds after which a newer proof of freshness is written for the followers of a shared file, if
-nothing else has changed."""
 
 MARK_SECONDS = 0.02
 """Seconds after which marks are looked at for the first time: most handlers have passed them."""
@@ -64,6 +70,7 @@ class Checkpointer:
         selection: Mapping[str, str],
         transform: Transform | None,
         refusal: str,
+        group: ShardAssignment | None = None,
     ) -> None:
         """Make the checkpointer of an informer that has not started.
 
@@ -74,6 +81,7 @@ class Checkpointer:
             selection: what selects the objects or changes their stored form, besides the source.
             transform: the informer's ``transform=``.
             refusal: the reason why the file can't be used; empty if it can.
+            group: the group whose shards the informer reads; ``None`` for any other informer.
         """
         self.positioned: list[Listener] = []
         """The durable listeners."""
@@ -84,6 +92,10 @@ class Checkpointer:
         self._selection = {**selection, "version": file.version}
         self._transform = transform
         self._refusal = refusal
+        self._group = group
+        self._shards: dict[str, RecordedShards] = {}
+        """The shards of each scope of a group's informer."""
+        self._stored_shards: dict[str, StoredShards] = {}
         self._record = ChangeRecord()
         self._log = LogRecord()
         self._reflectors: dict[str, Reflector] = {}
@@ -145,12 +157,8 @@ class Checkpointer:
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
-        if self._file.shared:
-            raise UsageError(
-                f"durable={name!r} needs a file of its own, since {self._file.path} is shared and "
-                "would stand still for all processes while this handler is in a call: add the "
-                "handler in one process, to an informer with cache=CacheFile(...) of another path"
-            )
+        if reason := self._file.refuse_durable(self._name, on_group=self._group is not None):
+            raise UsageError(f"durable={name!r} {reason}")
         if self._started:
             raise UsageError(
                 f"durable={name!r} comes too late: the informer of {self._name} runs, and the "
@@ -243,6 +251,19 @@ class Checkpointer:
         queue.restore(objects, stored.version)
         return FollowedVersion(stored.version, synced=False, reread=stored.reread)
 
+    async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
+        """Return the shards that the file has of one scope of a group; ``None`` for none."""
+        group = self._group
+        if group is None:
+            raise AssertionError("an informer without a group has no shards that come and go")
+        self._started, self._shards[scope] = True, RecordedShards(group.count, group.by)
+        identity = await self._open(source, scope)
+        stored = await self._access.read_scope(identity) if identity else None
+        if stored is None:
+            return None
+        self._stored_shards[scope] = StoredShards(self._access, stored, source.resource, group)
+        return self._stored_shards[scope]
+
     async def _open(self, source: ListerWatcher, scope: str) -> str:
         """Return the identity of a scope that can be restored and recorded; else an empty text."""
         if self._refusal:
@@ -297,20 +318,18 @@ class Checkpointer:
         if self._stopped:
             return
         if self._unrecorded:
-            events = [each for each in events if not self._is_unrecorded(each.obj.key)]
+            events = [e for e in events if self._scope_of(e.obj.key) not in self._unrecorded]
         if events:
             self._record.record(events)
             if self._file.shared:
                 self._log.record(events)
 
-    def _is_unrecorded(self, key: ObjectKey) -> bool:
-        return self._scope_of(key) in self._unrecorded
-
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
-        if not restored and not self._stopped and scope not in self._unrecorded:
+        scope = kind.scope or ""
+        if scope in self._shards:
+            self._shards[scope].apply(kind)
+        if not kind.restored and not self._stopped and scope not in self._unrecorded:
             self._record.record_list(batches)
             self._log.record_list(scope)
 
@@ -320,13 +339,22 @@ class Checkpointer:
         versions = {
             scope: states[scope].resource_version
             for scope in self._recorded_scopes()
-            if states[scope].synced or states[scope].restored
+            if (states[scope].synced or states[scope].restored)
+            # A member that has not held a shard has no version.
+            and (states[scope].resource_version or scope not in self._shards)
+        }
+        shards = {
+            scope: self._shards[scope].seal(version)
+            for scope, version in versions.items()
+            if scope in self._shards
         }
         rejecting = frozenset(map(self._scope_of, self._cache.rejected))
         synced = frozenset(scope for scope in versions if states[scope].synced)
         record, self._record = self._record, ChangeRecord()
         entries, self._log = self._log, LogRecord()
-        return Checkpoint(versions, rejecting, [record], entries, synced, self._proofs(versions))
+        return Checkpoint(
+            *(versions, rejecting, [record], entries, synced, self._proofs(versions), shards)
+        )
 
     def _recorded_scopes(self) -> list[str]:
         """Return the scopes with a state that this process writes."""
@@ -389,7 +417,7 @@ class Checkpointer:
 
     async def _advance(self) -> None:
         """Seal the present state, and write the sealed one if it was handled."""
-        await _finish_record(self._record)
+        await finish_record(self._record)
         if self._sealed is None and not self._stopped and self._has_news:
             self._sealed = self._seal()
             if self.positioned:
@@ -417,16 +445,8 @@ class Checkpointer:
 
     async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
-        parts: dict[str, Changes] = {scope: {} for scope in sealed.versions}
-        for record in sealed.records:
-            await _finish_record(record)
-            pace = TimeSlice()
-            for number, (key, obj) in enumerate(record.changes.items()):
-                if (part := parts.get(self._scope_of(key))) is not None:
-                    part[key] = obj
-                if number % ITEMS_PER_STEP == 0:
-                    await pace.maybe_yield()
-        entries = await self._split_log(sealed)
+        parts = await split_changes(sealed, self._scope_of)
+        entries = await split_log(sealed, self._scope_of)
         names = [each.position.name for each in self.positioned if each.position is not None]
         writes = [
             ScopeWrite(
@@ -434,9 +454,10 @@ class Checkpointer:
                 entries=None if sealed.log.needs_state(scope) else entries.get(scope, ()),
                 synced=scope in sealed.synced,
                 fresh=sealed.fresh.get(scope, 0.0),
+                shards=self._shards_to_write(scope, sealed),
             )
             for scope, version in sealed.versions.items()
-            if (changes := parts[scope]) or self._differs(sealed, scope)
+            if (changes := parts[scope]) or sealed.differs(scope, self._stored)
         ]
         if self._file.shared and self._stored is not None:
             await self._retract(set(self._stored.versions).difference(sealed.versions))
@@ -444,31 +465,16 @@ class Checkpointer:
             self._stored = replace(sealed, records=(), log=LogRecord())
         self._sealed = None
 
+    def _shards_to_write(self, scope: str, sealed: Checkpoint) -> ShardsWrite | None:
+        group, stored = self._group, self._stored_shards.get(scope)
+        return (
+            None if group is None else shards_to_write(scope, self._stored, sealed, stored, group)
+        )
+
     async def _retract(self, scopes: Iterable[str]) -> None:
         """Tell the followers of a shared file that these scopes are read no more."""
         if identities := [each for scope in scopes if (each := self._identities[scope])]:
             await self._access.retract(identities)
-
-    async def _split_log(self, sealed: Checkpoint) -> Mapping[str, list[LogEntry]]:
-        """Return the changes of each scope one by one, for followers."""
-        entries: dict[str, list[LogEntry]] = {}
-        pace = TimeSlice()
-        for batch in sealed.log.batches:
-            for entry in make_entries(batch):
-                entries.setdefault(self._scope_of(entry.obj.key), []).append(entry)
-            await pace.maybe_yield()
-        return entries
-
-    def _differs(self, sealed: Checkpoint, scope: str) -> bool:
-        stored = self._stored
-        if stored is None:
-            return True
-        return (
-            stored.versions.get(scope) != sealed.versions[scope]
-            or (scope in stored.rejecting) != (scope in sealed.rejecting)
-            or (scope in stored.synced) != (scope in sealed.synced)
-            or sealed.fresh.get(scope, 0.0) - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
-        )  # fmt: skip
 
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
@@ -491,10 +497,3 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"<Checkpointer of {self._name} {self._record!r} {self.problem or self._access!r}>"
-
-
-async def _finish_record(record: ChangeRecord) -> None:
-    """Record the waiting batches of lists, in steps."""
-    pace = TimeSlice()
-    while not record.step():
-        await pace.maybe_yield()

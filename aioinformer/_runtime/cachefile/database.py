@@ -35,11 +35,13 @@ from aioinformer._core.objects.kube_object import (
     create_packed_object,
 )
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.cachefile.compression import CompressionMissing, load_codec
 from aioinformer._runtime.cachefile.shared_tables import LedScope, SharedTables
 from aioinformer._runtime.cachefile.stored_scope import (
     CacheFileProblem,
     ScopeWrite,
+    ShardsWrite,
     StoredScope,
     explain_open,
 )
@@ -85,6 +87,11 @@ CREATE TABLE objects (
     UNIQUE (scope, namespace, name)
 );
 """
+
+SHARDS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS scope_shards (scope INTEGER PRIMARY KEY, complete TEXT NOT NULL)
+"""
+"""Only files of groups have this table: the shards whose state a scope's version is."""
 
 PUT_OBJECT = """
 INSERT INTO objects (scope, namespace, name, uid, version, body) VALUES (?, ?, ?, ?, ?, ?)
@@ -240,12 +247,33 @@ class Database:
         if row is None:
             return None
         names = msgspec.json.decode(row[4], type=list[str])
-        return StoredScope(row[0], row[1], row[2], bool(row[3]), frozenset(names))
+        with self._explained():
+            shards = self._read_shards(row[0])
+        return StoredScope(row[0], row[1], row[2], bool(row[3]), frozenset(names), shards)
+
+    def _read_shards(self, scope: int) -> str:
+        """Return the shards of a scope, as text; empty without a group."""
+        execute = self._connection.execute
+        if not execute("SELECT 1 FROM sqlite_master WHERE name = 'scope_shards'").fetchone():
+            return ""
+        query = "SELECT complete FROM scope_shards WHERE scope = ?"
+        row = execute(query, (scope,)).fetchone()
+        return row[0] if row else ""
 
     def read_objects(
-        self, scope: StoredScope, resource: Resource, size: int
+        self,
+        scope: StoredScope,
+        resource: Resource,
+        size: int,
+        ranges: HashRanges | None = None,
     ) -> Iterator[list[KubeObject]]:
         """Return an iterator over the objects of a scope, in lists of ``size`` objects.
+
+        Args:
+            scope: the scope.
+            resource: the resource of the objects.
+            size: the length of the lists; the last one may be shorter.
+            ranges: the shards to read; ``None`` for all objects.
 
         Raises:
             CacheFileProblem: the file is corrupt, or its objects can't be decompressed.
@@ -254,7 +282,10 @@ class Database:
         decompress = self._codec.decompress
         namespaces: dict[str, str] = {}
         with self._explained():
+            rows: Iterator[tuple[str, str, str, str, bytes]]
             rows = self._connection.execute(query, (scope.number,))
+            if ranges is not None:
+                rows = (row for row in rows if ranges.has(row[2], row[0]))
             while batch := list(islice(rows, size)):
                 yield [
                     create_packed_object(
@@ -353,12 +384,30 @@ class Database:
         handlers = msgspec.json.encode(sorted(write.handlers)).decode()
         values = (write.identity, write.version, time.time(), write.reread, handlers)
         number = execute(PUT_SCOPE, values).fetchone()[0]
+        if write.shards is not None:
+            self._put_shards(number, write.shards, write.changes)
         self._put_objects(number, write.changes)
         if self._term:
             led = self._tables.announce(
                 write.identity, self._term, synced=write.synced, fresh=write.fresh
             )
             self._tables.append(led, write.entries)
+
+    def _put_shards(self, scope: int, shards: ShardsWrite, changes: Changes) -> None:
+        """Record the shards of a scope, and remove the rows of an earlier time."""
+        execute = self._connection.execute
+        execute(SHARDS_SCHEMA)
+        values = (scope, shards.complete)
+        execute("INSERT OR REPLACE INTO scope_shards (scope, complete) VALUES (?, ?)", values)
+        if not (outdated := shards.outdated):
+            return
+        query = "SELECT id, namespace, name, uid FROM objects WHERE scope = ?"
+        removed = [
+            (number,)
+            for number, namespace, name, uid in execute(query, (scope,))
+            if outdated.has(uid, namespace) and ObjectKey(namespace, name) not in changes
+        ]
+        self._connection.executemany("DELETE FROM objects WHERE id = ?", removed)
 
     def _put_objects(self, scope: int, changes: Changes) -> None:
         compress = self._codec.compress

@@ -19,6 +19,7 @@ from msgspec import Struct
 from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.cachefile.stored_scope import CacheFileProblem, ScopeWrite, StoredScope
 
 if TYPE_CHECKING:
@@ -133,14 +134,20 @@ class FileAccess:
         return await self._try(lambda: database.read_scope(identity))
 
     async def read_objects(
-        self, scope: StoredScope, resource: Resource
+        self, scope: StoredScope, resource: Resource, ranges: HashRanges | None = None
     ) -> AsyncIterator[list[KubeObject]]:
-        """Return the objects of a scope in lists. After a problem the iterator ends early."""
+        """Return the objects of a scope in lists. After a problem the iterator ends early.
+
+        Args:
+            scope: the scope.
+            resource: the resource of the objects.
+            ranges: the shards to read; ``None`` for all objects.
+        """
         database = self._database
         if database is None:
             return
         batches: Iterator[list[KubeObject]] = database.read_objects(
-            scope, resource, OBJECTS_PER_READ
+            scope, resource, OBJECTS_PER_READ, ranges
         )
         while batch := await self._try(lambda: next(batches, None)):
             yield batch

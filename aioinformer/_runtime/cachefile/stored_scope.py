@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.cachefile.change_record import Changes
+from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["CacheFileProblem", "ScopeWrite", "StoredScope", "explain_open"]
+__all__ = ["CacheFileProblem", "ScopeWrite", "ShardsWrite", "StoredScope", "explain_open"]
 
 
 class CacheFileProblem(Exception):
@@ -37,6 +38,19 @@ class StoredScope(Struct, frozen=True):
     """True if newer versions of some objects were rejected, so that a list is needed."""
     handlers: frozenset[str]
     """The durable listeners that have handled this state."""
+    shards: str = ""
+    """The shards of a group whose state this is, as ``format_shards`` writes them; empty without a
+    group."""
+
+
+class ShardsWrite(Struct, frozen=True):
+    """The shards of a group that a write is about."""
+
+    complete: str
+    """The shards whose objects are the state of the write's version, as text."""
+    outdated: HashRanges
+    """The shards whose rows are removed, unless they are among the changes: the file may have rows
+    of an earlier run."""
 
 
 class ScopeWrite(Struct, frozen=True):
@@ -56,3 +70,5 @@ class ScopeWrite(Struct, frozen=True):
     fresh: float = 0.0
     """The time, in seconds since the epoch, at which the server last proved the state up to date;
     0 before the first one. For followers."""
+    shards: ShardsWrite | None = None
+    """The shards, for an informer on a group."""

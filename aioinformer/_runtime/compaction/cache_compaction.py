@@ -12,6 +12,7 @@ import asyncio
 from typing import NoReturn
 
 from aioinformer._core.cache.protocols import ObjectCache
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.kube_object import pack_identity
 from aioinformer._runtime.compaction.free_memory import release_free_memory
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
@@ -79,13 +80,14 @@ class CacheCompaction:
 
     async def _pack(self) -> None:
         """Pack all objects that the cache holds now, in steps."""
-        objects = list(self._indexer.state.objects.values())
+        objects = self._indexer.state.objects
         self.changes, self.threshold = 0, max(MIN_CHANGES, len(objects) // CHANGED_PART)
-        time_slice = TimeSlice()
-        while objects:
-            for _ in range(min(ITEMS_PER_STEP, len(objects))):
-                pack_identity(objects.pop())
-            await time_slice.maybe_yield()
+        found, time_slice = drain_chunks([*iter_chunks(objects.values())]), TimeSlice()
+        del objects
+        for number, obj in enumerate(found, 1):
+            pack_identity(obj)
+            if number % ITEMS_PER_STEP == 0:
+                await time_slice.maybe_yield()
 
     def __repr__(self) -> str:
         return f"<CacheCompaction changes={self.changes}/{self.threshold}>"

@@ -13,9 +13,11 @@ from typing import NoReturn
 
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Index
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.compression.compressed_object import KnownValues, saved_bytes
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import BodyCodec, find_zstd
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import (
     Deleted,
     Event,
@@ -84,9 +86,7 @@ class CacheCompression:
             elif type(event) is Deleted:
                 self.saved_bytes -= saved_bytes(held_state(event))
 
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Receive the changes of a list, which are found by a walk over the cache."""
         self._walk_due = True
 
@@ -109,7 +109,7 @@ class CacheCompression:
         else:
             get = state.objects.get
             found = [get(key) for key in due if key not in self._resting]
-            await self._compress_all([obj for obj in found if obj is not None])
+            await self._compress_all(obj for obj in found if obj is not None)
 
     async def _train(self, json_bytes: int) -> None:
         compressor = self.compressor
@@ -128,20 +128,21 @@ class CacheCompression:
     async def _walk(self) -> None:
         """Compress all objects that the cache holds now, but for those that changed lately."""
         self.saved_bytes = 0
-        await self._compress_all(list(self._indexer.state.objects.values()), walk=True)
+        objects = drain_chunks([*iter_chunks(self._indexer.state.objects.values())])
+        await self._compress_all(objects, walk=True)
+        await asyncio.sleep(0)
+        freed_memory.release()
 
-    async def _compress_all(self, objects: list[KubeObject], *, walk: bool = False) -> None:
+    async def _compress_all(self, objects: Iterable[KubeObject], *, walk: bool = False) -> None:
         """Compress these objects in steps, as far as they are due.
 
         Args:
-            objects: the objects, which this method consumes.
+            objects: the objects.
             walk: True to count what was saved before, too, and to return the memory that is freed.
                 Otherwise the objects that arrive next need that memory.
         """
-        compressor, time_slice, number, freed = self.compressor, TimeSlice(), 0, 0
-        while objects:
-            obj = objects.pop()
-            number += 1
+        compressor, time_slice, freed = self.compressor, TimeSlice(), 0
+        for number, obj in enumerate(objects, 1):
             if walk and self._is_cached(obj):
                 self.saved_bytes += saved_bytes(obj)
             if compressor.is_due(obj) and self._has_rested(obj):
@@ -152,7 +153,7 @@ class CacheCompression:
                 freed += saved
             if number % OBJECTS_PER_CLOCK == 0:
                 await time_slice.maybe_yield(STEP_SECONDS)
-            if walk and (freed > FREED_PART or not objects):
+            if walk and freed > FREED_PART:
                 await asyncio.sleep(0)
                 freed_memory.release()
                 time_slice.reset()

@@ -321,16 +321,11 @@ class Controller:
     def _make_trigger(self, informer: SharedInformer[Any], to_keys: ToKeys[T]) -> Trigger[T]:
         return Trigger(
             informer.name,
-            self._enqueue_affected,
+            self._workers.enqueue_affected,
             to_keys,
             parse_key=self.informer.lister.key,
             on_error=partial(self._errors.report_trigger_failure, informer.name),
         )
-
-    def _enqueue_affected(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
-        """Request a key that an object of another informer affects."""
-        if self._gate is None or self._gate.is_cached(key):
-            self._workers.enqueue(key, reason, priority)
 
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:

@@ -26,6 +26,7 @@ from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.call import detached_context
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.tasks.supervisor import ENTER_TURNS, Supervisor
 from aioinformer.errors import NotRunning, ShutdownIncomplete, SyncTimeout, UsageError
 
@@ -200,6 +201,8 @@ class ControllerRun:
                 )
         finally:
             self._log_unfinished(count)
+            if self.error is not None:  # its traceback refers to frames, and so to this run
+                self.error = copy_error(self.error)
         if cancellation is not None:
             raise cancellation
         if unfinished:

@@ -219,10 +219,13 @@ class ReconcileRuns:
             raise
         finally:
             del self._runs[key]  # the run has ended in every case
-        if late is not None:
-            # Even if the run finished after its timeout: the key is retried.
-            raise late from _exception_of(task)
-        return self._result_of(task)
+        try:
+            if late is not None:
+                # Even if the run finished after its timeout: the key is retried.
+                raise late from _exception_of(task)
+            return self._result_of(task)
+        finally:
+            del task, run, late  # the traceback of their exception refers to this frame
 
     async def _call(self, key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         """Call the reconciler, in the run's own task and context."""
@@ -256,12 +259,15 @@ class ReconcileRuns:
 
     def _result_of(self, task: asyncio.Task[Result | None]) -> Result | None:
         error = _exception_of(task)
-        if error is None:
-            return task.result()
-        if isinstance(error, Exception):
-            raise error
-        # A worker handles Exceptions only. A KeyboardInterrupt has ended the loop already.
-        raise HandlerCancelled(f"{self._name} raised {type(error).__name__} itself") from error
+        try:
+            if error is None:
+                return task.result()
+            if isinstance(error, Exception):
+                raise error
+            # A worker handles Exceptions only. A KeyboardInterrupt has ended the loop already.
+            raise HandlerCancelled(f"{self._name} raised {type(error).__name__} itself") from error
+        finally:
+            del error, task  # the traceback refers to this frame
 
     def _warn_still_running(self, key: ObjectKey, run: _Run) -> None:
         took = asyncio.get_running_loop().time() - run.since

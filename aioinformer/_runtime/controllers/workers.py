@@ -30,6 +30,7 @@ from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import (
     CacheWaitTimeout,
@@ -125,6 +126,11 @@ class Workers:
         self.pending.add(key, reason, priority)
         self.queue.add(key, priority=priority)
 
+    def enqueue_affected(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
+        """Request a run of ``key``, which an object of another informer affects."""
+        if self._gate is None or self._gate.is_cached(key):
+            self.enqueue(key, reason, priority)
+
     def halt(self) -> None:
         """Start no more runs. Requests from now on are only counted."""
         self.queue.shut_down(drop=True)
@@ -139,11 +145,13 @@ class Workers:
 
     async def work(self) -> None:
         """Process keys until the workers are halted."""
+        time_slice = TimeSlice()
         while True:
             try:
                 key = await self.queue.get()
             except QueueShutDown:
                 return
+            runs = self.runs
             try:
                 if self._gate is None or self._gate.begin(key):
                     await self._process(key)
@@ -151,6 +159,10 @@ class Workers:
                 if self._gate is not None:
                     self._gate.end(key, retried=self.failures.failures(key) > 0)
                 self.queue.done(key)  # also if this worker is cancelled
+            if self.runs == runs:
+                # A key that is discarded or skipped doesn't suspend this worker, as a run does, and
+                # all keys of a shard may be such keys.
+                await time_slice.maybe_yield()
 
     def _discard(self, key: ObjectKey) -> None:
         """Forget a key whose shard another member of the group holds."""
@@ -195,6 +207,7 @@ class Workers:
             outcome = self._on_failure(key, failure, priority)
             if version := writes.own_version:
                 self._own_versions[key] = version
+        del failure  # its traceback refers to this frame
         self.runs += 1
         self._errors.record_run(outcome, clock() - began)
 

@@ -209,9 +209,9 @@ class HandlerCaller:
         ``finish``."""
         limits: list[CallLimit] = []
         if timeout is None or timeout > SLOW_CALL_SECONDS:  # else the timeout comes first
-            limits.append((SLOW_CALL_SECONDS, self._on_slow_call))
+            limits.append((SLOW_CALL_SECONDS, _report_slow))
         if timeout is not None:
-            limits.append((timeout, self._on_timeout))
+            limits.append((timeout, _end_late))
         self._timeouts = CallTimeouts(limits)
         self._is_ending: Callable[[], bool] | None = None
         self._on_fatal: Callable[[Exception], None] | None = None
@@ -230,8 +230,12 @@ class HandlerCaller:
         self._is_ending, self._on_fatal = is_ending, on_fatal
 
     def stop(self) -> None:
-        """Release the timer and the threads: no further call follows."""
+        """Release the timer and the threads: no further call follows.
+
+        Called in the context of the handler's task.
+        """
         self._timeouts.stop()
+        CURRENT_CALL.set(None)  # the task keeps this context, and the last call keeps the task
         if self._threads is not None:
             self._threads.close()
 
@@ -320,7 +324,8 @@ class HandlerCaller:
             what = f"kept the event loop for {took:.1f} s; run_in_thread=True would not"
             self._errors.report_slow_call(event, what)
 
-    def _on_timeout(self, call: ActiveCall) -> None:
+    def on_timeout(self, call: ActiveCall) -> None:
+        """Cancel a call whose time has run out, and report the timeout."""
         consequence = "cancelled" if self._threads is None else "its thread can't be stopped"
         call.timeout_error = self._errors.report_timeout(
             call.event, self._options.timeout or 0.0, consequence=consequence
@@ -329,7 +334,8 @@ class HandlerCaller:
             call.task.cancel()
         self._fail(call.timeout_error)
 
-    def _on_slow_call(self, call: ActiveCall) -> None:
+    def on_slow_call(self, call: ActiveCall) -> None:
+        """Report a call that takes long."""
         self._errors.report_slow_call(call.event, f"has not returned after {SLOW_CALL_SECONDS:g} s")
 
     def _fail(self, error: Exception) -> None:
@@ -412,6 +418,15 @@ class HandlerCaller:
 
     def __repr__(self) -> str:
         return f"<HandlerCaller of {self._errors!r}>"
+
+
+# Functions, not methods of a caller: the caller keeps them, and they must not keep the caller.
+def _report_slow(call: ActiveCall) -> None:
+    call.caller.on_slow_call(call)
+
+
+def _end_late(call: ActiveCall) -> None:
+    call.caller.on_timeout(call)
 
 
 def _make_threads(handler: CompiledHandler, options: HandlerOptions, name: str) -> HandlerThreads:

@@ -196,7 +196,7 @@ class Listener:
         self.on_overflow: Callable[[ListenerOverflow], None] | None = None
         """Called when an overflow has closed the listener."""
         self.on_closed: Callable[[Listener], None] | None = None
-        """Called each time that the listener is closed. Set by the pump."""
+        """Called once, when the listener is closed. Set by the pump."""
         self.resync_period = resync
         self.resync_due: float | None = None
         """The loop's time of the next resync. Set by the resync timer."""
@@ -206,7 +206,7 @@ class Listener:
         """True if the reader of a stream has handled the last event, and asked for no other."""
         self.consumer: ReferenceType[asyncio.Task[Any]] | None = None
         """The task that reads a stream, if known."""
-        self._describe = describe or self.__repr__
+        self._describe = describe
         self._waiter: asyncio.Future[None] | None = None
         self._synced = asyncio.Event()
         self.sync_pending = True
@@ -286,8 +286,11 @@ class Listener:
             self.in_flight.clear()
         self._wake()
         self._synced.set()  # ``wait_synced`` raises if the mailbox isn't synced
-        if self.on_closed is not None:
-            self.on_closed(self)
+        on_closed = self.on_closed
+        # Forgotten, since the parts that are called refer to this listener.
+        self.on_closed = self.on_ready = self.on_overflow = None
+        if on_closed is not None:
+            on_closed(self)
         self.gate.open()
 
     @property
@@ -304,13 +307,25 @@ class Listener:
         if not self.idle:
             self.mailbox.mark()
 
+    def make_failure(self) -> ListenerOverflow | None:
+        """Return an error like ``failure``, to be raised; ``None`` if there is no failure.
+
+        A new one, since the traceback of a raised error refers to the reader's frames, and so to
+        this listener.
+        """
+        if self.failure is None:
+            return None
+        return ListenerOverflow(self.name, limit=self.mailbox.limit)
+
     def _overflow(self) -> None:
         if self.closed:
             return
-        self.failure = ListenerOverflow(self.name, limit=self.mailbox.limit)
+        failure = ListenerOverflow(self.name, limit=self.mailbox.limit)
+        self.failure = failure
+        on_overflow = self.on_overflow
         self.close(drop=True)
-        if self.on_overflow is not None:
-            self.on_overflow(self.failure)
+        if on_overflow is not None:
+            on_overflow(failure)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
@@ -431,7 +446,8 @@ class Listener:
             SyncTimeout: not within that time.
             NotRunning: the listener was removed or its informer ended before.
         """
-        async with sync_timeout(timeout, lambda: {self.name: self._describe()}):
+        describe = self._describe or self.__repr__
+        async with sync_timeout(timeout, lambda: {self.name: describe()}):
             await self._synced.wait()
         if not self.synced:
             raise NotRunning(f"{self.name} ended before it was synced") from self.failure

@@ -14,9 +14,10 @@ from inspect import isawaitable
 from typing import Any
 
 from aioinformer._core.objects.kube_object import Event
-from aioinformer._runtime.delivery.call import HandlerCaller
+from aioinformer._runtime.delivery.call import CURRENT_CALL, HandlerCaller
 from aioinformer._runtime.delivery.inline_dispatch import InlineHandler
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS, loop_clock, running_task
+from aioinformer._runtime.tasks.task_group import task_group
 
 __all__ = ["HandlerRunner"]
 
@@ -131,7 +132,7 @@ class HandlerRunner:
         if self.task is None:  # as above
             await asyncio.sleep(0)
         caller, in_flight = self._caller, self._listener.in_flight
-        async with asyncio.TaskGroup() as group:
+        async with task_group() as group:
             task, clock = running_task(), asyncio.get_running_loop().time
             rested = clock()
             while (event := await self._next_event()) is not None:
@@ -166,16 +167,23 @@ class HandlerRunner:
     async def _run_key(self, event: Event, awaitable: Awaitable[None] | None, began: float) -> None:
         """Finish the call for an event, and handle the events of its key that came meanwhile."""
         task, caller = running_task(), self._caller
-        while True:
-            if awaitable is not None:
-                await caller.finish(task, event, awaitable, began)
-            following = self._finish_event(event, began, blocking=awaitable is None)
-            if caller.cancellation_pending(task):
-                await caller.check_cancelled(task)
-            if following is None:
-                return
-            event, began = following, asyncio.get_running_loop().time()
-            awaitable = self._begin(event)
+        try:
+            while True:
+                if awaitable is not None:
+                    await caller.finish(task, event, awaitable, began)
+                following = self._finish_event(event, began, blocking=awaitable is None)
+                if caller.cancellation_pending(task):
+                    await caller.check_cancelled(task)
+                if following is None:
+                    return
+                event, began = following, asyncio.get_running_loop().time()
+                awaitable = self._begin(event)
+        except asyncio.CancelledError as cancelled:
+            cancelled.__traceback__ = None  # the task keeps the error, and the frames the task
+            raise
+        finally:
+            CURRENT_CALL.set(None)  # the task keeps this context, and the last call keeps the task
+            del task
 
     def _begin(self, event: Event) -> Awaitable[None] | None:
         """Call the handler. Returns what is left to await, if the call is async."""

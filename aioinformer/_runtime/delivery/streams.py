@@ -130,7 +130,7 @@ class EventStream(Generic[T_co]):
         finally:
             self._waiting = False
         if event is None:
-            raise listener.failure or StopAsyncIteration
+            raise listener.make_failure() or StopAsyncIteration
         found: Any = event
         shown: Event[T_co] = found if self._view is None else self._view.convert_event(event)
         return shown
@@ -155,8 +155,8 @@ class EventStream(Generic[T_co]):
         listener.acknowledged = False
         self._record_consumer(listener)
         event = listener.next_nowait() if self._prefetched is None else self._take_prefetched()
-        if event is None and listener.failure is not None:
-            raise listener.failure
+        if event is None and (failure := listener.make_failure()) is not None:
+            raise failure
         return event
 
     def _take_prefetched(self) -> Event | None:

@@ -196,6 +196,10 @@ class CacheReader(Generic[T]):
             if timeout is None or not limit.expired():
                 raise  # a TimeoutError of ``work``: of a predicate, for example
             raise self._stale_error(timeout, description()) from error
+        finally:
+            # The limit keeps the task, and a cancelled task its CancelledError, whose traceback
+            # refers to this frame.
+            del limit
 
     def _convert(self, obj: KubeObject | None) -> T | None:
         found: Any = obj

@@ -52,8 +52,7 @@ ALL_NAMESPACES = ""
 """As ``namespace``: every namespace, also where the factory has a namespace of its own."""
 
 SHUTDOWN_TIMEOUT = 10.0
-"""Seconds that leaving a factory waits for handlers: for those with ``drain=True`` to finish their
-pending events, and for all of them to end after their cancellation."""
+"""Seconds that leaving a factory waits for handlers to drain, and to end when cancelled."""
 
 CANCEL_GRACE = 1.0
 """Seconds for cancelled handlers to end where draining has taken all of the time."""
@@ -127,9 +126,11 @@ class InformerEntry(Struct, eq=False):
         return names
 
     def give_up(self) -> None:
-        """Stop waiting for threads that don't return."""
+        """Stop waiting for threads that don't return, and forget the ended task."""
         for each in self.informer.unfinished:
             each.give_up()
+        if self.task is not None and self.task.done():
+            self.task = None  # its exception refers to the factory's frames
 
 
 class SharedInformerFactory:
@@ -469,9 +470,8 @@ class SharedInformerFactory:
         finally:
             timeout = max(deadline - clock(), min(CANCEL_GRACE, self._shutdown_timeout))
             try:
-                await self._supervisor.leave(
-                    error, timeout=timeout, running_names=self._unfinished_names
-                )
+                names = self._unfinished_names
+                await self._supervisor.leave(error, timeout=timeout, running_names=names)
             finally:
                 for entry in self._entries.values():
                     entry.give_up()

@@ -53,6 +53,7 @@ from aioinformer.errors import NotRunning, NotSynced, UsageError
 if TYPE_CHECKING:
     from aioinformer._core.cache.partitions import PartitionedIndexer
     from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.informer.verifier import PeriodicVerifier
@@ -116,18 +117,20 @@ class InformerPipeline(Generic[T]):
         """Compresses the objects at rest; ``None`` without ``compress=``."""
         observers = (self.checkpointer, self.compression)
         self.pump.observers = tuple(each for each in observers if each is not None)
-        self.status = self._make_status()
-        self._report_blocking = options.report_blocking
-        self._on_fatal: Callable[[Exception], None] | None = None
-        self._task_group = StrictTaskGroup("informer", self._record_fatal)
-        self.listeners: ListenerRegistry[T] = self._make_registry(options)
-        self.reader: CacheReader[T] = self._make_reader(namespace)
-        self._verify_every = options.verify_every
         self.scopes: ScopeSet | None = None
         """The namespaces of an informer that reads several; ``None`` for any other."""
         self.group_shards: GroupShards | None = None
         """The shards of an informer on a group; ``None`` for any other."""
         self._reflectors = make_reflectors(self._make_builder(options, shape, profile))
+        self.status = self._make_status()
+        self._report_blocking = options.report_blocking
+        self._on_fatal: Callable[[Exception], None] | None = None
+        self._task_group = StrictTaskGroup("informer")
+        listeners = self._make_registry(options)
+        self.listeners: ListenerRegistry[T] = listeners
+        self.status.registrations = lambda: listeners.registrations
+        self.reader: CacheReader[T] = self._make_reader(namespace)
+        self._verify_every = options.verify_every
 
     def _make_builder(
         self, options: InformerOptions, shape: Shape[T], profile: ServerProfile | None
@@ -153,12 +156,12 @@ class InformerPipeline(Generic[T]):
         selection = {
             "managed fields": str(self._managed_fields),
             "shape": str(shape),
-            "shard": str(options.shard),
+            "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        refusal = options.cache.refusal(self._source.resource, shape)
-        if not (options.shard is None or isinstance(options.shard, Shard)):
-            refusal = f"{self.name} is not in {options.cache.path}: the shards of a group change"
+        shard = options.shard
+        group = None if shard is None or isinstance(shard, Shard) else shard
+        refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Checkpointer(
             self.name,
             options.cache,
@@ -166,6 +169,7 @@ class InformerPipeline(Generic[T]):
             selection=selection,
             transform=shape.transform,
             refusal=refusal,
+            group=group,
         )
 
     def _make_status(self) -> InformerStatus:
@@ -174,8 +178,7 @@ class InformerPipeline(Generic[T]):
             self._queue,
             self.indexer,
             self.pump,
-            lambda: self._reflectors,
-            lambda: self.listeners.registrations,
+            self._reflectors,
             self.checkpointer,
             self.compression,
         )
@@ -189,7 +192,7 @@ class InformerPipeline(Generic[T]):
             self._task_group,
             resync=options.resync,
             report_blocking=options.report_blocking,
-            describe=self.status.describe,
+            describe=self.status.weak_describe(),
         )
         registry.checkpointer = self.checkpointer
         return registry
@@ -202,7 +205,7 @@ class InformerPipeline(Generic[T]):
             self.pump,
             self.listeners,
             namespace=namespace,
-            describe=self.status.describe,
+            describe=self.status.weak_describe(),
         )
 
     def _make_single(
@@ -238,7 +241,8 @@ class InformerPipeline(Generic[T]):
             return make_scopes(self._run_reflector)
         from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
 
-        reflectors = GroupReflectors(self.name, self._shard, make_scopes)
+        open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
+        reflectors = GroupReflectors(self.name, self._shard, make_scopes, open_shards)
         self.group_shards = reflectors.shards
         return reflectors
 
@@ -303,23 +307,41 @@ class InformerPipeline(Generic[T]):
         if self._task_group.entered:
             raise UsageError(f"the informer of {self.name} was started before; make another one")
         own_loop()  # raises under another library than asyncio
-        self._on_fatal = on_fatal
+        self._on_fatal, self._task_group.on_fatal = on_fatal, self._record_fatal
+        failure: BaseException | None = None
         reporter = self.reporter
         reporter.metrics.informer_started(reporter.label, self.status.levels)
         try:
             with detect_blocking() if self._report_blocking else nullcontext():
                 await self._run_tasks()
         except (asyncio.CancelledError, BaseExceptionGroup):
-            if (error := self._task_group.failure) is not None:
-                raise error from error.__cause__
-            reporter.status.set_state("stopped")
-            raise
+            failure = self._task_group.failure
+            if failure is None:
+                reporter.status.set_state("stopped")
+                raise
         finally:
             if self.checkpointer is not None:
                 await self.checkpointer.close()
-            self.pump.end()
-            reporter.trace.closed()
-            reporter.metrics.informer_ended(reporter.label, self.status.levels)
+            self._close()
+        try:
+            # Not in the handler above: the exception group would become the context of its own
+            # exception.
+            if failure is not None:
+                raise failure from failure.__cause__
+        finally:
+            del failure  # the traceback refers to this frame
+
+    def _close(self) -> None:
+        """End the parts, and forget what would keep the cache after its last user: the failure and
+        the ended tasks, whose tracebacks refer to frames, and the callbacks to this pipeline.
+        """
+        reporter = self.reporter
+        self.pump.end()
+        reporter.close()
+        reporter.metrics.informer_ended(reporter.label, self.status.levels)
+        self._reflectors.close()
+        self._task_group.forget_failure()
+        self._on_fatal = None
 
     async def _run_tasks(self) -> None:
         parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
@@ -362,6 +384,13 @@ class InformerPipeline(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<InformerPipeline of {self.name}>"
+
+
+def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
+    """Return the part of an informer's objects that its shards can be, as text."""
+    if shard is None or isinstance(shard, Shard):
+        return str(shard)
+    return f"group {shard.name}: {shard.count} shards by {shard.by}"
 
 
 def _index_type(*, compressed: bool) -> type[Index]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
-from aioinformer._core.delivery.replay import drain_batches
+from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
@@ -42,8 +42,6 @@ __all__ = ["Pump"]
 
 log = logging.getLogger("aioinformer.pump")
 
-T = TypeVar("T")
-
 BATCH_SIZE = 256
 """Changes applied between two distributions to the mailboxes: about a millisecond."""
 FILTERED_BATCH_SIZE = 16
@@ -64,10 +62,8 @@ class ChangeObserver(Protocol):
         """Receive the events of one step."""
         ...
 
-    def record_list(
-        self, batches: Sequence[Sequence[Event]], *, scope: str, restored: bool
-    ) -> None:
-        """Receive the changes of a list of ``scope``, or of a state that was ``restored``."""
+    def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
+        """Receive the changes of a state that was installed; ``kind`` is without its objects."""
         ...
 
 
@@ -146,9 +142,8 @@ class Pump:
     def _iter_cached(self) -> Iterator[KubeObject]:
         """Return the cached objects, from batches that all replays and resyncs share."""
         if self._cached_batches is None:
-            objects = list(self._indexer.state.objects.values())
-            self._cached_batches = tuple(_split_batches(objects))
-        return drain_batches(self._cached_batches)
+            self._cached_batches = tuple(iter_chunks(self._indexer.state.objects.values()))
+        return drain_chunks(self._cached_batches)
 
     @property
     def blocked_by(self) -> tuple[str, ...]:
@@ -180,14 +175,16 @@ class Pump:
 
     async def run(self) -> NoReturn:
         """Drain the queue until cancelled."""
-        self._clock = loop_clock()
-        time_slice, entries = TimeSlice(), self._queue.fifo.entries
+        self._clock = clock = loop_clock()
+        time_slice, entries, filled = TimeSlice(), self._queue.fifo.entries, self._queue.filled
         while True:
             if entries:
                 await time_slice.maybe_yield()
             else:
-                await self._queue.ready()
-                time_slice.reset()
+                while not entries:  # as ``DeltaQueue.ready``, without a coroutine for each event
+                    filled.clear()
+                    await filled.wait()
+                time_slice.started_at = clock()
             if self._listeners_changed:
                 self._refresh()
             free = (
@@ -273,7 +270,8 @@ class Pump:
                 break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
-        self._queue.wake_producer()
+        if self._queue.producer_waiting:
+            self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))
         if self.waiters.waiting:
@@ -328,15 +326,15 @@ class Pump:
             kind: its queue entry, without the objects.
             time_slice: the time since the pump last yielded.
         """
-        scope, restored = kind.scope, kind.restored
+        scope = kind.scope
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield(STAGING_SLICE_SECONDS)
         await self._drain_previous_relist(scope, time_slice)
         initial = replacement.initial
-        batches = list(_split_batches(replacement.commit()))
+        batches = replacement.commit().chunks
         self._cached_batches = None
         for observer in self.observers:
-            observer.record_list(batches, scope=scope or "", restored=restored)
+            observer.record_list(batches, kind)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)
@@ -349,7 +347,7 @@ class Pump:
                 len(replacement.rejected),
             )
         if scope is None:
-            how = "restored from the cache file" if restored else "listed"
+            how = "restored from the cache file" if kind.restored else "listed"
             log.info("%s: %s %s", self._name, quantity(count, "object"), how)
         else:
             log.debug(
@@ -429,8 +427,3 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
-
-
-def _split_batches(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(items), BATCH_SIZE):
-        yield tuple(items[start : start + BATCH_SIZE])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
+from weakref import WeakMethod
 
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
@@ -38,12 +39,13 @@ class InformerStatus:
         queue: DeltaQueue,
         indexer: ObjectCache,
         pump: Pump,
-        reflectors: Callable[[], Reflectors],
-        registrations: Callable[[], tuple[Registration, ...]],
+        reflectors: Reflectors,
         checkpointer: Checkpointer | None,
         compression: CacheCompression | None,
     ) -> None:
-        """Read from these parts; the functions return the reflectors and the handlers."""
+        """Read from these parts."""
+        self.registrations: Callable[[], tuple[Registration, ...]] = tuple
+        """Returns the present handlers."""
         self._checkpointer = checkpointer
         self._compression = compression
         self._reporter = reporter
@@ -51,12 +53,11 @@ class InformerStatus:
         self._indexer = indexer
         self._pump = pump
         self._reflectors = reflectors
-        self._registrations = registrations
 
     def health(self) -> Health:
         """Return a snapshot for programs."""
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
-        blocking = [each for each in self._registrations() if each.blocking_calls]
+        blocking = [each for each in self.registrations() if each.blocking_calls]
         health = Health(
             state=status.state,
             since=status.since,
@@ -81,15 +82,28 @@ class InformerStatus:
             cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
             leader="" if self._checkpointer is None else self._checkpointer.leader,
         )
-        return self._reflectors().summarize(health)
+        return self._reflectors.summarize(health)
 
     def describe(self) -> str:
         """Return the health in one line, for errors."""
         return str(self.health())
 
+    def weak_describe(self) -> Callable[[], str]:
+        """Return ``describe`` for the parts that this status reads.
+
+        A strong reference from these parts would close a cycle, which would keep the cache.
+        """
+        weak = WeakMethod(self.describe)
+
+        def describe() -> str:
+            method = weak()
+            return "the informer has ended" if method is None else method()
+
+        return describe
+
     def levels(self) -> Levels:
         """Return the gauges for metrics. Called in any thread, so this reads attributes only."""
-        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reflectors().fresh
+        state, fifo, fresh = self._indexer.state, self._queue.fifo, self._reflectors.fresh
         version = state.resource_version
         return Levels(
             resource_version=int(version) if is_numeric(version) else 0,

@@ -1,11 +1,10 @@
 """List and watch requests for one resource, into the DeltaFIFO.
 
-ListerWatcher ──▶ reflector ──▶ watch_reader ──▶ delta_queue
+ListerWatcher ──▶ reflector ──▶ delta_queue
                       └── watchdog (cancels an idle watch)
 
 lister_watcher   the protocol of a source of lists and watches
-reflector        carries out what the list/watch state machine decides
-watch_reader     reads one watch: decode, check, queue
+reflector        carries out what the list/watch state machine decides: lists, reads watches
 list_reader      reads one page of a list
 watchdog         the timer of the idle timeout
 shard_source     asks the server for a shard, and makes the check of what it sends

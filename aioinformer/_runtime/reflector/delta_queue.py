@@ -26,8 +26,12 @@ class EntryQueue(Protocol):
         """The queue itself."""
         ...
 
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
-        """Queue the changes and bookmarks of a piece of a watch."""
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        """Queue the changes and bookmarks of a piece of a watch.
+
+        Returns:
+            True if the queue is full: the caller waits for ``room`` before it reads on.
+        """
         ...
 
     def replace(
@@ -82,14 +86,17 @@ class DeltaQueue:
             known: the keys in the store, as for ``DeltaFIFO``.
         """
         self.fifo = DeltaFIFO(known)
-        self._filled = asyncio.Event()
+        self.filled = asyncio.Event()
+        """Set with each entry. The pump, as ``ready`` does, clears the event and waits."""
+        self.producer_waiting = False
+        """True if the producer waits for room, so that ``wake_producer`` must be called."""
         self._drained = asyncio.Event()
-        self._producer_waiting = False
 
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
-        """Queue the changes and bookmarks of a piece of a watch."""
-        self.fifo.extend(entries)
-        self._filled.set()
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
+        full = self.fifo.extend(entries)
+        self.filled.set()
+        return full
 
     def replace(
         self,
@@ -102,12 +109,12 @@ class DeltaQueue:
     ) -> None:
         """Queue a whole new state. See ``DeltaFIFO.replace``."""
         self.fifo.replace(objects, resource_version, reason=reason, scope=scope, gained=gained)
-        self._filled.set()
+        self.filled.set()
 
     def retain(self, ranges: HashRanges, *, scope: str | None = None) -> None:
         """Queue the removal of all shards but these. See ``DeltaFIFO.retain``."""
         self.fifo.retain(ranges, scope=scope)
-        self._filled.set()
+        self.filled.set()
 
     def extend_state(
         self,
@@ -119,58 +126,59 @@ class DeltaQueue:
     ) -> None:
         """Queue the state of shards that were gained. See ``DeltaFIFO.extend_state``."""
         self.fifo.extend_state(objects, resource_version, gained, scope=scope)
-        self._filled.set()
+        self.filled.set()
 
     def restore(
         self, objects: Sequence[KubeObject], resource_version: str, *, scope: str | None = None
     ) -> None:
         """Queue a whole state that was read from a cache file."""
         self.fifo.replace(objects, resource_version, scope=scope, restored=True)
-        self._filled.set()
+        self.filled.set()
 
     def confirm(self, *, scope: str | None = None) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         self.fifo.confirm(scope)
-        self._filled.set()
+        self.filled.set()
 
     def mark(self, on_reached: Callable[[], None]) -> None:
         """Queue a mark behind all present entries. See ``QueueMark``."""
         self.fifo.mark(on_reached)
-        self._filled.set()
+        self.filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections. See ``DeltaFIFO.correct``."""
         self.fifo.correct(corrections)
-        self._filled.set()
+        self.filled.set()
 
     def pop(self) -> QueueEntry | None:
         """Remove and return the oldest entry; ``None`` if the queue is empty."""
         entry = self.fifo.pop()
-        self.wake_producer()
+        if self.producer_waiting:
+            self.wake_producer()
         return entry
 
     def wake_producer(self) -> None:
-        """Wake the producer if it waits and the queue has room again.
+        """Wake the waiting producer if the queue has room again.
 
         The pump pops a batch of entries from ``fifo`` itself, and calls this once.
         """
-        if self._producer_waiting and not self.fifo.full:
+        if not self.fifo.full:
             self._drained.set()
 
     async def room(self) -> None:
         """Wait until the queue is below its high mark."""
         while self.fifo.full:
-            self._producer_waiting = True
+            self.producer_waiting = True
             self._drained.clear()
             await self._drained.wait()
-        self._producer_waiting = False
+        self.producer_waiting = False
 
     async def ready(self) -> None:
         """Wait until there is an entry to pop."""
         entries = self.fifo.entries
         while not entries:
-            self._filled.clear()
-            await self._filled.wait()
+            self.filled.clear()
+            await self.filled.wait()
 
     def __repr__(self) -> str:
         return f"<DeltaQueue {self.fifo!r}>"
@@ -194,17 +202,18 @@ class ScopeQueue:
         """The shared queue."""
         return self._queue.fifo
 
-    def feed(self, entries: Sequence[Delta | Bookmark]) -> None:
-        """Queue the changes and bookmarks of a piece of a watch."""
-        if not self.closed:
-            self._queue.feed(
-                [
-                    Bookmark(each.resource_version, each.ends_initial, self._namespace)
-                    if isinstance(each, Bookmark)
-                    else each
-                    for each in entries
-                ]
-            )
+    def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
+        """Queue the changes and bookmarks of a piece of a watch. Returns True if now full."""
+        if self.closed:
+            return False
+        return self._queue.feed(
+            [
+                Bookmark(each.resource_version, each.ends_initial, self._namespace)
+                if isinstance(each, Bookmark)
+                else each
+                for each in entries
+            ]
+        )
 
     def replace(
         self,

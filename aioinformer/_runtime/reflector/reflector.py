@@ -3,6 +3,10 @@
 The reflector carries bytes from a ``ListerWatcher`` to ``_core``, which makes all decisions: the
 meaning of the bytes, the next request and its time, and the idle timeout. Every failure is reported
 and tried again.
+
+A WatchList brings the whole state first, which replaces the cached one when it is complete. If the
+DeltaFIFO is full, the socket isn't read: the server or the connection notices the slow consumer,
+and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from typing import Literal, NoReturn
 
 from typing_extensions import Unpack
 
+from aioinformer._core.chunked_list import ChunkedList
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.codec.shape import Converter
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
 from aioinformer._core.listwatch.backoff import Backoff
+from aioinformer._core.listwatch.idle_timeout import IdleTimeout
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
@@ -38,13 +45,17 @@ from aioinformer._runtime.reflector.lister_watcher import (
 )
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.shard_source import make_shard_filter, select_shard
-from aioinformer._runtime.reflector.watch_reader import WatchReader
 from aioinformer._runtime.reflector.watchdog import Watchdog
 from aioinformer._runtime.reporting.health import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
 
 __all__ = ["Reflector"]
+
+READ_SECONDS = 0.001
+"""Seconds of decoding after which the pump gets its turn. Later, the objects of the first changes
+would have left the processor's cache before the pump applies them."""
 
 
 def _unchanged(obj: KubeObject) -> KubeObject:
@@ -105,7 +116,7 @@ class Reflector:
         self._converter = keep
         self._find_cached = known
         self._fail_fast = fail_fast
-        self._listed: list[KubeObject] = []
+        self._listed = ChunkedList[KubeObject]()
         self._pages = PageSequence()
         self._opened = False
         self.shard = make_shard_filter(options.shard, source.resource)
@@ -125,6 +136,11 @@ class Reflector:
         resource's API version changes.
         """
         return select_shard(self._source, self.shard)
+
+    @property
+    def unsharded_source(self) -> ListerWatcher:
+        """The source of lists and watches of all shards."""
+        return self._source
 
     @property
     def ranges(self) -> HashRanges | None:
@@ -214,7 +230,10 @@ class Reflector:
             )
             self.reports.request_ended(end, step.transition, step.delay)
             if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
-                raise end.error
+                try:
+                    raise end.error
+                finally:
+                    del end  # the traceback refers to this frame
             if step.delay:
                 await self._wait(step)
             request = step.request
@@ -247,9 +266,9 @@ class Reflector:
 
     async def _list(self, request: ListRequest) -> RequestEnd:
         if not request.continue_token:
-            self._listed, self._pages = [], PageSequence()
+            self._listed, self._pages = ChunkedList[KubeObject](), PageSequence()
             self._begin_state()
-        page: list[KubeObject] = []
+        page = ChunkedList[KubeObject]()
         async with self.source.list(request) as chunks:
             self._opened = True
             take = _discard if request.freshness_check else self._page_collector(page)
@@ -262,9 +281,9 @@ class Reflector:
                 self._confirm_restored()
             return end
         # Only now: a page that breaks off is requested again.
-        self._listed += page
+        self._listed.extend(page)
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
-            listed, self._listed = self._listed, []
+            listed, self._listed = self._listed, ChunkedList[KubeObject]()
             self._publish_state(listed)
             self.reports.mark_fresh(asyncio.get_running_loop().time())
         return end
@@ -274,7 +293,9 @@ class Reflector:
         if self.shard is not None:
             self.shard.begin_state()
 
-    def _page_collector(self, page: list[KubeObject]) -> Callable[[Iterable[KubeObject]], None]:
+    def _page_collector(
+        self, page: ChunkedList[KubeObject]
+    ) -> Callable[[Iterable[KubeObject]], None]:
         """Return a function that appends the stored or cached form of objects to ``page``."""
         convert, deduplicate = self._converter, self._find_cached
 
@@ -333,35 +354,82 @@ class Reflector:
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
+            validate=self._options.validate,
             converter=self._converter,
             shard=self.shard,
         )
 
     async def _watch(self, request: WatchRequest) -> RequestEnd:
-        self._listed = []  # pages of a list that was abandoned
+        self._listed = ChunkedList[KubeObject]()  # pages of a list that was abandoned
         if request.initial:
             self._begin_state()
-        reader = WatchReader(
-            self._make_watch_decoder(request),
-            self._queue,
-            self._state,
-            self.reports,
-            on_initial_list=self._complete_initial_list,
-            on_confirmed=self._confirm_restored,
-        )
-        clock = asyncio.get_running_loop().time
+        decoder, clock = self._make_watch_decoder(request), loop_clock()
+        size, worked = decoder.slice_bytes, 0.0
         async with Watchdog() as watchdog, self.source.watch(request) as chunks:
             self._opened = True
             idle_timeout = self._state.open_watch(request, clock())
             watchdog.guard(idle_timeout)
             if not request.initial:
                 self.reports.watch_opened()
-            await reader.read(chunks, idle_timeout)
+            async for chunk in chunks:
+                for start in range(0, len(chunk), size):
+                    began = clock()
+                    full = self._take_changes(decoder, chunk[start : start + size], began)
+                    # Only the work is counted: after a wait for data there is no need to yield.
+                    worked += clock() - began
+                    if full:
+                        await self._wait_for_room(idle_timeout)
+                    elif worked >= READ_SECONDS:
+                        await asyncio.sleep(0)
+                    else:
+                        continue
+                    worked = 0.0
         state = self._state
         end = (state.finish_idle_watch if watchdog.expired else state.finish_watch)(clock())
         if state.confirmation.end_watch(end):
             self._confirm_restored()
         return end
+
+    async def _wait_for_room(self, idle_timeout: IdleTimeout) -> None:
+        """Wait until the queue takes changes again. The watch is not read meanwhile."""
+        idle_timeout.pause()
+        await self._queue.room()
+        idle_timeout.resume(asyncio.get_running_loop().time())
+
+    def _take_changes(self, decoder: WatchDecoder, data: bytes, now: float) -> bool:
+        """Decode a piece of the watch that has arrived by ``now``, and queue its changes.
+
+        Returns:
+            True if the queue is full.
+
+        Raises:
+            FetchError: the watch ended with an error. The changes before it were queued.
+        """
+        batch, state, reports = decoder.feed(data), self._state, self.reports
+        if batch.initial_list is not None:
+            self._complete_initial_list(batch.initial_list)
+        entries, bookmarks, full = batch.entries, batch.bookmarks, False
+        if entries:
+            full = self._queue.feed(entries)
+            reports.status.fresh_at = now
+        state.record_watch_data(
+            batch.resource_version,
+            now=now,
+            # A change of another shard's object was a change, too: the server serves the watch.
+            changed=len(entries) > bookmarks or batch.excluded > 0,
+            bookmark=bookmarks > 0,
+        )
+        if state.confirmation.pending and state.confirmation.reach(state.resource_version):
+            self._confirm_restored()
+        if reports.has_telemetry:
+            reports.received(len(data), batch.event_count)
+        if batch.excluded:
+            reports.other_shards(batch.excluded)
+        if batch.unexpected is not None:
+            reports.events_ignored(batch.unexpected, batch.ignored)
+        if batch.error is not None:
+            raise batch.error
+        return full
 
     def _confirm_restored(self) -> None:
         """Queue the mark that the restored state is as new as the server's was."""

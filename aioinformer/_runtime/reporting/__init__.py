@@ -3,6 +3,7 @@
 reflector, pump, handlers ──▶ reporter ──▶ health, log, on_error, metrics
 
 health         the public state of one informer
+error_copy     copies of errors without tracebacks, for the parts that remember an error
 error_hook     the program's error hook, and the limit on logged tracebacks
 key_logger     a logger that names a controller and a key
 readiness      checks of informers for probes

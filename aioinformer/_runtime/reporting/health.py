@@ -281,6 +281,11 @@ class ReflectorStatus:
         """Record the last error."""
         self.error = error
 
+    def replace_error(self, copy_error: Callable[[Exception], Exception]) -> None:
+        """Remember a copy of the last error."""
+        if self.error is not None:
+            self.error = copy_error(self.error)
+
     def schedule_retry(self, delay: float) -> None:
         """Record that the next request is due in ``delay`` seconds."""
         healthy = self.watch_refusal is not None and self.error is self.watch_refusal

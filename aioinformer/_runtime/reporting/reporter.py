@@ -18,6 +18,7 @@ from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
+from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
 from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -75,8 +76,9 @@ class InformerReporter:
         )
         self.status = ReflectorStatus()
         """The reflector's current state, and the last error."""
-        # Read for every chunk of a watch: informers without metrics and traces make no call.
-        self._has_telemetry = metrics is not None or tracing is not None
+        self.has_telemetry = metrics is not None or tracing is not None
+        """True if there are metrics or traces. The reflector reads this for every chunk of a watch,
+        so that informers without them make no call."""
         self.metrics = wrap_metrics(metrics)
         """The metrics to call; a call never raises."""
         self.label = label or informer
@@ -110,6 +112,11 @@ class InformerReporter:
         self._clock = clock
         self.status.start(clock)
 
+    def close(self) -> None:
+        """End the reports: end the trace, and keep no frame of an error alive."""
+        self.trace.closed()
+        self.status.replace_error(copy_error)
+
     # -- one request ---------------------------------------------------------------------------
 
     def request_started(self, request: AnyRequest) -> None:
@@ -130,17 +137,9 @@ class InformerReporter:
         self.status.clear_error()
         self.trace.complete()
 
-    def received(self, size: int, events: int, fresh_at: float | None = None) -> None:
-        """Record that data arrived.
-
-        Args:
-            size: bytes.
-            events: events or objects that the data completed.
-            fresh_at: the time of arrival, if the data proves that the received state is up to date.
-        """
-        if fresh_at is not None:
-            self.status.fresh_at = fresh_at
-        if self._has_telemetry:
+    def received(self, size: int, events: int) -> None:
+        """Record that data arrived: ``size`` bytes, which completed events or objects."""
+        if self.has_telemetry:
             self.metrics.received(self.label, self._verb, size, events)
             self.trace.received(size, events)
 

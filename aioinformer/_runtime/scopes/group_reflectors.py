@@ -7,8 +7,9 @@ each change to the readers, of which every scope of the informer has one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NoReturn
+from weakref import WeakMethod
 
 from msgspec.structs import replace
 
@@ -17,6 +18,7 @@ from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.scopes.gained_state import OpenShards
 from aioinformer._runtime.scopes.group_shards import GroupShards
 from aioinformer._runtime.scopes.reflectors import Reflectors, RunReflector, ScopePart
 from aioinformer._runtime.scopes.shard_reader import ShardReader
@@ -35,6 +37,7 @@ class GroupReflectors:
         name: str,
         assignment: ShardAssignment,
         make_scopes: Callable[[RunReflector], Reflectors],
+        open_shards: OpenShards | None = None,
     ) -> None:
         """Read nothing yet.
 
@@ -42,13 +45,26 @@ class GroupReflectors:
             name: the informer's name.
             assignment: the group.
             make_scopes: makes the reflectors of the scopes, which are run by its argument.
+            open_shards: opens the informer's cache file; ``None`` without one.
         """
         self._name = name
         self.shards = GroupShards(assignment)
         """The shards that are read."""
         self._readers: list[ShardReader] = []
         self._group: StrictTaskGroup | None = None
-        self.scopes = make_scopes(self._run)
+        self._open_shards = open_shards
+        # By a weak reference: the scopes keep the function, and this object keeps the scopes.
+        weak = WeakMethod(self._run)
+
+        def run(
+            reflector: Reflector, queue: InformerQueue, scope: str
+        ) -> Coroutine[Any, Any, None]:
+            method = weak()
+            if method is None:
+                raise AssertionError("the scopes of an informer start with their informer")
+            return method(reflector, queue, scope)
+
+        self.scopes = make_scopes(run)
         """The reflectors of the scopes."""
 
     def start(self, group: StrictTaskGroup) -> None:
@@ -57,12 +73,21 @@ class GroupReflectors:
         self.scopes.start(group)
         group.start(self._follow(), name=f"shards of {self._name}")
 
+    def close(self) -> None:
+        """Forget the ended tasks."""
+        self._group = None
+        self.scopes.close()
+
     async def _run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
         """Read the shards that are held in one scope, until cancelled."""
         if self._group is None:
             raise AssertionError("a scope starts with the informer")
         name = f"{self._name} in {scope}" if scope else self._name
-        reader = ShardReader(name, reflector, queue, self.shards, self._group)
+        reader = ShardReader(
+            *(name, reflector, queue, self.shards, self._group),
+            scope=scope,
+            open_shards=self._open_shards,
+        )
         self._readers.append(reader)
         try:
             await reader.run()

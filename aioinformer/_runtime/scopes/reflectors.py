@@ -56,6 +56,10 @@ class Reflectors(Protocol):
         """Start a task for each reflector in ``group``."""
         ...
 
+    def close(self) -> None:
+        """Release what the ended tasks needed."""
+        ...
+
     def summarize(self, health: Health) -> Health:
         """Return the informer's health with the state of the reflectors in it."""
         ...
@@ -113,6 +117,9 @@ class SingleReflector:
         """Start the reflector's task in ``group``."""
         work = self._run(self._reflector, self._queue, "")
         group.start(work, name=f"reflector of {self._name}")
+
+    def close(self) -> None:
+        """Release nothing: this object doesn't know the task."""
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""

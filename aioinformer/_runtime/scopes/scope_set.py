@@ -204,7 +204,8 @@ class ScopeSet:
         try:
             await self._run(reflector, queue, namespace)
         finally:
-            reflector.reports.trace.closed()
+            reflector.reports.on_request_failed = None  # it refers to this set and the reflector
+            reflector.reports.close()
             reflector.reports.status.set_state("stopped")
 
     def _skip_if_refused(
@@ -214,6 +215,12 @@ class ScopeSet:
         if delay and isinstance(error, _REFUSALS) and not reader.queue.closed:
             self._indexer.skip_scope(namespace)
             self._update_synced()
+
+    def close(self) -> None:
+        """Forget the ended tasks, whose exceptions refer to this set."""
+        self._group = None
+        for reader in self._readers.values():
+            reader.task = None
 
     # -- status --------------------------------------------------------------------------------
 

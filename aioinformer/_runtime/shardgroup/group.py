@@ -17,7 +17,7 @@ import logging
 import secrets
 from contextlib import AsyncExitStack
 from types import MappingProxyType, TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import anyio
 
@@ -39,6 +39,9 @@ from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscription
 from aioinformer._runtime.writing.resource_writer import WriterSource
 from aioinformer.errors import NotRunning, ShardLost, UsageError
+
+if TYPE_CHECKING:  # for programs with a cache file alone
+    from aioinformer._runtime.cachefile.cache_file import CacheFile
 
 __all__ = ["GroupClient", "ShardGroup"]
 
@@ -87,6 +90,7 @@ class ShardGroup:
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
         shutdown_timeout: float = 10.0,
+        cache: CacheFile | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """Make a member. Nothing is sent before the group is entered.
@@ -110,6 +114,9 @@ class ShardGroup:
             retry_period: seconds between two renewals.
             shutdown_timeout: seconds that leaving waits for work on shards to end. If work runs
                 longer, the Lease isn't released, and expires.
+            cache: a file of this member alone, in which its informers keep their shards: after a
+                restart, shards that return are resumed without a list. The file must not be
+                ``shared``.
             metrics: receives moves of shards, and the numbers of the informers.
 
         Raises:
@@ -150,7 +157,7 @@ class ShardGroup:
         self._member = member
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
-        self.informers = SharedInformerFactory(client, shard=self, metrics=metrics)
+        self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
         """The factory of the informers that read this member's shards. They run from the entering
         of the group until its leaving, and end before the shards are given away."""
         self.informer = self.informers.informer

@@ -208,11 +208,18 @@ class BlockingDetector:
     def _run(self) -> None:
         with suppress(RuntimeError):  # the loop was closed, and the informers were not ended
             while not self._stopped.wait(INTERVAL):
-                task = asyncio.current_task(self._loop)
-                context = None if task is None else _context_of(task)
-                reporter = None if context is None else context.get(BLOCKING_REPORTER)
-                if task is not None and reporter is not None:
-                    self._watch(task, reporter)
+                self._look()
+
+    def _look(self) -> None:
+        """Watch the running task if it has a reporter.
+
+        A method of its own, so that nothing refers to the task until the next look.
+        """
+        task = asyncio.current_task(self._loop)
+        context = None if task is None else _context_of(task)
+        reporter = None if context is None else context.get(BLOCKING_REPORTER)
+        if task is not None and reporter is not None:
+            self._watch(task, reporter)
 
     def _watch(self, task: asyncio.Task[Any], reporter: BlockingReporter) -> None:
         """Watch the running step of ``task`` until the step has ended."""

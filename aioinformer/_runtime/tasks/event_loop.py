@@ -125,24 +125,26 @@ ITEMS_PER_STEP = 64
 class TimeSlice:
     """The time that its owner has worked since it last yielded to the loop."""
 
-    __slots__ = ("_clock", "_started_at")
+    __slots__ = ("_clock", "started_at")
 
     def __init__(self) -> None:
         """Begin a slice. There must be a running loop."""
         self._clock = loop_clock()
-        self._started_at = self._clock()
+        self.started_at = self._clock()
+        """The loop's time at which the slice began. The owner sets this time, or calls ``reset``,
+        after it was suspended."""
 
     def reset(self) -> None:
         """Begin a new slice, after the owner was suspended."""
-        self._started_at = self._clock()
+        self.started_at = self._clock()
 
     @property
     def expired(self) -> bool:
         """True if the slice is over."""
-        return self._clock() - self._started_at >= SLICE_SECONDS
+        return self._clock() - self.started_at >= SLICE_SECONDS
 
     async def maybe_yield(self, budget: float = SLICE_SECONDS) -> None:
         """Yield to the loop if the owner has worked for ``budget`` seconds."""
-        if self._clock() - self._started_at >= budget:
+        if self._clock() - self.started_at >= budget:
             await asyncio.sleep(0)
-            self._started_at = self._clock()
+            self.started_at = self._clock()

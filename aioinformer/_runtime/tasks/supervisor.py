@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Literal
 
 from aioinformer._runtime.tasks.event_loop import check_loop, own_loop, running_loop
+from aioinformer._runtime.tasks.task_group import discard_cancellation, task_group
 from aioinformer.errors import NotRunning, ShutdownIncomplete, UsageError
 
 __all__ = ["ENTER_TURNS", "Supervisor"]
@@ -84,8 +85,13 @@ class Supervisor:
             raise NotRunning(f"the {self._name} doesn't run")
         task = self._group.create_task(coroutine, name=name)
         self._children.add(task)
-        task.add_done_callback(self._children.discard)
+        task.add_done_callback(self._on_child_done)
         return task
+
+    def _on_child_done(self, task: asyncio.Task[None]) -> None:
+        self._children.discard(task)
+        if task.cancelled():
+            discard_cancellation(task)
 
     def fail(self, error: BaseException) -> None:
         """End all tasks because of ``error``. The task that failed may take a while to end."""
@@ -137,18 +143,28 @@ class Supervisor:
         except ShutdownIncomplete:
             if error is None and self._failure is None:
                 raise
-        failure = self._failure
+        failure = self._take_failure()
         if failure is None:
             return
-        others = 0
-        if self._body_cancelled and body is not None and body is asyncio.current_task():
-            others = body.uncancel()
-        # The failure may have reached the body as NotRunning.
-        if error is None or isinstance(error, NotRunning):
-            raise failure from failure.__cause__
-        # A cancellation of the body by its program has precedence.
-        if self._body_cancelled and isinstance(error, asyncio.CancelledError) and not others:
-            raise failure from failure.__cause__
+        try:
+            others = 0
+            if self._body_cancelled and body is not None and body is asyncio.current_task():
+                others = body.uncancel()
+            # The failure may have reached the body as NotRunning.
+            if error is None or isinstance(error, NotRunning):
+                raise failure from failure.__cause__
+            # A cancellation of the body by its program has precedence.
+            if self._body_cancelled and isinstance(error, asyncio.CancelledError) and not others:
+                raise failure from failure.__cause__
+        finally:
+            del failure, error, body  # the traceback refers to this frame
+
+    def _take_failure(self) -> BaseException | None:
+        """Return the failure, and forget it: its traceback refers to the frames of the owner."""
+        failure, self._reported_failure = self._failure, None
+        if self._task is not None and self._task.done():
+            self._task = self._group = None
+        return failure
 
     @property
     def _failure(self) -> BaseException | None:
@@ -160,8 +176,9 @@ class Supervisor:
         return self._task.exception()
 
     async def _supervise(self, start_tasks: Callable[[], None]) -> None:
+        error: BaseException | None = None
         try:
-            async with asyncio.TaskGroup() as group:
+            async with task_group() as group:
                 self._group = group
                 start_tasks()
                 self._entered.set()
@@ -169,12 +186,17 @@ class Supervisor:
                 for task in list(self._children):
                     task.cancel()
         except BaseExceptionGroup as failed:
-            if self._reported_failure is None:
-                error = failed.exceptions[0]
-                raise error from error.__cause__
+            error = failed.exceptions[0]
         finally:
             self._leaving.set()
             self._entered.set()
+        try:
+            # Not in the handler above: the exception group would become the context of its own
+            # exception.
+            if error is not None and self._reported_failure is None:
+                raise error from error.__cause__
+        finally:
+            del error  # the traceback refers to this frame
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
         """Cancel the body if the tasks have ended by a failure."""

@@ -7,16 +7,39 @@ because its own task is cancelled, or because a task has failed already.
 ``asyncio.TaskGroup`` also reports a failure only after its last child has ended, and a child may
 take for ever: a thread, or a handler that swallows its cancellation. So this group reports the
 first failure as it happens.
+
+An exception of a task refers by its traceback to frames, and so to the objects that own the task,
+which may refer to the task. Until Python 3.12 a frame of ``asyncio.TaskGroup`` refers to the
+exception that it has raised, too. In such a cycle only a garbage collection would free an informer
+and its cache. So what ends here keeps neither an exception of a cancellation nor the ended tasks.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["StrictTaskGroup"]
+__all__ = ["StrictTaskGroup", "discard_cancellation", "task_group"]
+
+
+def discard_cancellation(task: asyncio.Task[Any]) -> None:
+    """Discard the CancelledError of a cancelled task, whose traceback refers to frames."""
+    with suppress(asyncio.CancelledError):
+        task.exception()  # asyncio forgets the CancelledError that it raises
+
+
+@asynccontextmanager
+async def task_group() -> AsyncGenerator[asyncio.TaskGroup]:
+    """Enter an ``asyncio.TaskGroup`` that leaves no reference cycle."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except (asyncio.CancelledError, BaseExceptionGroup) as raised:
+        raised.__traceback__ = None  # a frame in it may refer to the exception
+        raise
 
 
 class StrictTaskGroup:
@@ -27,21 +50,25 @@ class StrictTaskGroup:
 
         Args:
             name: the owner of the group, for errors.
-            on_fatal: called with the first failure at once, while other tasks may still run.
+            on_fatal: see the attribute.
         """
+        self.on_fatal = on_fatal
+        """Called with the first failure at once, while other tasks may still run. Forgotten at the
+        end of the group."""
         self.group = asyncio.TaskGroup()
         """The group that runs the tasks."""
         self.failure: BaseException | None = None
         """The first failure."""
         self._name = name
-        self._on_fatal = on_fatal
         self._owner: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._cancelled: set[asyncio.Task[None]] = set()
         self._ended = False
 
     async def __aenter__(self) -> Self:
         await self.group.__aenter__()
         self._owner = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
         return self
 
     async def __aexit__(
@@ -52,18 +79,27 @@ class StrictTaskGroup:
     ) -> None:
         try:
             await self.group.__aexit__(kind, error, trace)
+        except (asyncio.CancelledError, BaseExceptionGroup) as raised:
+            raised.__traceback__ = None  # a frame in it may refer to the exception
+            raise
         finally:
             self._ended = True
+            self._owner = self.on_fatal = None
+            self.group = asyncio.TaskGroup()  # the ended one refers to the task that has entered it
+
+    def forget_failure(self) -> None:
+        """Forget the failure, whose traceback refers to frames, and so to the group's owner."""
+        self.failure = None
 
     @property
     def entered(self) -> bool:
         """True once the group was entered."""
-        return self._owner is not None
+        return self._loop is not None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop in which the group was entered; ``None`` before."""
-        return None if self._owner is None else self._owner.get_loop()
+        return self._loop
 
     def is_ending(self) -> bool:
         """Return True if the tasks are to end, or have ended."""
@@ -96,15 +132,17 @@ class StrictTaskGroup:
         if not task.cancelled():
             if (error := task.exception()) is not None:
                 self._record_failure(error)
-        elif task not in self._cancelled and not self.is_ending():
+            return
+        discard_cancellation(task)
+        if task not in self._cancelled and not self.is_ending():
             name = task.get_name()
             self.fail(RuntimeError(f"the {name} was cancelled, but not by the {self._name}"))
 
     def _record_failure(self, error: BaseException) -> None:
         if self.failure is None:
             self.failure = error
-            if self._on_fatal is not None:
-                self._on_fatal(error)
+            if self.on_fatal is not None:
+                self.on_fatal(error)
 
     def __repr__(self) -> str:
         state = "ending" if self.is_ending() else "running" if self.entered else "new"
@@ -112,4 +150,7 @@ class StrictTaskGroup:
 
 
 async def _raise(error: BaseException) -> None:
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # the traceback refers to this frame

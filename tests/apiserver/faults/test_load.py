@@ -18,6 +18,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,12 @@ async def list_digest(server: ApiServerProcess) -> str:
                 return digest(states)
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def test_fifty_informers_lose_nothing_under_load(api_server: ApiServerProcess) -> None:
     async with running(
         "tests.apiserver.programs.load_writer",
@@ -105,8 +112,10 @@ async def test_fifty_informers_lose_nothing_under_load(api_server: ApiServerProc
         async with running("tests.apiserver.programs.load_process", *options) as informers:
             before = await read(informers)
             assert before["objects"] == 2 * LOAD.objects
+            server_cpu = -cpu_seconds(api_server.pid)
             writer.stdin.write(b"\n")
             result = await read(writer)
+            server_cpu += cpu_seconds(api_server.pid)
             truth = await list_digest(api_server)
             began, state = time.monotonic(), await ask(informers)
             async with asyncio.timeout(60):
@@ -118,12 +127,16 @@ async def test_fifty_informers_lose_nothing_under_load(api_server: ApiServerProc
             informers.stdin.close()
             left = await read(informers)
     growth = state["peak"] - before["memory"]
+    informers_cpu = state["cpu"] - before["cpu"]
+    used = {"server": server_cpu, "writer": result["cpu"], "informers": informers_cpu}
+    each = ", ".join(f"{name} {1e3 * cpu / result['writes']:.2f}" for name, cpu in used.items())
     print(  # noqa: T201 - the result of the long form
         f"\n{result['writes']:,} writes in {result['seconds']:.0f} s:"
         f" {result['writes'] / result['seconds']:.0f}/s of {LOAD.rate};"
         f" {state['events'] - before['events']:,} events delivered;"
         f" {before['memory'] / 1e6:.0f} MB after the lists, {growth / 1e6:+.0f} MB at the peak;"
-        f" fresh {behind:.1f} s after the last write; problems {state['causes']}; left {left}"
+        f" fresh {behind:.1f} s after the last write; problems {state['causes']}; left {left};"
+        f" ms of CPU time a write: {each}"
     )
     assert (state["wrong"], state["causes"]) == (0, {})
     assert state["objects"] == 2 * LOAD.objects

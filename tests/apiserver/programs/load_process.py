@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -101,6 +102,7 @@ class Load:
             ],
             "causes": dict(self.causes),
             "memory": resident(),
+            "cpu": time.process_time(),
             "peak": highest(),
         }
 

@@ -12,9 +12,12 @@ from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
+    Correction,
     Delta,
     DeltaKind,
     QueueEntry,
+    QueueMark,
+    RepairGuard,
     Replaced,
     Resync,
 )
@@ -460,3 +463,63 @@ def test_a_confirmation_keeps_its_scope() -> None:
     fifo.confirm("web")
 
     assert drained(fifo) == [Confirmed("web")]
+
+
+def test_the_state_of_gained_shards_is_queued_behind_the_changes_before() -> None:
+    gained, a, b = HashRanges.of([1], 4, "uid"), pod("a"), pod("b")
+    fifo = DeltaFIFO()
+    fifo.add(a)
+    fifo.extend_state([b], "7", gained, scope="web")
+
+    assert drained(fifo) == [
+        added(a),
+        Replaced([b], "7", "vanished", "web", gained, extends=True),
+    ]
+    assert not fifo.synced, "this was no whole state"
+
+
+def test_a_mark_and_corrections_keep_their_place() -> None:
+    reached: list[str] = []
+    fifo, a = DeltaFIFO(), pod("a")
+    guard = RepairGuard()
+    corrections = [Correction(a.key, None, a, guard), Correction(a.key, a, None, guard)]
+    fifo.add(a)
+    fifo.mark(lambda: reached.append("mark"))
+    fifo.correct(iter(corrections))
+    fifo.delete(a)
+
+    first, mark, *rest = drained(fifo)
+    assert (first, rest) == (added(a), [*corrections, deleted(a)])
+    assert isinstance(mark, QueueMark)
+    mark.on_reached()
+    assert reached == ["mark"]
+
+
+def test_the_entries_without_an_object_are_no_deltas_of_one() -> None:
+    fifo, a = DeltaFIFO([]), pod("a")
+    fifo.confirm()
+    fifo.add(a)
+    fifo.bookmark("5")
+    fifo.delete(a)
+    fifo.delete(a)
+
+    assert fifo.deltas(a.key) == (added(a), deleted(a))
+    assert len(drained(fifo)) == 4
+    fifo.delete(a)
+    assert fifo.pop() is None, "the object is neither known nor queued any more"
+
+
+def test_the_default_limits_are_ten_thousand_entries_and_32_mebibytes() -> None:
+    fifo = DeltaFIFO()
+    for _ in range(9_999):
+        fifo.confirm()
+    assert (fifo.full, len(fifo)) == (False, 9_999)
+    fifo.confirm()
+    assert fifo.full
+
+    fifo, a = DeltaFIFO(), pod("a", labels={"x": "y" * (1 << 20)})
+    while fifo.size < (32 << 20) - len(a.raw):
+        fifo.update(a)
+    assert (fifo.full, len(fifo)) == (False, 31)
+    fifo.update(a)
+    assert fifo.full

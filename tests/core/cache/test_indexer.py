@@ -59,7 +59,7 @@ def relisted(indexer: Indexer, objects: Iterable[KubeObject], rv: str = "100") -
     """Apply a new state and return its events."""
     replacement = indexer.replace(replaced(objects, rv))
     finish(replacement)
-    events = replacement.commit()
+    events = [*replacement.commit()]
     finish(replacement)
     return events
 

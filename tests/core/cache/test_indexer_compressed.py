@@ -73,7 +73,7 @@ class TwoCaches:
             while not replacement.step(2):
                 if indexer is self.compressed:  # while the new state is staged
                     self.compress(0)
-            found.append(replacement.commit())
+            found.append([*replacement.commit()])
             while not replacement.step(2):
                 pass
         assert found[0] == found[1]

@@ -20,7 +20,7 @@ def relist(indexer: Indexer, server: dict[str, KubeObject], version: str) -> lis
     replacement = indexer.replace(Replaced(list(server.values()), version))
     while not replacement.step(64):
         pass
-    return replacement.commit()
+    return [*replacement.commit()]
 
 
 @given(st.sets(NAMES), WRONG, CHANGES)

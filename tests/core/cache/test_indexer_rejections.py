@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.verification import Comparison
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
 from aioinformer._core.codec.shape import Shape
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -69,7 +70,7 @@ def relist(indexer: Indexer, objects: Iterable[KubeObject], *, rv: str = "100") 
     replacement = indexer.replace(Replaced(tuple(objects), rv))
     while not replacement.step(64):
         pass
-    events = replacement.commit()
+    events = [*replacement.commit()]
     while not replacement.step(64):
         pass
     return events

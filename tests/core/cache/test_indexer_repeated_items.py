@@ -26,7 +26,7 @@ def relist(indexer: Indexer, objects: list[KubeObject], rv: str) -> list[Event]:
     replacement = indexer.replace(replaced(objects, rv))
     while not replacement.step(64):
         pass
-    events = replacement.commit()
+    events = [*replacement.commit()]
     while not replacement.step(64):
         pass
     return events

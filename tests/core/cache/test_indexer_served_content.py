@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer._core.cache.indexer import Indexer
+from aioinformer._core.codec.event_decoder import EventDecoder
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.watch_decoder import EventDecoder, InitialList
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from tests.core.builders import PODS, encode, line, pod_list
@@ -85,7 +86,7 @@ class Reader:
         replacement = self.indexer.replace(Replaced(list(objects), str(server.version)))
         while not replacement.step(64):
             pass
-        events = replacement.commit()
+        events = [*replacement.commit()]
         while not replacement.step(64):
             pass
         return self._receive(events)

@@ -29,7 +29,7 @@ def pods(chosen: dict[tuple[str, int], int]) -> list[KubeObject]:
 def commit(replacement: StagedReplacement, steps: int) -> list[Event]:
     while not replacement.step(steps):
         pass
-    events = replacement.commit()
+    events = [*replacement.commit()]
     while not replacement.step(steps):
         pass
     return events

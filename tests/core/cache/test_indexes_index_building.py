@@ -154,7 +154,7 @@ def test_what_a_dead_state_held_is_let_go_in_steps() -> None:
     steps = 0
     while not work.step(1):
         steps += 1
-    assert steps >= len(PODS)
+    assert steps >= len(PODS) - 4, "all but those that were filed, and the one that showed the end"
 
 
 @given(

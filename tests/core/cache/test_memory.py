@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from aioinformer import KubeObject, field, label_index
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.memory import DECODED_FACTOR, CacheMemory
-from aioinformer._core.codec.watch_decoder import EventDecoder
+from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta, Replaced
 from aioinformer._core.objects.kube_object import pack_identity
 from benchmarks.load.pods import modified

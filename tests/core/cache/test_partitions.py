@@ -40,7 +40,7 @@ def relist(
     replacement = cache.replace(Replaced(objects, version, reason=reason, scope=namespace))
     while not replacement.step(1):
         pass
-    events = replacement.commit()
+    events = [*replacement.commit()]
     while not replacement.step(1):
         pass
     return events

@@ -107,6 +107,34 @@ def test_a_newer_version_takes_the_place_of_the_older_one_where_nothing_moves() 
     assert found is new
 
 
+def test_a_change_that_keeps_the_only_value_does_not_call_the_function_for_the_old_object() -> None:
+    """The function may read the whole body, which has left the processor's cache long ago."""
+    asked = list[KubeObject]()
+
+    def remembered(obj: KubeObject) -> str:
+        asked.append(obj)
+        return by_node(obj)
+
+    state = CacheState(indexes={"node": Index("node", remembered)})
+    first, second, moved = pod("a", node="1"), pod("a", rv="2", node="1"), pod("a", node="2")
+    state.put(first, None)
+    state.put(second, first)
+    assert keys(state, "node") == {"1": {first.key}}
+    assert [each is obj for each, obj in zip(asked, (first, second), strict=True)] == [True, True]
+
+    state.put(moved, second)
+    assert keys(state, "node") == {"2": {first.key}}
+
+
+def test_an_object_leaves_its_other_values_when_only_one_remains() -> None:
+    state = indexed("labels")
+    first, second = pod("a", labels={"x": "1", "y": "2"}), pod("a", rv="2", labels={"x": "1"})
+    state.put(first, None)
+    state.put(second, first)
+
+    assert keys(state, "labels") == {"x=1": {first.key}}
+
+
 @pytest.mark.client_go(101)
 def test_a_value_that_nothing_has_any_more_does_not_stay() -> None:
     """As in client-go; values such as uids would pile up."""

@@ -50,3 +50,14 @@ def test_the_changes_of_a_list_wait_for_a_step_and_those_after_them_too() -> Non
     assert record.changes == {old.key: new}
     record.clear()
     assert len(record) == 0
+    assert repr(record) == "<ChangeRecord changes=0>"
+
+
+def test_changes_that_wait_are_counted_one_by_one() -> None:
+    record = ChangeRecord()
+    record.record([Added(pod("a")), Added(pod("a", rv="2")), Added(pod("b"))])
+    record.record_list([[Added(pod("c")), Added(pod("d"))], [Added(pod("a", rv="3"))]])
+    assert len(record) == 5
+    record.clear()
+    assert record.step()
+    assert record.changes == {}

@@ -83,3 +83,52 @@ def test_an_object_that_is_callable_is_described_by_its_class() -> None:
             return obj
 
     assert "Transform" in describe_function(Transform())
+
+
+class Service:
+    """A part of a program with a method that changes objects."""
+
+    def transform(self, obj: KubeObject) -> KubeObject:
+        return obj
+
+
+def test_a_method_is_described_by_its_code_whatever_its_instance() -> None:
+    described = describe_function(Service().transform)
+    assert (
+        described == describe_function(Service().transform) == describe_function(Service.transform)
+    )
+    assert described.startswith("tests.core.cachefile.test_identity.Service.transform:")
+
+
+def nested(limit: int) -> str:
+    names: dict[str, object] = {"__name__": "program"}
+    exec(f"def transform(obj):\n    return [x for x in obj if (lambda y: y > {limit})(x)]", names)  # noqa: S102
+    function = names["transform"]
+    assert callable(function)
+    return describe_function(function)
+
+
+def test_the_code_inside_a_function_is_part_of_its_description() -> None:
+    assert nested(1) == nested(1)
+    assert nested(1) != nested(2)
+
+
+def test_another_name_in_the_code_makes_another_description() -> None:
+    texts: set[str] = set()
+    for name in ("name", "namespace"):
+        names: dict[str, object] = {"__name__": "program"}
+        exec(f"def transform(obj):\n    return obj.{name}", names)  # noqa: S102
+        function = names["transform"]
+        assert callable(function)
+        texts.add(describe_function(function))
+    assert len(texts) == 2
+
+
+def test_the_identity_of_a_scope_is_sorted_json() -> None:
+    assert scope_identity(PODS, {"namespace": "web"}, None) == (
+        '{"namespace":"web","resource":"v1/pods","transform":""}'
+    )
+
+
+def test_a_callable_object_is_described_by_module_and_name() -> None:
+    assert describe_function(len) == "builtins.builtin_function_or_method:builtins.len"

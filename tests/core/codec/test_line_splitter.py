@@ -26,6 +26,14 @@ def test_a_whole_line_in_a_chunk_is_not_copied() -> None:
     assert LineSplitter().feed(chunk)[0] is chunk
 
 
+def test_the_lines_of_a_chunk_are_not_copied_but_for_one_that_began_before() -> None:
+    splitter = LineSplitter()
+    first, second = b"one\ntwo\nthr", b"ee\nfour\n"
+
+    assert splitter.find_lines(first) == [(first, 0, 4), (first, 4, 8)]
+    assert splitter.find_lines(second) == [(b"three\n", 0, 6), (second, 3, 8)]
+
+
 @given(st.data())
 def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
     data: st.DataObject,
@@ -48,7 +56,7 @@ def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
 def test_empty_lines_are_left_out() -> None:
     splitter = LineSplitter()
 
-    assert splitter.feed(b"\n") == []
+    assert splitter.feed(b"\n") == splitter.feed(b"\r\n") == []
     assert splitter.feed(b"\n\none\n\n\ntwo\n\n") == [b"one\n", b"two\n"]
     assert splitter.feed(b"") == []
     assert splitter.buffered == 0

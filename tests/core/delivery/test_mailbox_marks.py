@@ -100,3 +100,13 @@ def test_a_passed_mark_proves_that_each_earlier_state_or_a_later_one_was_deliver
         check()
     assert box.marks_pending == 0
     check()
+
+
+def test_a_borrower_of_batches_passes_a_mark_when_it_borrows_the_batch_behind_it() -> None:
+    box = mailbox()
+    for name in "ab":
+        box.put([Added(pod(name))])
+        box.mark()
+    seen = [(box.marks_pending, len(list(box.borrow_batch() or ()))) for _ in range(3)]
+    assert seen == [(2, 1), (2, 1), (1, 0)]
+    assert box.marks_pending == 0

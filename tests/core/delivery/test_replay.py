@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 from aioinformer._core.delivery.replay import (
     UnseenDeletions,
     addition_events,
-    drain_batches,
     initial_events,
     map_events,
     resync_events,
@@ -84,21 +80,3 @@ def test_events_of_a_deleted_object_are_discarded_up_to_its_deletion() -> None:
     ]
     assert not unseen.discard_event(Added(A1)), "it came back"
     assert repr(unseen) == "<UnseenDeletions 0>"
-
-
-class Thing:
-    """Something that can be seen to have been freed."""
-
-
-def test_shared_batches_fall_away_one_by_one_behind_the_last_reader() -> None:
-    things = [Thing() for _ in range(3)]
-    seen = [weakref.ref(thing) for thing in things]
-    batches = [(thing,) for thing in things]
-    readers = [drain_batches(batches), drain_batches(batches)]
-    del things, batches
-
-    for read, left in enumerate([3, 2, 1, 0]):
-        for reader in readers:
-            next(reader, None)
-        gc.collect()
-        assert sum(each() is not None for each in seen) == left, read

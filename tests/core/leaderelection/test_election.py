@@ -436,6 +436,70 @@ def test_a_deleted_lease_is_counted_on_from_what_was_seen() -> None:
     assert server.election.fencing == Fencing(5, "a")
 
 
+# -- uncertain writes -----------------------------------------------------------------------------
+
+
+def test_a_creation_that_takes_effect_late_is_ours() -> None:
+    """The Lease was read as missing after the creation was sent: it may still be under way."""
+    server = candidate()
+    election = server.election
+    server.step(0.0)
+    first = election.step(0.0, WALL)
+    assert isinstance(first, CreateLease)
+    election.record_failure(1.0, 0.0)
+    assert election.step(1.0, WALL) == ReadLease()
+    election.record_read(None, 1.0, 0.0)
+    assert isinstance(election.step(1.0, WALL + dt.timedelta(seconds=1)), CreateLease)
+    server.store(first.body)
+    election.record_failure(1.5, 0.0)
+    assert election.step(3.5, WALL) == ReadLease()
+    election.record_read(server.lease, 3.5, 0.0)
+    assert election.leads(3.5)
+    assert election.leads_until == 10.0
+    assert election.step(3.5, WALL) == SleepUntil(5.5), "it is renewed after the retry period"
+
+
+def test_a_takeover_that_is_read_when_its_renew_deadline_has_passed_is_written_again() -> None:
+    server = candidate()
+    server.step(0.0)
+    action = server.election.step(0.0, WALL)
+    assert isinstance(action, CreateLease)
+    server.store(action.body)
+    assert server.lease is not None
+    server.election.record_write(server.lease, 10.0, 0.0)
+    assert (server.election.phase, server.election.leads(10.0)) == ("seeking", False)
+    assert isinstance(server.step(10.0), UpdateLease), "at once"
+    assert server.election.leads_until == 20.0
+    assert server.election.fencing == Fencing(0, "a")
+
+
+def test_a_leader_whose_lease_was_deleted_creates_it_again_in_the_same_term() -> None:
+    server = leader()
+    acquired = server.record.acquired
+    server.election.step(2.0, WALL)
+    server.election.record_failure(2.0, 0.0)
+    server.lease = None
+    assert server.step(2.0) == ReadLease()
+    assert isinstance(server.step(2.0), CreateLease)
+    assert server.election.fencing == Fencing(0, "a")
+    assert (server.record.transitions, server.record.acquired) == (0, acquired)
+    assert server.election.leads_until == 12.0
+
+
+def test_a_renewal_states_our_duration_although_a_webhook_has_changed_it() -> None:
+    server = candidate()
+    server.step(0.0)
+    action = server.election.step(0.0, WALL)
+    assert isinstance(action, CreateLease)
+    changed = {"leaseDurationSeconds": 60, "renewTime": "2026-01-01T00:00:00Z"}
+    server.store(action.body | {"spec": action.body["spec"] | changed})
+    assert server.lease is not None
+    server.election.record_write(server.lease, 0.0, 0.0)
+    assert server.election.leads(0.0)
+    server.step(2.0)
+    assert server.record.duration == 15
+
+
 # -- when it is over ------------------------------------------------------------------------------
 
 
@@ -532,9 +596,9 @@ def test_a_candidate_needs_an_identity() -> None:
 
 def test_the_state_shows_in_the_repr() -> None:
     assert repr(leader().election) == "<Election of web/controller by a leading leader='a'>"
-    assert Election(KEY, identity="a", times=ElectionTimes()).step(0.0, WALL) == ElectionEnded(
-        False
-    )
+    idle = Election(KEY, identity="a", times=ElectionTimes())
+    assert idle.step(0.0, WALL) == ElectionEnded(False)
+    assert (idle.lost_reason, idle.leader, idle.fencing, idle.leads(0.0)) == ("", "", None, False)
 
 
 # -- any order ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,43 @@ def test_an_update_keeps_whatever_else_there_is() -> None:
     assert body["spec"]["strategy"] == "OldestEmulationVersion"
     assert resource_version(body) == "7"
     assert lease["spec"] == {"strategy": "OldestEmulationVersion", "holderIdentity": "old"}
+
+
+def test_a_lease_without_a_spec_gets_one() -> None:
+    assert update_lease({"metadata": {}}, RECORD) == {
+        "metadata": {},
+        "spec": {
+            "holderIdentity": "a",
+            "leaseDurationSeconds": 15,
+            "acquireTime": "2026-01-01T00:00:00.000001Z",
+            "renewTime": "2026-01-01T00:00:02.000000Z",
+            "leaseTransitions": 3,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        ({"duration": 60}, True),
+        ({"acquired": "later"}, True),
+        ({"renewed": "later"}, False),
+        ({"transitions": 4}, False),
+        ({"holder": "b"}, False),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else next(iter(value)),
+)
+def test_a_write_is_known_by_its_holder_its_term_and_its_time(
+    changed: dict[str, Any], same: bool
+) -> None:
+    assert RECORD.is_same_write(replace(RECORD, **changed)) is same
+
+
+def test_the_reason_of_a_loss_names_the_holder() -> None:
+    assert RECORD.other_holder("b") == "a holds it"
+    assert RECORD.other_holder("a") == "another program writes to it as a"
+    assert replace(RECORD, holder="").other_holder("a") == "another program released it"
+    assert "\n" not in replace(RECORD, holder="x\ny").other_holder("a")
 
 
 def test_times_are_written_as_micro_times_in_utc() -> None:

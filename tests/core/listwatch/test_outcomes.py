@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from aioinformer._core.codec.status_decoder import decode_status
-from aioinformer._core.listwatch.outcomes import Outcome, classify
+from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd, classify, lacks_watchlist
 from aioinformer.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -149,3 +150,31 @@ def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
 def test_causes_of_another_shape_say_nothing(causes: object) -> None:
     error = server_error(Status(504, "Timeout", details={"causes": causes}))
     assert classify(error) is Outcome.SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("error", "lacks"),
+    [
+        (make_server_error(422, "Invalid"), True),
+        (make_server_error(500, "", message="etcd: RequestWatchProgress is disabled"), True),
+        (make_server_error(500, "InternalError", message="etcd is down"), False),
+        (make_server_error(400, "BadRequest"), False),
+        (ConnectionLost("RequestWatchProgress is disabled"), False),
+    ],
+    ids=["422", "storage", "500", "400", "connection"],
+)
+def test_two_answers_say_that_a_server_has_no_watchlist(error: FetchError, lacks: bool) -> None:
+    assert lacks_watchlist(error) is lacks
+
+
+def test_a_recorded_answer_of_a_storage_without_watchlists_says_so() -> None:
+    recording = read_recording("43-watch-list-storage-cannot-serve-it")
+    status = decode_status(msgspec.json.encode(msgspec.json.decode(recording.body)["object"]))
+    assert lacks_watchlist(server_error(status))
+
+
+def test_the_end_of_a_request_knows_the_wait_that_the_server_asked_for() -> None:
+    busy = server_error(Status(429, "TooManyRequests", retry_after=7.0))
+    assert RequestEnd(Outcome.THROTTLED, busy).retry_after == 7.0
+    assert RequestEnd(Outcome.UNREACHABLE, ConnectionFailed("refused")).retry_after is None
+    assert RequestEnd(Outcome.ENDED).retry_after is None

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.watch_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.json_depth import MAX_DEPTH, decode_nested, truncate_depth
 from aioinformer._core.objects.kube_object import KubeObject

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.cache.lister import Lister
-from aioinformer._core.codec.watch_decoder import EventDecoder
+from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer._core.codec.initial_list import InitialList
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.codec.watch_decoder import InitialList, WatchBatch, WatchDecoder
+from aioinformer._core.codec.watch_decoder import WatchBatch, WatchDecoder
 from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.sharding.ranges import HashRanges

@@ -21,10 +21,10 @@ from aioinformer import (
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer._runtime.controllers.finalizer import FinalizedReconcile
 from aioinformer.errors import PermanentError, UnknownResource, UsageError
-from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import FOOS, RecordingReconciler, make_cluster
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
-from tests.runtime.shardgroup.shard_groups import GroupSetup, joined, settled, until
+from tests.runtime.shardgroup.shard_groups import GroupSetup, joined, loop_time, settled, until
 
 OURS = "example.com/cleanup"
 
@@ -93,6 +93,35 @@ def test_controllers_of_a_resource_divide_its_objects_among_the_members() -> Non
             shards = shards_of(setup.cluster)
             assert {shards[name] for name in seen["a"].names} <= a.held
             assert {shards[name] for name in seen["b"].names} <= b.held
+
+    run_simulated(main)
+
+
+def test_the_objects_of_a_dead_member_are_reconciled_just_after_its_lease_has_expired() -> None:
+    """Detection, assignment, claim, list and reconcile take requests alone, and no waits."""
+    setup, faults = setup_of(200), Faults()
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b", faults=faults)
+        seen = {"a": RecordingReconciler(), "b": RecordingReconciler()}
+        async with (
+            joined(a, b),
+            Controller(FOOS, seen["a"], shards=a, name="a"),
+            Controller(FOOS, seen["b"], shards=b, name="b"),
+        ):
+            await until(lambda: len(seen["a"].runs) + len(seen["b"].runs) == 200)
+            theirs = {name for name, shard in shards_of(setup.cluster).items() if shard in b.held}
+            assert len(theirs) > 20
+            await asyncio.sleep(5)
+            renewed = b.health.renewed
+            assert renewed is not None
+            expiry = loop_time() - renewed + 15
+            with faults.refuse():
+                await until(lambda: theirs <= set(seen["a"].names))
+                assert 0 < loop_time() - expiry < 0.5
+                await until(lambda: not b.held)
+            faults.clear()
+            await settled(a, b)
 
     run_simulated(main)
 

@@ -67,6 +67,32 @@ async def foos_of(
         yield informers, informers.informer(FOOS, shard=group)
 
 
+async def test_many_keys_of_shards_that_move_away_are_discarded_in_steps() -> None:
+    """Discarded keys don't suspend the worker, so that it yields to the loop by time."""
+    count, go_on = 20_000, asyncio.Event()
+    group = MemoryAssignment(COUNT, assigned=range(COUNT))
+
+    async def wait(key: ObjectKey, ctx: ReconcileContext) -> None:
+        await go_on.wait()
+
+    async with (
+        foos_of(many_foos(count), group) as (_, foos),
+        Controller(foos, wait, concurrency=1) as controller,
+        asyncio.timeout(60),
+    ):
+        await wait_until(lambda: controller.health.waiting == count - 1)
+        group.assign([])  # the only run that is under way delays the move
+        await asyncio.sleep(0.01)
+        go_on.set()
+        waiting, discarded = [count], list[int]()
+        while waiting[-1]:
+            await asyncio.sleep(0)
+            waiting.append(controller.health.waiting)
+            discarded.append(waiting[-2] - waiting[-1])
+        assert controller.health.runs == 1
+        assert max(discarded) < count / 2
+
+
 def test_only_keys_of_held_shards_are_reconciled() -> None:
     async def scenario() -> None:
         cluster, reconcile = many_foos(), RecordingReconciler()

@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 from aioinformer import BackoffPolicy, KubeObject, LivenessPolicy, SharedInformer
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.store import Index
-from aioinformer._core.codec.watch_decoder import InitialList, WatchDecoder
+from aioinformer._core.codec.initial_list import InitialList
+from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.server_profile import ServerProfile

@@ -1,0 +1,329 @@
+"""The decoder of an event: a line of a watch to a delta, a bookmark or an error.
+
+This is the hot path of the library: a change costs one pass over its line, or over its metadata
+(``metadata_head``), and one copy of the object.
+"""
+
+from __future__ import annotations
+
+import re
+from sys import intern
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+
+from aioinformer._core.codec.metadata_head import (
+    MANAGED_FIELDS,
+    METADATA,
+    METADATA_END,
+    HeadMetadata,
+    decode_head,
+    find_end,
+)
+from aioinformer._core.codec.object_decoder import (
+    DECODE_ERRORS,
+    ObjectEnvelope,
+    ObjectMetadata,
+    decode_envelope,
+    decode_object,
+)
+from aioinformer._core.codec.status_decoder import decode_status
+from aioinformer._core.codec.type_check import (
+    LINE_ENDS,
+    PLAIN_HEADS,
+    find_other_namespace,
+    iter_line_heads,
+    read_other_type,
+)
+from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
+from aioinformer._core.objects.identity import VersionText
+from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.quantities import quantity
+from aioinformer._core.sharding.shard_filter import ShardFilter
+from aioinformer.errors import ProtocolError, UnexpectedObject, server_error
+
+__all__ = ["OTHER_SHARD", "EventDecoder"]
+
+
+class _ChangeLine(Struct, forbid_unknown_fields=True, gc=False):
+    """The line of a change, read in one pass.
+
+    The line has exactly these keys, so that the object is everything between the known head of the
+    line and its last brace.
+    """
+
+    type: str
+    object: ObjectEnvelope
+
+
+class _EventEnvelope(Struct, gc=False):
+    """Any line of a watch."""
+
+    type: str
+    object: Raw
+
+
+class _BookmarkMetadata(Struct, rename="camel", gc=False):
+    resource_version: VersionText = ""
+    annotations: Raw | UnsetType = UNSET
+
+
+class _BookmarkBody(Struct, gc=False):
+    metadata: _BookmarkMetadata
+
+
+_END_ANNOTATION = "k8s.io/initial-events-end"
+_END_ANNOTATION_BYTES = _END_ANNOTATION.encode()
+
+_decode_change = Decoder(_ChangeLine).decode
+_decode_annotations = Decoder(dict[str, Raw]).decode
+_decode_event_envelope = Decoder(_EventEnvelope).decode
+_decode_bookmark_body = Decoder(_BookmarkBody).decode
+
+_DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
+_UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
+
+
+_NEWLINE = 0x0A
+
+OTHER_SHARD = Bookmark("")
+"""The result for a change of an object of another shard: exactly this bookmark, which the batch
+doesn't contain."""
+
+_LAYOUT_ATTEMPTS = 8
+"""Changes of a watch whose layout is looked at. Lines of a custom resource never have the layout,
+and looking at each of them would cost a search."""
+
+_EVENT_TYPE = re.compile(r"[A-Z]{1,20}")
+"""Types of events that an error quotes. Any other text may be a part of a Secret."""
+
+
+class EventDecoder:
+    """A decoder of the lines of one watch."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        *,
+        managed_fields: bool = False,
+        namespace: str | None = None,
+        shard: ShardFilter | None = None,
+        validate: bool = True,
+    ) -> None:
+        """Create a decoder.
+
+        Args:
+            resource: the resource that is watched.
+            managed_fields: True keeps ``metadata.managedFields`` in the objects.
+            namespace: the namespace that is watched; ``None`` for all.
+            shard: excludes changes of objects of other shards; ``None`` to return all changes.
+            validate: True checks that each line is JSON to its end. False reads metadata alone
+                where the watch has shown that it precedes the rest; an object whose body is broken
+                then raises ``ObjectDecodeError`` where it is opened.
+        """
+        self._shard = shard
+        self.resource_version = ""
+        """The version of the last change or bookmark that had one. May be reset."""
+        self.bookmarks = 0
+        """The number of bookmarks decoded so far."""
+        self._resource = resource
+        self._managed_fields = managed_fields
+        self._namespace = namespace
+        self._spellings = tuple(iter_line_heads(resource))
+        self._heads = self._spellings[0]
+        """The heads of this watch's lines, kind and apiVersion included: a line that begins with
+        one of them has an object of the watched kind, at no cost."""
+        self._layout_attempts = 0 if validate or managed_fields else _LAYOUT_ATTEMPTS
+        self._metadata_end = b""
+        """The end of metadata in the layout that this watch has shown (``metadata_head``), of which
+        the heads contain the beginning of metadata then; empty to read whole lines."""
+
+    def decode(self, source: bytes, start: int = 0, end: int | None = None) -> Delta | Bookmark:
+        """Return the delta or bookmark on a line; ``OTHER_SHARD`` for an excluded change.
+
+        Args:
+            source: the bytes that contain the line. The result doesn't refer to them.
+            start: the offset of the line.
+            end: the offset after the line; ``None`` for the end of ``source``.
+
+        Raises:
+            ServerError: the line is an ERROR event; the error has the server's Status.
+            UnexpectedObject: the object is of another kind, or in another namespace.
+            ProtocolError: the line is no watch event.
+        """
+        size = len(source)
+        if end is None:
+            end = size
+        kind, head, at = self._heads.get(source[start + 9 : start + 10], _UNKNOWN_HEAD)
+        # Otherwise the line has another spelling or kind, or it is no change.
+        if not (source.startswith(head, start) and source.endswith(LINE_ENDS, start, end)):
+            line = source[start:end]
+            plain = self._learn_spelling(line)
+            if plain is None:
+                return self._decode_envelope(line)
+            kind, at = plain
+        cut = after = -1
+        if self._metadata_end:
+            cut = source.find(MANAGED_FIELDS, start, end)
+            after = source.find(METADATA_END, cut, end)
+            if not source.startswith(self._metadata_end, after, end):
+                after = -1  # no managedFields, or another member follows
+        metadata: ObjectMetadata | HeadMetadata
+        try:
+            if after > 0:
+                metadata = decode_head(source[start + len(head) : cut] + b"}")
+            else:
+                # A view, not a copy of the line: most chunks have many lines.
+                line_view = source if end - start == size else memoryview(source)[start:end]
+                metadata = _decode_change(line_view).object.metadata
+        except RecursionError:
+            metadata = self._decode_nested_metadata(source[start:end])
+        except DECODE_ERRORS:
+            return self._decode_envelope(source[start:end])
+        if metadata.namespace != self._namespace and self._namespace is not None:
+            self._check_namespace(metadata.namespace)
+        self.resource_version = metadata.resource_version or self.resource_version
+        if self._shard is not None and self._drops(self._shard, metadata):
+            return OTHER_SHARD
+        begin, stop = start + at, end - (2 if source[end - 1] == _NEWLINE else 1)
+        if isinstance(metadata, HeadMetadata):
+            key = ObjectKey(intern(metadata.namespace), metadata.name)
+            raw = source[begin:cut] + source[after + 1 : stop]
+            uid, version = metadata.uid, metadata.resource_version
+            return Delta(kind, create_object(key, uid, version, raw, self._resource))
+        if self._layout_attempts:
+            self._learn_layout(source[start:end], len(head), metadata)
+        obj = decode_object(
+            self._resource,
+            metadata,
+            source,
+            begin,
+            stop,
+            managed_fields=self._managed_fields,
+        )
+        return Delta(kind, obj)
+
+    def _learn_layout(self, line: bytes, start: int, metadata: ObjectMetadata) -> None:
+        """Read further lines up to their managedFields if this line shows that this suffices."""
+        self._layout_attempts -= 1
+        self._metadata_end = find_end(line, start, metadata.managed_fields)
+        if self._metadata_end:
+            self._layout_attempts = 0
+            self._heads = {
+                letter: (kind, head + METADATA, start)
+                for letter, (kind, head, start) in self._heads.items()
+            }
+
+    @staticmethod
+    def _drops(shard: ShardFilter, metadata: ObjectMetadata | HeadMetadata) -> bool:
+        """Return True if an object is of another shard, or if the state of its shard contains the
+        change already.
+        """
+        uid, namespace = metadata.uid, metadata.namespace
+        return shard.excludes(uid, namespace) or (
+            bool(shard.read_ahead) and shard.repeats(uid, namespace, metadata.resource_version)
+        )
+
+    def _learn_spelling(self, line: bytes) -> tuple[DeltaKind, int] | None:
+        """Return the change on ``line`` and the offset of its object, after a check of its kind.
+
+        Returns:
+            ``None`` if the line isn't a change in the server's usual spelling.
+
+        Raises:
+            UnexpectedObject: the object is of another kind.
+            ProtocolError: kind or apiVersion is no text.
+        """
+        kind, head, start = PLAIN_HEADS.get(line[9:10], _UNKNOWN_HEAD)
+        if not (line.startswith(head) and line.endswith(LINE_ENDS)):
+            return None
+        self._metadata_end = b""  # the offsets are those of the previous spelling
+        for heads in self._spellings:
+            if line.startswith(heads[line[9:10]][1]):
+                self._heads = heads  # the further lines of this watch are spelled alike
+                return kind, start
+        try:
+            self._check_kind(line[start:].rstrip()[:-1])
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(line, error) from error
+        return kind, start
+
+    def _decode_nested_metadata(self, line: bytes) -> ObjectMetadata:
+        try:
+            return decode_nested(_decode_change, line).object.metadata
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(line, error) from error
+
+    def _check_kind(self, raw: bytes) -> None:
+        """Raise ``UnexpectedObject`` if ``raw`` is an object of another kind."""
+        self._reject(read_other_type(self._resource, raw))
+
+    def _check_namespace(self, namespace: str) -> None:
+        """Raise ``UnexpectedObject`` if an object is in another namespace."""
+        self._reject(find_other_namespace(self._namespace, namespace))
+
+    def _reject(self, difference: str) -> None:
+        if difference:
+            message = f"the watch of {self._resource} sent an object {difference}"
+            raise UnexpectedObject(message, phase="watch")
+
+    def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
+        """Decode a line that isn't a change in the server's usual spelling."""
+        try:
+            envelope = _decode_event_envelope(line)
+            if envelope.type == "BOOKMARK":
+                bookmark = _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
+                self.bookmarks += 1
+                self.resource_version = bookmark.resource_version or self.resource_version
+                return bookmark
+            if envelope.type == "ERROR":
+                raise server_error(decode_status(bytes(envelope.object)), phase="watch")
+            kind = _DELTA_KINDS.get(envelope.type)
+            if kind is None:
+                raise _unknown_type(envelope.type)
+            obj = self._decode_object(bytes(envelope.object))
+            return OTHER_SHARD if obj is None else Delta(kind, obj)
+        except DECODE_ERRORS as error:
+            raise self._protocol_error(line, error) from error
+
+    def _protocol_error(self, line: bytes, error: Exception) -> ProtocolError:
+        size = quantity(len(line.removesuffix(b"\n")), "byte")
+        reason = discard_input(error)
+        message = f"a line of {size} in the watch of {self._resource} is no event: {reason}"
+        return ProtocolError(message, phase="watch")
+
+    def _decode_object(self, raw: bytes) -> KubeObject | None:
+        """Return the object; ``None`` if it is of another shard."""
+        metadata = decode_envelope(raw).metadata
+        self._check_kind(raw)
+        self._check_namespace(metadata.namespace)
+        self.resource_version = metadata.resource_version or self.resource_version
+        if self._shard is not None and self._drops(self._shard, metadata):
+            return None
+        return decode_object(
+            self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
+        )
+
+
+def _unknown_type(found: str) -> ProtocolError:
+    named = (
+        repr(found) if _EVENT_TYPE.fullmatch(found) else f"of {quantity(len(found), 'character')}"
+    )
+    return ProtocolError(f"a watch event of unknown type {named}", phase="watch")
+
+
+def _make_bookmark(metadata: _BookmarkMetadata) -> Bookmark:
+    """Return the bookmark; an end mark if the annotation is exactly ``"true"`` (client-go)."""
+    raw = metadata.annotations
+    if raw is UNSET or _END_ANNOTATION_BYTES not in bytes(raw):
+        return Bookmark(metadata.resource_version)
+    try:
+        annotations = _decode_annotations(raw)
+    except DECODE_ERRORS:
+        return Bookmark(metadata.resource_version)
+    return Bookmark(
+        metadata.resource_version, bytes(annotations.get(_END_ANNOTATION, b"")) == b'"true"'
+    )

@@ -1,0 +1,59 @@
+"""Copies of errors without their tracebacks.
+
+A traceback refers to the frames that the error has passed, and their local variables to an informer
+and its cache. So a part that remembers the error with which it ended would keep itself alive: until
+a full garbage collection, and with all cached objects. Such a part remembers a copy. The error
+itself keeps its traceback, for the program that catches the error.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TypeVar
+
+from aioinformer._core.objects.decode_errors import iter_related
+from aioinformer._runtime.reporting.health import error_text
+
+__all__ = ["copy_error"]
+
+E = TypeVar("E", bound=BaseException)
+
+
+def copy_error(error: E) -> E:
+    """Return a copy of ``error`` and of its causes, without tracebacks and contexts.
+
+    Returns:
+        ``error`` itself if none of these errors has a traceback, or if it can't be copied.
+    """
+    if all(each.__traceback__ is None for each in iter_related(error)):
+        return error
+    return _copy(error, seen=set())
+
+
+def _copy(error: E, seen: set[int]) -> E:
+    """Copy an error whose causes are not in ``seen``: a cause may be its own cause."""
+    seen.add(id(error))
+    makers: tuple[Callable[[E], object], ...] = (_copy_content, copy.copy)
+    for make in makers:
+        try:
+            copied = make(error)
+        except Exception:  # noqa: BLE001, S112 - the constructor of a program's class
+            continue
+        # A copy whose text differs lacks what its constructor would have set.
+        if type(copied) is type(error) and error_text(copied) == error_text(error):
+            cause = error.__cause__
+            known = cause is None or id(cause) in seen
+            copied.__cause__ = None if cause is None or known else _copy(cause, seen)
+            copied.__suppress_context__ = error.__suppress_context__
+            return copied
+    return error
+
+
+def _copy_content(error: E) -> E:
+    """Return an error of the same class with the same attributes; its ``__init__`` isn't called."""
+    if isinstance(error, BaseExceptionGroup):
+        raise TypeError("a copy of an exception group would have the tracebacks of its exceptions")
+    copied = type(error).__new__(type(error), *error.args)
+    vars(copied).update(vars(error))
+    return copied
