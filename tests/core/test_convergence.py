@@ -8,6 +8,7 @@ server's present state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,7 +47,7 @@ Versions: TypeAlias = dict[str, tuple[str, str]]
 """The uid and resourceVersion of each object, by name."""
 
 
-def versions(objects: dict[ObjectKey, KubeObject]) -> Versions:
+def versions(objects: Mapping[ObjectKey, KubeObject]) -> Versions:
     """Return uid and version of each object by name."""
     return {obj.name: (obj.uid, obj.resource_version) for obj in objects.values()}
 

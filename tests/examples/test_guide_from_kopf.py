@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aioinformer import Client, Resource
 from aioinformer.testing import ApiServer, Cluster
 from tests.markdown_pages import MarkdownPage
@@ -61,6 +63,7 @@ async def operated(half: str, folder: Path) -> AsyncGenerator[Operated]:
         yield operator
 
 
+@pytest.mark.clients
 async def test_each_shop_has_a_config_map_that_follows_it(tmp_path: Path) -> None:
     await asyncio.gather(
         *[_followed(half, tmp_path) for half in ("Before", "After")], _counted(tmp_path)

@@ -25,6 +25,7 @@ def pod(server: ApiServer, name: str) -> None:
     server.cluster.create("pods", body, namespace="default")
 
 
+@pytest.mark.clients
 async def test_both_tell_what_changes(tmp_path: Path) -> None:
     async with ApiServer() as server, both(server, tmp_path) as runs:
         await _read_one_change(server, runs)
@@ -35,6 +36,7 @@ async def test_both_tell_what_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.apiserver  # both wait for real before they try again, seconds
+@pytest.mark.clients
 async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
     tmp_path: Path,
 ) -> None:

@@ -84,6 +84,7 @@ def test_the_promises_hold_in_a_few_histories() -> None:
     hold_in(FEW)
 
 
+@pytest.mark.simulation
 def test_what_goes_wrong_most_has_happened_in_few_histories() -> None:
     taken = Counter[Row]()
     for seed in (*FEW, *EVEN_MORE):

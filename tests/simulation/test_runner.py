@@ -62,6 +62,7 @@ def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() ->
     assert str(again) in text
 
 
+@pytest.mark.simulation
 def test_the_command_line_runs_several_histories(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3", "--histories", "2"]) == 0
     first, second = capsys.readouterr().out.splitlines()
@@ -82,6 +83,7 @@ def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str])
     assert repeated.splitlines()[-2].startswith("seed 3: promise 3")
 
 
+@pytest.mark.simulation
 def test_a_history_that_never_ends_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
     with a_wait_never_sleeps.planted():
         assert main(["--seed", "3", "--keep", "none"]) == 1
@@ -97,6 +99,7 @@ def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -
     assert "writes=0 faults=0" in capsys.readouterr().out
 
 
+@pytest.mark.simulation
 def test_the_command_line_shows_which_rows_were_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--seed", "3", "--histories", "3", "--rows"]) == 0
     *_, stream, lists, page, watch, check, discovery = capsys.readouterr().out.splitlines()

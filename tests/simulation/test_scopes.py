@@ -149,8 +149,19 @@ def test_an_optional_namespace_that_is_refused_for_ever_is_not_waited_for() -> N
     assert violation.promise == 9
 
 
-@pytest.mark.parametrize("bug", [*BUGS, *FOLLOWER_BUGS], ids=str)
+@pytest.mark.parametrize("bug", [BUGS[1], FOLLOWER_BUGS[0]], ids=str)
 def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
+    find_bug(bug)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("bug", [*BUGS, *FOLLOWER_BUGS], ids=str)
+def test_every_planted_bug_is_caught(bug: PlantedBug) -> None:
+    find_bug(bug)
+
+
+def find_bug(bug: PlantedBug) -> None:
+    """Fail unless a history shows the bug as a violation of its promise."""
     draw = draw_followed if bug in FOLLOWER_BUGS else draw_scoped
     with bug.planted():
         found = first_violation(map(draw, SEARCHED))

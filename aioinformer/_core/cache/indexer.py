@@ -27,9 +27,11 @@ from aioinformer._core.cache.comparison import (
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
     DICT_RESIZE_POINTS,
+    SEGMENTED_STEP_DIVISOR,
     CacheState,
     Index,
     IndexFunction,
+    free_batches,
     work_units,
 )
 from aioinformer._core.callables import check_not_async
@@ -308,7 +310,8 @@ class Indexer:
 
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
-        staged = self._staged = self.state.empty_copy()
+        kept = 0 if replaced.is_whole else len(self.state.objects)
+        staged = self._staged = self.state.empty_copy(kept + len(replaced.objects))
         return StagedReplacement(self, replaced, staged)
 
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
@@ -357,7 +360,8 @@ class StagedReplacement:
         return self._rejected
 
     def step(self, n: int) -> bool:
-        """Handle about ``n`` objects; return True if that was all."""
+        """Handle about ``n`` objects, or a part of these; return True if that was all."""
+        n = n if isinstance(self._new.objects, dict) else max(n // SEGMENTED_STEP_DIVISOR, 1)
         return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> ChunkedList[Event]:
@@ -489,11 +493,7 @@ class StagedReplacement:
             to_free.append(batch)
             yield from work_units(batch)
         del old
-        while to_free:
-            batch = to_free[-1]
-            while batch:
-                yield from work_units(batch.pop())
-            to_free.pop()
+        yield from free_batches(to_free)
 
     def __repr__(self) -> str:
         done, total = len(self._new.objects), len(self._replaced.objects)

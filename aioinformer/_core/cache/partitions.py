@@ -20,6 +20,7 @@ from typing import Any
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
+    CachedObjects,
     CacheState,
     Index,
     IndexBucket,
@@ -110,11 +111,12 @@ class PartitionedState:
         part = self.parts.get(namespace)
         return [] if part is None else list(part.state.objects.values())
 
-    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
+    def copy_objects(self) -> CachedObjects:
         """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}
         for part in self.parts.values():
-            copied.update(part.state.objects)
+            objects = part.state.objects  # ``update`` looks each key up in a mapping but a dict
+            copied.update(objects if isinstance(objects, dict) else objects.items())
         return copied
 
     def __repr__(self) -> str:
@@ -128,7 +130,7 @@ class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
         # Not the PartitionedState, which has this mapping: a cycle would keep all objects alive.
         self.parts: Mapping[str, Indexer] = {}
 
-    def dicts(self) -> list[dict[ObjectKey, KubeObject]]:
+    def dicts(self) -> list[CachedObjects]:
         """Return the objects of each namespace."""
         return [part.state.objects for part in self.parts.values()]
 

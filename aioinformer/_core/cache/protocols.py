@@ -81,7 +81,7 @@ class ReadableState(Protocol):
         """Return all objects that may be in ``namespace``, and perhaps others."""
         ...
 
-    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
+    def copy_objects(self) -> Mapping[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         ...
 

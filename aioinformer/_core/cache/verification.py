@@ -6,7 +6,7 @@ with a copy of the cache's dict, so that the cache can go on changing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -81,7 +81,7 @@ class Comparison:
 
     def __init__(
         self,
-        cached: dict[ObjectKey, KubeObject],
+        cached: MutableMapping[ObjectKey, KubeObject],
         resource_version: str,
         *,
         rejected: Container[ObjectKey] = (),

@@ -31,6 +31,7 @@ from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.codec.type_check import (
     LINE_ENDS,
     PLAIN_HEADS,
+    LineHeads,
     find_other_namespace,
     iter_line_heads,
     read_other_type,
@@ -133,7 +134,7 @@ class EventDecoder:
         self._managed_fields = managed_fields
         self._namespace = namespace
         self._spellings = tuple(iter_line_heads(resource))
-        self._heads = self._spellings[0]
+        self._heads: LineHeads = self._spellings[0]
         """The heads of this watch's lines, kind and apiVersion included: a line that begins with
         one of them has an object of the watched kind, at no cost."""
         self._layout_attempts = 0 if validate or managed_fields else _LAYOUT_ATTEMPTS

@@ -7,6 +7,8 @@ import re
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.cli.processes import environment, started_cli, started_in_terminal
 
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
@@ -54,6 +56,7 @@ async def test_control_c_ends_it_at_once_with_130_and_a_cursor(tmp_path: Path) -
     assert out.rindex(SHOW) < out.index(" events delivered: ") < out.index("interrupted: ")
 
 
+@pytest.mark.clients
 async def test_a_signal_leaves_the_summary_in_a_file(tmp_path: Path) -> None:
     log = tmp_path / "demo.log"
     with log.open("wb") as file:

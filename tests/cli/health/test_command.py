@@ -250,6 +250,7 @@ async def test_a_usual_selection_is_looked_at(server: ApiServer, tmp_path: Path)
     assert "secret-1" not in out
 
 
+@pytest.mark.clients
 async def test_json_is_one_document_and_a_failure_is_code_1(
     server: ApiServer, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ async def serves(server: Served, env: Mapping[str, str], path: str, *argv: str) 
 # -- what runs against it ------------------------------------------------------------------------
 
 
+@pytest.mark.clients
 async def test_the_commands_and_an_example_run_against_it(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with served("--objects", "30", "--rate", "50", env=env) as it:
@@ -157,6 +158,7 @@ async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
     assert (code, complaints) == (128 + signal.SIGINT, "")
 
 
+@pytest.mark.clients
 async def test_the_module_does_the_same(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     process = await asyncio.create_subprocess_exec(
@@ -238,6 +240,7 @@ def test_features_are_given_by_name() -> None:
         make_features((("minor", True),))
 
 
+@pytest.mark.clients
 async def test_a_rollout_of_a_served_deployment_is_complete_after_a_while(
     tmp_path: Path,
 ) -> None:

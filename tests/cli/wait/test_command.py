@@ -92,6 +92,7 @@ async def test_an_absent_object_is_named_as_the_reason(
     assert (code, out, err) == (1, "", f"aioinformer: pod/a: not after 0.5 s: {reason}\n")
 
 
+@pytest.mark.clients
 async def test_the_reason_of_a_condition_is_that_of_its_entry(
     server: ApiServer, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ async def test_the_reason_of_a_condition_is_that_of_its_entry(
     assert err.endswith("condition ready is False (ContainersNotReady)\n")
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize(
     ("state", "line"),
     [("create", "exists"), ("condition=Ready", "condition Ready is True")],
@@ -118,11 +120,13 @@ async def test_a_state_that_is_reached_ends_the_wait_at_once(
     assert await wait_for(server, tmp_path, "po/a", "--for", state) == (0, f"pod/a: {line}\n", "")
 
 
+@pytest.mark.clients
 async def test_an_absent_object_is_deleted(server: ApiServer, tmp_path: Path) -> None:
     found = await wait_for(server, tmp_path, "ns/preview", "--for", "delete")
     assert found == (0, "namespace/preview: deleted\n", "")
 
 
+@pytest.mark.clients
 async def test_a_failed_job_ends_the_wait_before_the_timeout(
     server: ApiServer, tmp_path: Path
 ) -> None:
@@ -136,6 +140,7 @@ async def test_a_failed_job_ends_the_wait_before_the_timeout(
     assert found == (1, "", f"aioinformer: job.batch/migrate: {reason}\n")
 
 
+@pytest.mark.clients
 async def test_a_completed_job_is_complete(server: ApiServer, tmp_path: Path) -> None:
     entry = {"type": "Complete", "status": "True"}
     body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
@@ -144,6 +149,7 @@ async def test_a_completed_job_is_complete(server: ApiServer, tmp_path: Path) ->
     assert found == (0, "job.batch/migrate: job complete\n", "")
 
 
+@pytest.mark.clients
 async def test_a_state_that_the_resource_cant_have_is_a_mistake(
     server: ApiServer, tmp_path: Path
 ) -> None:

@@ -101,6 +101,7 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
     assert (code, out, err) == (143, "", "")
 
 
+@pytest.mark.clients
 async def test_an_empty_list_says_what_was_asked_for(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -116,6 +117,7 @@ async def test_an_empty_list_says_what_was_asked_for(
     )
 
 
+@pytest.mark.clients
 async def test_one_object_is_watched_by_its_name(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -128,6 +130,7 @@ async def test_one_object_is_watched_by_its_name(
         assert (await run.wait())[1] == ""
 
 
+@pytest.mark.clients
 async def test_wide_shows_what_the_server_has_for_it(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -151,6 +154,7 @@ async def test_wide_shows_what_the_server_has_for_it(
     assert first.split()[6:] == ["<none>", "node-1", "<none>", "<none>"]
 
 
+@pytest.mark.clients
 async def test_chosen_fields_are_columns(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -165,6 +169,7 @@ async def test_chosen_fields_are_columns(
     assert second.split() == ["MODIFIED", "first", "Failed"]
 
 
+@pytest.mark.clients
 async def test_yaml_is_a_stream_of_documents(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -181,6 +186,7 @@ async def test_yaml_is_a_stream_of_documents(
     assert [line.rstrip() for line in last] == ["---", "# DELETED"]
 
 
+@pytest.mark.clients
 async def test_events_stand_between_the_changes_of_what_they_are_about(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -213,6 +219,7 @@ async def test_events_stand_between_the_changes_of_what_they_are_about(
     assert words == {("WARNING", "first", "BackOff: of first (x2)\n")}
 
 
+@pytest.mark.clients
 async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
     config: str, env: dict[str, str]
 ) -> None:
@@ -246,6 +253,7 @@ def _until_full(reading: int) -> None:
         fcntl.ioctl(reading, termios.FIONREAD, waiting)
 
 
+@pytest.mark.clients
 async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -280,6 +288,7 @@ async def test_a_lost_connection_is_reported_in_a_line_and_the_watch_continues(
     assert line.split()[:2] == ["ADDED", "third"]
 
 
+@pytest.mark.clients
 async def test_cluster_scoped_resources_ignore_the_namespace(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -392,6 +401,7 @@ async def test_a_watch_goes_on_when_its_server_is_back_and_says_so(
         assert (await run.wait())[0] == 130
 
 
+@pytest.mark.clients
 async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -407,6 +417,7 @@ async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
     assert back.endswith("\r\x1b[Kpod/back\r\n"), "in a line of its own"
 
 
+@pytest.mark.clients
 async def test_in_a_terminal_it_says_how_far_it_is(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -451,6 +462,7 @@ async def test_without_a_cluster_it_says_what_was_tried(env: dict[str, str]) -> 
     assert f"{env['HOME']}/.kube/config" in said
 
 
+@pytest.mark.clients
 async def test_a_context_that_does_not_exist_is_named(config: str, env: dict[str, str]) -> None:
     code, said = await _refusal("pods", "--kubeconfig", config, "--context", "mars", env=env)
 
@@ -458,6 +470,7 @@ async def test_a_context_that_does_not_exist_is_named(config: str, env: dict[str
     assert "'mars'" in said
 
 
+@pytest.mark.clients
 async def test_an_unknown_resource_gets_suggestions(config: str, env: dict[str, str]) -> None:
     code, said = await _refusal("podz", "--kubeconfig", config, env=env)
 
@@ -466,6 +479,7 @@ async def test_an_unknown_resource_gets_suggestions(config: str, env: dict[str, 
     assert "did you mean pod" in said
 
 
+@pytest.mark.clients
 async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
     env: dict[str, str],
 ) -> None:
@@ -476,6 +490,7 @@ async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
     assert said.endswith(", at the end")
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("name", ["Bad_NS", "a/b", "x" * 64])
 async def test_what_can_not_be_a_namespace_is_refused_in_a_line(
     name: str, env: dict[str, str]
@@ -487,6 +502,7 @@ async def test_what_can_not_be_a_namespace_is_refused_in_a_line(
     assert said.endswith(f", not {name!r}")
 
 
+@pytest.mark.clients
 async def test_a_context_whose_namespace_can_not_be_one_is_refused_in_a_line(
     server: ApiServer, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -498,6 +514,7 @@ async def test_a_context_whose_namespace_can_not_be_one_is_refused_in_a_line(
     assert said.endswith(", not 'Bad_NS'")
 
 
+@pytest.mark.clients
 async def test_a_field_that_the_server_does_not_know_ends_it(
     config: str, env: dict[str, str]
 ) -> None:

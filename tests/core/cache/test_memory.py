@@ -84,7 +84,7 @@ def small(number: int) -> KubeObject:
 def test_the_estimate_is_within_a_tenth_of_what_was_allocated(
     make: Callable[[int], KubeObject], packed: bool
 ) -> None:
-    count = 6000
+    count = 2000
     indexer = Indexer({"node": field("spec.nodeName"), "app": label_index("app")})
     relist(indexer, [make(0)])  # what Python and msgspec keep from the first use
     gc.collect()

@@ -18,7 +18,7 @@ from tests.client.recordings import read_recording
 from tests.core.builders import PODS, WIDGETS, encode
 from tests.core.strategies import names, texts, values, versions
 
-ENTRY = {
+ENTRY: dict[str, Any] = {
     "manager": 'a],},"spec":{',
     "operation": "Update",
     "fieldsType": "FieldsV1",
@@ -50,10 +50,10 @@ def shown(entries: Iterable[Delta | Bookmark]) -> list[object]:
     ]
 
 
-def event(metadata: dict[str, Any], *, kind: str = "MODIFIED", **members: Any) -> bytes:
+def event(metadata: dict[str, Any], **members: Any) -> bytes:
     """Return a line as a server writes those of built-in resources."""
     body = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, **members}
-    return encode({"type": kind, "object": body}) + b"\n"
+    return encode({"type": "MODIFIED", "object": body}) + b"\n"
 
 
 def pod(name: str = "web-0", *, rv: str = "7", **members: Any) -> bytes:
@@ -80,19 +80,23 @@ def test_a_recorded_watch_has_the_same_entries(name: str) -> None:
     assert repr(heads.error) == repr(whole.error)
 
 
+METADATA: dict[str, st.SearchStrategy[Any]] = {
+    "namespace": names,
+    "uid": names,
+    "resourceVersion": versions,
+    "annotations": st.dictionaries(names, texts, max_size=2),
+    "ownerReferences": st.lists(st.fixed_dictionaries({"name": names}), max_size=2),
+    "managedFields": st.lists(st.just(ENTRY), max_size=2),
+    "zone": texts,
+}
+"""Members of metadata in the order of a built-in type; ``zone`` follows the managed fields."""
+
+
 @st.composite
 def objects(draw: st.DrawFn) -> dict[str, Any]:
     """Draw an object whose members are in the order of a built-in type, or in another."""
     metadata: dict[str, Any] = {"name": draw(names)}
-    for member, strategy in {
-        "namespace": names,
-        "uid": names,
-        "resourceVersion": versions,
-        "annotations": st.dictionaries(names, texts, max_size=2),
-        "ownerReferences": st.lists(st.fixed_dictionaries({"name": names}), max_size=2),
-        "managedFields": st.lists(st.just(ENTRY), max_size=2),
-        "zone": texts,
-    }.items():
+    for member, strategy in METADATA.items():
         if draw(st.integers(0, 9)) < (1 if member == "zone" else 9):
             metadata[member] = draw(strategy)
     if draw(st.integers(0, 4)) == 0:
@@ -105,11 +109,11 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
     return body
 
 
-LINES = st.builds(
-    lambda kind, body: encode({"type": kind, "object": body}) + b"\n",
-    st.sampled_from(["ADDED", "MODIFIED", "DELETED"]),
-    objects(),
-)
+def encode_line(kind: str, body: dict[str, Any]) -> bytes:
+    return encode({"type": kind, "object": body}) + b"\n"
+
+
+LINES = st.builds(encode_line, st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), objects())
 
 
 @given(lines=st.lists(LINES, min_size=1, max_size=6))
