@@ -18,9 +18,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType
+
+from msgspec import Struct
 
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
@@ -57,8 +58,7 @@ class BackpressureGate:
         return f"<BackpressureGate {'closed' if self.closed else 'open'}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class Statistics(Struct, frozen=True, kw_only=True):
     """The numbers of a listener at one moment."""
 
     pending: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Protocol, Self
+
+from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -34,8 +35,7 @@ class NamespaceInformer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedNamespaces:
+class FollowedNamespaces(Struct, frozen=True):
     """The namespaces to follow."""
 
     informer: NamespaceInformer
@@ -44,14 +44,13 @@ class FollowedNamespaces:
     """The selection in each of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScopedSource:
+class ScopedSource(Struct, frozen=True):
     """Lists and watches of one resource in several namespaces."""
 
     resource: Resource
-    open: Callable[[str, Scope], ListerWatcher] = field(repr=False)
+    open: Callable[[str, Scope], ListerWatcher]
     """Returns the list and watch of one namespace. Raises a ValueError for a name that is none."""
-    scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
+    scopes: Mapping[str, Scope] = {}
     """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
