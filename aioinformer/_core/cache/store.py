@@ -196,9 +196,13 @@ class CacheState:
         "synced",
     )
 
-    def __init__(self, indexes: Mapping[str, Index] | None = None) -> None:
-        """Make an empty state with these indexes."""
-        self.objects: CachedObjects = {}
+    def __init__(
+        self,
+        objects: CachedObjects | None = None,
+        indexes: Mapping[str, Index] | None = None,
+    ) -> None:
+        """Make a state with these objects and indexes; by default, with none."""
+        self.objects: CachedObjects = {} if objects is None else objects
         self.indexes: Mapping[str, Index] = {} if indexes is None else indexes
         self.resource_version = ""
         """The version up to which everything was applied; empty before the first list."""
