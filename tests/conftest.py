@@ -188,8 +188,9 @@ def _complaints() -> Iterator[list[str]]:
 @pytest_asyncio.fixture
 async def _quiet_loop(_complaints: list[str]) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
+    whole = loop.get_debug()  # by ``-X dev`` or $PYTHONASYNCIODEBUG
     loop.set_debug(True)
-    if isinstance(loop, asyncio.BaseEventLoop) and not sys.flags.dev_mode:
+    if isinstance(loop, asyncio.BaseEventLoop) and not whole:
         # The loop measures its steps and checks the thread of each call all the same. But futures,
         # handles and aiohttp, which ask this method, record no stacks: that takes longer than most
         # tests. ``python -X dev -m pytest`` records them, for the text of a failure.

@@ -52,6 +52,7 @@ async def test_01_prints_what_happens_until_it_is_interrupted(
     assert run.stderr == "", "Ctrl-C ends it, and nothing else is to be said"
 
 
+@pytest.mark.clients
 async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "02_index_by_node.py", server.kubeconfig(tmp_path / "config")
 
@@ -68,6 +69,7 @@ async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path)
     assert (every.status, every.stderr, one.status, one.stderr) == (0, "", 0, "")
 
 
+@pytest.mark.clients
 async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "03_typed_model.py", server.kubeconfig(tmp_path / "config")
     spec = {"nodeName": "node-1", "containers": [{"image": "web:2"}, {"image": "web:1"}]}
@@ -86,6 +88,7 @@ async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -
     )
 
 
+@pytest.mark.clients
 async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "04_label_index.py", server.kubeconfig(tmp_path / "config")
 
@@ -100,6 +103,7 @@ async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> Non
     assert (run.status, run.stderr) == (0, "")
 
 
+@pytest.mark.clients
 async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "05_wait_for_own_write.py", server.kubeconfig(tmp_path / "c")
 
@@ -110,6 +114,7 @@ async def test_05_reads_its_own_writes(server: ApiServer, tmp_path: Path) -> Non
     assert json.loads(server.cluster.list("configmaps"))["items"] == []
 
 
+@pytest.mark.clients
 async def test_06_shows_the_namespaces_that_a_role_permits(tmp_path: Path) -> None:
     async with ApiServer() as server:
         rule = PolicyRule(verbs=["list", "watch"], resources=["pods"], namespaces=["a", "b"])
@@ -126,6 +131,7 @@ async def test_06_shows_the_namespaces_that_a_role_permits(tmp_path: Path) -> No
             assert await run.read_line() == b"- b/web deleted\n"
 
 
+@pytest.mark.clients
 async def test_07_reports_the_configmaps_that_no_pod_mentions(
     server: ApiServer, tmp_path: Path
 ) -> None:
@@ -208,6 +214,7 @@ def reconciled_by(server: ApiServer) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.clients
 async def test_09_shares_the_reconciles_of_three_processes(
     server: ApiServer, tmp_path: Path
 ) -> None:

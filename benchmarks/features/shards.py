@@ -81,7 +81,8 @@ class Report(Struct):
     events: int
     """Changes that were delivered."""
     idle: bool
-    """True if no key waits to be reconciled."""
+    """True if no key waits to be reconciled. A key waits some time after its object was cached."""
+    reconciles: int
     reconciled_at: float
     """The time of the last reconcile, by the system's monotonic clock."""
 
@@ -211,11 +212,12 @@ async def replicate(address: str, name: str, identity: str, lease_duration: floa
         lease_duration: seconds.
     """
     embedded = address.startswith("http")
-    reconciled_at, events = 0.0, 0
+    reconciled_at, events, reconciles = 0.0, 0, 0
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
-        nonlocal reconciled_at
+        nonlocal reconciled_at, reconciles
         reconciled_at = time.monotonic()
+        reconciles += 1
 
     async with (
         Client(address) if embedded else Client.connect(kubeconfig=Path(address)) as client,
@@ -246,6 +248,7 @@ async def replicate(address: str, name: str, identity: str, lease_duration: floa
                     shards=len(objects.health.shards),
                     events=events,
                     idle=not health.waiting and not health.running,
+                    reconciles=reconciles,
                     reconciled_at=reconciled_at,
                 )
                 print(msgspec.json.encode(report).decode(), flush=True)
@@ -296,13 +299,20 @@ async def _until(
             await asyncio.sleep(INTERVAL)
 
 
-def _has_all(objects: int) -> Callable[[Sequence[Report]], bool]:
-    """Return a test that all replicas have shards, and have reconciled all objects together."""
+def _has_all(objects: int, reconciles: int) -> Callable[[Sequence[Report]], bool]:
+    """Return a test that all replicas have shards, cache all objects together, and have reconciled
+    that often, and all that they know.
+    """
     return lambda reports: (
         sum(each.objects for each in reports) == objects
+        and sum(each.reconciles for each in reports) >= reconciles
         and sum(each.shards for each in reports) == SHARDS
         and all(each.idle and each.shards for each in reports)
     )
+
+
+def _is_idle(reports: Sequence[Report]) -> bool:
+    return all(each.idle for each in reports)
 
 
 def _has_all_shards(reports: Sequence[Report]) -> bool:
@@ -325,7 +335,7 @@ async def measure_group(
             )
             for index in range(number)
         ]
-        await _until(replicas, _has_all(given.objects))
+        await _until(replicas, _has_all(given.objects, given.objects))
         synced = [cpu_seconds(each.pid) for each in replicas]
         await _ask(writer, f"{given.events} {given.rate}")
         await _until(replicas, lambda reports: sum(each.events for each in reports) == given.events)
@@ -333,11 +343,13 @@ async def measure_group(
         memory = [_resident(each.pid) for each in replicas]
         owned = takeover = None
         if number > 1:
+            dead, *others = await _until(replicas, _is_idle)
+            reconciles = dead.objects + sum(each.reconciles for each in others)
             killed_at = time.monotonic()
             replicas[0].kill()
             await _until(replicas[1:], _has_all_shards)
             owned = time.monotonic() - killed_at
-            reports = await _until(replicas[1:], _has_all(given.objects))
+            reports = await _until(replicas[1:], _has_all(given.objects, reconciles))
             takeover = max(each.reconciled_at for each in reports) - killed_at
     used = [after - before for before, after in zip(synced, changed, strict=True)]
     return GroupFigures(

@@ -80,6 +80,7 @@ async def test_a_plain_script_tells_what_changes_until_it_is_ended_as_containers
     assert (run.stderr, run.status) == ("", 0)
 
 
+@pytest.mark.clients
 async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
     run = await run_to_completion(HOSTS / "plain_script.py", tmp_path / "none")
     assert run.status == 1
@@ -94,6 +95,7 @@ async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
     assert (run.stderr, run.status) == ("", 0)
 
 
+@pytest.mark.clients
 async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with_streams_open(
     server: ApiServer, tmp_path: Path
 ) -> None:
@@ -151,6 +153,7 @@ async def test_the_notebook_runs_from_its_first_cell_to_its_last(
 # -- without one ---------------------------------------------------------------------------------
 
 
+@pytest.mark.clients
 async def test_a_synchronous_program_reads_and_writes_from_its_threads(
     server: ApiServer, tmp_path: Path
 ) -> None:
@@ -175,6 +178,7 @@ async def test_a_synchronous_program_reads_and_writes_from_its_threads(
     assert run.status == 0
 
 
+@pytest.mark.clients
 @pytest.mark.timeout(240)
 async def test_uvicorn_workers_share_one_watch(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

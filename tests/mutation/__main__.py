@@ -46,6 +46,8 @@ only_mutate = {paths}
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-n0", "-p", "no:cacheprovider"]
 also_copy = ["tests", "README.md"]
+timeout_multiplier = 5.0
+timeout_constant = 2.0
 """
 
 RESULT = re.compile(r"^\s*aioinformer\._core\.(?P<module>[\w.]+)\.(?P<name>[^.]+): (?P<result>.+)$")

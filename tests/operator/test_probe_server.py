@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import pytest
 from prometheus_client import CollectorRegistry
 
-from aioinformer import Client, Operator, ShardGroup
+from aioinformer import Client, Operator, Resource, ShardGroup
 from aioinformer.adapters.prometheus import PrometheusMetrics
-from aioinformer.testing import ApiServer, Cluster, Faults
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.operator.operators import running, succeed
 from tests.runtime.controllers.reconcilers import FOOS
 
@@ -29,11 +30,13 @@ async def opened(operator: Operator) -> None:
             await asyncio.sleep(0.01)
 
 
-async def answered(operator: Operator, expected: Callable[[dict[str, str]], bool]) -> Any:
-    """Wait for an answer of ``/readyz`` with expected reasons, and return the JSON."""
+async def answered(
+    operator: Operator, expected: Callable[[dict[str, str]], bool], *, path: str = "/readyz"
+) -> Any:
+    """Wait for an answer with expected reasons, and return the JSON."""
     async with asyncio.timeout(30):
         while True:
-            status, answer = await get(operator, "/readyz")
+            status, answer = await get(operator, path)
             assert status == (503 if answer["wrong"] else 200)
             if expected(answer["wrong"]):
                 return answer
@@ -102,6 +105,24 @@ async def test_a_replica_is_ready_when_it_is_a_member_of_the_group_of_its_contro
             down.end()
             answer = await answered(operator, lambda wrong: not wrong)
             assert "group it: member" in answer["health"]["operator"]
+
+
+async def test_a_replica_whose_group_has_failed_is_not_alive() -> None:
+    class BrokenSource(ClusterSource):
+        def api(self, resource: str | Resource, *, namespace: str | None = None) -> Any:
+            return None
+
+    async with ApiServer(make_cluster()) as server:
+        group = ShardGroup(BrokenSource(Cluster()), "it", namespace="default", identity="one")
+        operator = Operator(Client(server.url), name="it", port=0, host="127.0.0.1")
+        operator.controller("configmaps", succeed, shards=group)
+        async with running(operator) as task:
+            await opened(operator)
+            answer = await answered(operator, lambda wrong: "group it" in wrong, path="/livez")
+            assert answer["wrong"]["group it"].startswith("failed")
+        with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'get'"):
+            task.result()
+        assert operator.state == "failed"
 
 
 async def test_an_operator_asks_for_names_until_the_server_answers() -> None:

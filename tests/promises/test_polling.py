@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 
@@ -33,6 +34,10 @@ def refused_watches(code: int, reason: str) -> tuple[Cluster, Faults]:
     return cluster, faults
 
 
+def _shows(scene: InformerHarness, version: str) -> bool:
+    return scene.cached_versions["a"] == version
+
+
 @pytest.mark.parametrize(("code", "reason"), REFUSALS)
 def test_a_role_that_may_only_list_syncs_at_once_and_is_fresh_after_an_interval(
     code: int, reason: str, caplog: pytest.LogCaptureFixture
@@ -46,8 +51,7 @@ def test_a_role_that_may_only_list_syncs_at_once_and_is_fresh_after_an_interval(
             for number in range(10):
                 label_pod(cluster, "a", f"{number}")
                 written = loop_time()
-                version = str(cluster.resource_version)
-                await wait_until(lambda version=version: scene.cached_versions["a"] == version)  # type: ignore[misc]
+                await wait_until(partial(_shows, scene, str(cluster.resource_version)))
                 assert loop_time() - written <= 67.0
                 health = scene.informer.health
                 assert health.state == "polling"

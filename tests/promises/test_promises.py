@@ -8,6 +8,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -38,6 +39,10 @@ def node(obj: KubeObject) -> str:
     """Return the value of an index."""
     name: str = obj["spec"]["nodeName"]
     return name
+
+
+def _has_events(recorder: RecordingHandler) -> bool:
+    return bool(recorder.events)
 
 
 def _is_current(recorder: RecordingHandler, churn: PodWorkload) -> Callable[[], bool]:
@@ -238,7 +243,7 @@ async def test_5_a_late_listener_is_told_each_object_once(
             recorders.append(recorder)
             streams.append(asyncio.create_task(_read(pods, churn, stop)))
             churn.apply_changes(20)
-            await wait_until(lambda recorder=recorder: bool(recorder.events))  # type: ignore[misc]
+            await wait_until(partial(_has_events, recorder))
             initial = [e.obj.uid for e in recorder.events if isinstance(e, Added) and e.initial]
             assert len(initial) == len(set(initial))
             assert set(initial) <= cached

@@ -335,11 +335,14 @@ class StagedReplacement:
     def __init__(self, indexer: Indexer, replaced: Replaced, staged: CacheState) -> None:
         """Stage ``replaced`` in the empty ``staged``, beside the current state of ``indexer``."""
         self._indexer, self._replaced = indexer, replaced
-        self._old, self._new = indexer.state, staged
+        self._old = old = indexer.state
+        self._new = staged
+        self.initial = not (old.synced or old.restored)
+        """True if this is the cache's initial list, or the state of a cache file."""
         staged.restored, staged.synced = replaced.restored, not replaced.restored
         staged.resource_version = replaced.resource_version
         if not replaced.is_whole:
-            staged.resource_version, staged.synced = self._old.resource_version, self._old.synced
+            staged.resource_version, staged.synced = old.resource_version, old.synced
         self._changes = ChunkedList[Event]()
         self._deletions = ChunkedList[Event]()
         self._rejected: dict[ObjectKey, Exception] = {}
@@ -348,11 +351,6 @@ class StagedReplacement:
         self._removal_reasons: dict[ObjectKey, DeleteReason] = {}
         """The reasons for which excluded objects of the list remove cached ones, by key."""
         self._steps: Iterator[None] = self._stage()
-
-    @property
-    def initial(self) -> bool:
-        """True if this is the cache's initial list, or the state of a cache file."""
-        return not (self._old.synced or self._old.restored)
 
     @property
     def rejected(self) -> Mapping[ObjectKey, Exception]:
@@ -411,10 +409,10 @@ class StagedReplacement:
         old, new, errors = self._old.objects, self._new.objects, self._indexer.rejected
         self._rejected = {key: errors[key] for key in errors if key in new or key not in old}
 
-    def _is_initial(self, obj: KubeObject) -> bool:
-        """Return True if the cache has never held the part that this new object is in."""
+    def _is_gained(self, obj: KubeObject) -> bool:
+        """Return True if this new object is of a shard that the cache has never held."""
         gained = self._replaced.gained
-        return self.initial or (gained is not None and gained.has(obj.uid, obj.key.namespace))
+        return gained is not None and gained.has(obj.uid, obj.key.namespace)
 
     def _stage_object(self, obj: KubeObject) -> None:
         staged = self._new.objects.get(obj.key)
@@ -436,7 +434,7 @@ class StagedReplacement:
         if unchanged:
             return
         if old is None:
-            self._changes.append(Added(obj, initial=self._is_initial(obj)))
+            self._changes.append(Added(obj, initial=self.initial or self._is_gained(obj)))
         else:
             append_change(old, obj, self._changes)
 

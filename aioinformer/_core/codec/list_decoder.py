@@ -338,7 +338,10 @@ class ListDecoder:
             # The separator ends with the first bytes of the next item.
             self._offset = end + len(self._separator) - 1 - OPENING_BYTES
             self._at_item = True
-            return self._check_item(envelope), self._buffer, start, end
+            metadata = envelope.metadata
+            if envelope.kind or envelope.api_version or self._namespace is not None:
+                metadata = self._check_item(envelope)
+            return metadata, self._buffer, start, end
         self._scanner, self._scan_at = BraceScanner(), self._offset
         return None
 

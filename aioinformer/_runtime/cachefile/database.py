@@ -64,6 +64,10 @@ LOG_PAGES = 8000
 """Pages of the write-ahead log at which they are copied into the database: 32 MB. Pages that change
 several times in between are copied once, which takes a sixth less time than with SQLite's 1000."""
 
+CACHE_KIB = 8000
+"""KiB of pages that are kept in memory. With SQLite's 2000, the pages of 5,000 pods are read again
+for most changes, which takes a fifth of the time of a write."""
+
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
@@ -215,6 +219,7 @@ class Database:
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+        self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
     def _create(self, cluster: ClusterIdentity) -> None:
         # One transaction: a crash between two statements must not leave half of a schema.
@@ -410,18 +415,20 @@ class Database:
         self._connection.executemany("DELETE FROM objects WHERE id = ?", removed)
 
     def _put_objects(self, scope: int, changes: Changes) -> None:
-        compress = self._codec.compress
-        present = (
-            (scope, key.namespace, key.name, obj.uid, obj.resource_version, compress(obj.raw))
-            for key, obj in changes.items()
-            if obj is not None
-        )
         removed = ((scope, key.namespace, key.name) for key, obj in changes.items() if obj is None)
         delete = "DELETE FROM objects WHERE scope = ? AND namespace = ? AND name = ?"
-        for statement, rows in ((delete, removed), (PUT_OBJECT, present)):
-            while batch := list(islice(rows, ROWS_PER_STATEMENT)):
-                self._connection.executemany(statement, batch)
-                time.sleep(0)  # lets the event loop's thread have the interpreter
+        while keys := list(islice(removed, ROWS_PER_STATEMENT)):
+            self._connection.executemany(delete, keys)
+            time.sleep(0)  # lets the event loop's thread have the interpreter
+        present = ((key, obj) for key, obj in changes.items() if obj is not None)
+        while batch := list(islice(present, ROWS_PER_STATEMENT)):
+            bodies = self._codec.compress_all([obj.raw for _, obj in batch])
+            rows = [
+                (scope, key.namespace, key.name, obj.uid, obj.resource_version, body)
+                for (key, obj), body in zip(batch, bodies, strict=True)
+            ]
+            self._connection.executemany(PUT_OBJECT, rows)
+            time.sleep(0)
 
     def close(self) -> None:
         """Close the file. Another process can open it then."""
@@ -445,7 +452,7 @@ class Database:
                 "aioinformer[zstd], or remove the file"
             )
             raise CacheFileProblem(message) from error
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, msgspec.MsgspecError) as error:
             raise CacheFileProblem(f"{self.path} is corrupt ({error}); remove it") from error
 
     def _explain(self, error: sqlite3.Error) -> str:

@@ -337,7 +337,8 @@ class Listener:
     def next_nowait(self) -> Event | None:
         """Return the next event if there is one. This acknowledges the previous event."""
         event = self.mailbox.pop()
-        self.release()
+        if self.gate.closed or (self.sync_pending and self.mailbox.synced):
+            self.release()
         return event
 
     async def next(self) -> Event | None:

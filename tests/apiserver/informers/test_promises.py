@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from functools import partial
 from typing import Any
 
 import pytest
@@ -67,6 +68,10 @@ async def write(admin: AdminClient, names: list[str], seed: int) -> None:
         await asyncio.gather(*(one(name) for name in names[start : start + 10]))
 
 
+def _is_current(recorder: RecordingHandler, truth: object) -> bool:
+    return check_event_order(recorder.events) == truth
+
+
 async def served(admin: AdminClient) -> dict[ObjectKey, tuple[str, str]]:
     """Return the state of a new list."""
     found = (await admin.list("web"))["items"]
@@ -119,7 +124,7 @@ async def test_a_thousand_widgets_and_a_killed_server(
 
         await wait_until(lambda: states(widgets.lister) == truth, timeout=60)
         for recorder in (*recorders, late):
-            await wait_until(lambda recorder=recorder: check_event_order(recorder.events) == truth)  # type: ignore[misc]
+            await wait_until(partial(_is_current, recorder, truth))
         await wait_until(lambda: check_event_order(streamed) == truth)
         reading.cancel()
         await asyncio.wait({reading})

@@ -31,6 +31,8 @@ async def test_replicas_are_measured_on_the_real_server(*, gate: bool) -> None:
     assert two.event_cpu > 0
     assert two.takeover is not None
     assert two.takeover > 1
+    assert two.owned is not None
+    assert two.takeover > two.owned - 1, "objects are reconciled after the shards have moved"
 
 
 def test_the_figures_become_a_table() -> None:

@@ -22,9 +22,10 @@ from aioinformer._core.objects.deltas import (
     Resync,
 )
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.sharding.ranges import HashRanges
 from tests.core import strategies
-from tests.core.builders import added, deleted, delta, key, pod, updated
+from tests.core.builders import PODS, added, deleted, delta, key, pod, updated
 
 
 def drained(fifo: DeltaFIFO) -> list[QueueEntry]:
@@ -273,6 +274,23 @@ def test_the_queue_is_full_from_so_many_bytes_on() -> None:
     assert (fifo.size, fifo.full) == (2 * size, True)
     fifo.pop()
     assert (fifo.size, fifo.full) == (size, False)
+    fifo.pop()
+    assert fifo.size == 0
+
+
+def test_a_producer_is_told_at_once_that_the_queue_is_full() -> None:
+    a, size = pod("a"), len(pod("a").raw)
+    fifo = DeltaFIFO(high_mark=3, high_bytes=2 * size)
+    assert [fifo.extend([added(a)]), fifo.extend([updated(a)])] == [False, True], "by its bytes"
+    fifo = DeltaFIFO(high_mark=3, high_bytes=100 * size)
+    assert [fifo.extend([added(a), updated(a)]), fifo.extend([updated(a)])] == [False, True]
+
+
+def test_a_model_counts_the_bytes_that_it_was_made_of() -> None:
+    model = ModelObject(key("a"), b"", PODS, stored_uid="u", stored_version="1", size=100)
+    fifo = DeltaFIFO()
+    fifo.add(model)
+    assert fifo.size == 100
     fifo.pop()
     assert fifo.size == 0
 

@@ -150,3 +150,12 @@ def test_the_error_of_a_line_that_is_too_long_names_the_limit_and_the_option() -
         " line_cap"
     )
     assert caught.value.phase == "watch"
+
+
+def test_a_whole_line_behind_another_chunk_is_not_copied_either() -> None:
+    splitter, chunk = LineSplitter(), b"two\n"
+    splitter.find_lines(b"one\n")
+
+    ((source, start, end),) = splitter.find_lines(chunk)
+    assert source is chunk
+    assert (start, end) == (0, 4)

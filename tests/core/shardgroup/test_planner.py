@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from aioinformer._core.shardgroup.planner import AssignmentPlanner
-from aioinformer._core.shardgroup.records import GroupAssignment, GroupLayout, MemberRecord
+from aioinformer._core.shardgroup.records import (
+    GROUP_LABEL,
+    GroupAssignment,
+    GroupLayout,
+    MemberRecord,
+)
 from aioinformer._core.shardgroup.view import GroupView
 from tests.core.shardgroup.group_leases import KEY, LAYOUT, group_lease, member_lease
 
@@ -103,6 +108,7 @@ def test_the_lease_of_a_member_that_died_is_released_for_members_that_join_later
     assert stale.release is not None
     record = MemberRecord.of(stale.release, 8)
     assert (record.identity, record.held) == ("", frozenset())
+    assert stale.release["metadata"]["labels"] == {GROUP_LABEL: "shop"}
     assert stale.release["metadata"]["resourceVersion"] == "1"
     assert planner.find_stale(view, 16.9, 15.0) is None  # the cache doesn't show the write yet
     assert planner.find_stale(view, 17.0, 15.0) == stale
@@ -210,3 +216,13 @@ def test_only_the_member_that_assigns_removes_leases() -> None:
     view.observe_assignment(group_lease("b", "c", "d", leader="b"))
     view.observe_member("shop.d", member_lease("d", renewed="2", released=True), 0.0)
     assert planner.find_stale(view, 100.0, 15.0) is None
+
+
+def test_a_live_member_of_the_assigned_layout_assigns_after_its_leader_has_died() -> None:
+    planner, view = make()
+    other = GroupLayout(16)
+    view.observe_member("shop.z", member_lease("z", layout=other), 0.0)
+    view.observe_assignment(group_lease("y", "z", leader="y", layout=other))
+
+    assert not planner.is_leader(view)
+    assert planner.plan(view, 0.0, leaving=False) is None

@@ -291,9 +291,9 @@ async def test_a_full_disk_ends_the_use_of_the_file_and_nothing_else(
 
 
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])
-def test_a_cache_is_a_cache_file(options: dict[str, object]) -> None:
+def test_a_cache_is_a_cache_file(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"cache is a CacheFile: write cache=CacheFile\("):
-        SharedInformerFactory(ClusterSource(Cluster()), **options)  # type: ignore[arg-type]
+        SharedInformerFactory(ClusterSource(Cluster()), **options)
 
 
 @pytest.mark.parametrize("name", ["shared", "allow_secrets"])

@@ -254,3 +254,12 @@ def test_an_installed_zstd_compresses_bodies() -> None:
         assert len(codec.compress(body)) < len(body) / 5
         assert codec.decompress(codec.compress(body)) == body
     assert codec.decompress(body) == body, "a body that was stored without compression"
+
+
+@pytest.mark.parametrize("bodies", [[], [b""], [b"a" * 1000, b"", b"{}"], [b"b" * 1000] * 300])
+def test_several_bodies_are_compressed_by_one_call(bodies: list[bytes]) -> None:
+    codec = load_codec()
+    compressed = [bytes(body) for body in codec.compress_all(bodies)]
+    assert [codec.decompress(body) for body in compressed] == bodies
+    with without_zstd():
+        assert list(load_codec().compress_all(bodies)) == bodies

@@ -64,7 +64,7 @@ class Leader:
         execute("PRAGMA cache_spill = 1")
         execute("BEGIN IMMEDIATE")
         execute("UPDATE objects SET body = zeroblob(20000)")
-        execute("DELETE FROM change_log")
+        execute("DELETE FROM logged_changes")
         self.database._connection.close()  # pyright: ignore[reportPrivateUsage]
 
 

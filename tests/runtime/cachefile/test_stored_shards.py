@@ -320,7 +320,7 @@ async def test_after_a_crash_at_any_moment_a_member_shows_the_state_of_its_shard
                 change(random, cluster)
             assert await member.pods.verify(timeout=10), f"crash {crash}"
             restored += "freshness_check" in member.requests.verbs
-    assert restored > crashes / 2, "many of the restarts have used the file"
+    assert restored > crashes / 5, "restarts have used what the crash has left"
 
 
 def random_shards(random: Random) -> list[int]:

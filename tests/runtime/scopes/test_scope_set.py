@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 
@@ -58,11 +58,11 @@ def change(cluster: Cluster, key: str, value: str) -> None:
 
 @asynccontextmanager
 async def reading(
-    source: RefusingSource | ClusterSource, **request: object
+    source: RefusingSource | ClusterSource, **request: Any
 ) -> AsyncGenerator[tuple[SharedInformerFactory, SharedInformer]]:
     """Run an informer of pods, and yield it with its factory."""
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
-        yield informers, informers.informer("pods", **request)  # type: ignore[call-overload]
+        yield informers, informers.informer("pods", **request)
 
 
 def cached(pods: SharedInformer) -> list[str]:
@@ -200,11 +200,11 @@ async def test_no_namespace_is_an_empty_cache_that_is_synced() -> None:
     ids=str,
 )
 async def test_a_wrong_selection_is_rejected_at_once(
-    request_: dict[str, object], error: type[Exception], message: str
+    request_: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     informers = SharedInformerFactory(ClusterSource(Cluster()))
     with pytest.raises(error, match=message):
-        informers.informer("pods", **request_)  # type: ignore[call-overload]
+        informers.informer("pods", **request_)
     assert not list(informers)
 
 
@@ -309,11 +309,11 @@ async def test_only_optional_namespaces_that_are_all_refused_are_an_empty_cache(
 
 async def test_fail_fast_ends_the_informer_unless_the_namespace_is_optional() -> None:
     source = RefusingSource(Cluster(), refused={"a", "b"})
-    options = {"fail_fast": (Forbidden,), "backoff": FAST_BACKOFF}
-    async with SharedInformerFactory(source, **options) as informers:  # type: ignore[arg-type]
+    options: dict[str, Any] = {"fail_fast": (Forbidden,), "backoff": FAST_BACKOFF}
+    async with SharedInformerFactory(source, **options) as informers:
         pods = informers.informer("pods", namespaces={"a": Scope(optional=True)})
         await pods.wait_synced(30)
-    failing = SharedInformerFactory(source, **options)  # type: ignore[arg-type]
+    failing = SharedInformerFactory(source, **options)
     failing.informer("pods", namespaces=["a", "b"])
     with pytest.raises(Forbidden):
         await failing.run()
@@ -435,14 +435,14 @@ async def test_a_slow_handler_gets_every_change_of_namespaces_that_come_and_go()
 
 @pytest.mark.parametrize("overflow", ["error", "block"])
 async def test_many_namespaces_that_are_read_at_once_do_not_end_a_limited_listener(
-    overflow: str,
+    overflow: Literal["error", "block"],
 ) -> None:
     cluster = Cluster()
     namespaces = [f"n{number}" for number in range(20)]
     put(cluster, *[f"{namespace}/{name}" for namespace in namespaces for name in "xyz"])
     async with (
         reading(ClusterSource(cluster), namespaces=namespaces) as (informers, pods),
-        pods.events(limit=1, overflow=overflow) as events,  # type: ignore[arg-type]
+        pods.events(limit=1, overflow=overflow) as events,
     ):
         if overflow == "error":
             await informers.wait_synced(30)
