@@ -58,7 +58,7 @@ def _make_row(quantity: Quantity, trend: Trend) -> str:
         verdict = "yes"
     elif trend.grows(quantity.resolution):
         verdict = "no: it grows"
-    elif trend.slope > quantity.resolution:
+    elif trend.growth > quantity.resolution:
         verdict = "yes: it stands in the second half"
     elif trend.slope > 0:
         verdict = f"grows by less than {quantity.resolution:g} {quantity.unit}"

@@ -59,12 +59,13 @@ class Quantity:
     scale: float
     """Units for one unit of the field."""
     resolution: float
-    """The growth in an hour, in units, that is too small to count: the size of one step of the
-    quantity, or what the scheduler of a busy machine adds to a latency."""
+    """The growth, in units, that is too small to count: the size of one step of the quantity (an
+    arena of the interpreter's allocator has 1 MiB), or what the scheduler of a busy machine adds to
+    a latency."""
 
 
 QUANTITIES: Sequence[Quantity] = (
-    Quantity("memory", "Resident memory", "MB", 1e-6, 0.5),
+    Quantity("memory", "Resident memory", "MB", 1e-6, 1.05),
     Quantity("p50", "Latency, median", "ms", 1e3, 0.1),
     Quantity("p99", "Latency, 99 %", "ms", 1e3, 1.0),
     Quantity("cpu", "CPU time an event", "µs", 1e6, 10.0),

@@ -23,8 +23,10 @@ __all__ = ["BLOCKS", "Trend", "fit"]
 
 BLOCKS = 20
 """Medians that are fitted; three minutes each in an hour."""
-WARM_UP = 0.15
-"""The share of the samples at the start that is left out: caches of the interpreter fill then."""
+WARM_UP, MIN_WARM_UP, MAX_WARM_UP = 0.15, 180.0, 0.5
+"""The share of the samples at the start that is left out: caches of the interpreter fill then, and
+its allocator gets memory for the first lists. So a whole turn of the disturbances is left out, in
+seconds, but no more than half of the samples."""
 T_99 = {20: 2.878, 10: 3.355}
 """The quantile 0.995 of Student's t-distribution by the number of blocks, of which a line takes two
 degrees of freedom."""
@@ -37,6 +39,8 @@ HOUR = 3600.0
 class Trend:
     """A fitted line."""
 
+    hours: float
+    """The time that is fitted."""
     mean: float
     slope: float
     """Growth in an hour."""
@@ -53,12 +57,18 @@ class Trend:
         return abs(self.slope) <= self.margin
 
     def grows(self, resolution: float) -> bool:
-        """Return True if the quantity grows, by more than ``resolution`` in an hour."""
-        return self.slope > max(self.margin, resolution) and not self.stands_late(resolution)
+        """Return True if the quantity grows, by more than ``resolution`` in the time."""
+        return self.slope > self.margin and self.growth > resolution and not self.stands_late
 
-    def stands_late(self, resolution: float) -> bool:
-        """Return True if the quantity doesn't grow in the second half."""
-        return self.later_slope <= max(self.later_margin, resolution)
+    @property
+    def growth(self) -> float:
+        """The growth in the time that is fitted."""
+        return self.slope * self.hours
+
+    @property
+    def stands_late(self) -> bool:
+        """True if the confidence interval of the second half doesn't lie above zero."""
+        return self.later_slope <= self.later_margin
 
 
 def fit(times: Sequence[float], values: Sequence[float]) -> Trend:
@@ -71,11 +81,13 @@ def fit(times: Sequence[float], values: Sequence[float]) -> Trend:
     Raises:
         ValueError: there are fewer samples than blocks after the warm-up.
     """
-    first = int(len(times) * WARM_UP)
+    warm_up = max(WARM_UP * times[-1], min(MIN_WARM_UP, MAX_WARM_UP * times[-1]))
+    first = sum(time <= warm_up for time in times)
     blocks = _divide(times[first:], values[first:])
     mean, slope, margin = _fit_line(blocks)
     _, later_slope, later_margin = _fit_line(blocks[BLOCKS // 2 :])
-    return Trend(mean, *(each * HOUR for each in (slope, margin, later_slope, later_margin)))
+    hours = (times[-1] - warm_up) / HOUR
+    return Trend(hours, mean, *(each * HOUR for each in (slope, margin, later_slope, later_margin)))
 
 
 def _fit_line(blocks: Sequence[tuple[float, float]]) -> tuple[float, float, float]:

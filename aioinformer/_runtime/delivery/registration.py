@@ -77,12 +77,10 @@ class Registration:
         self._errors = errors
         self._context = detached_context()  # ``add_handler`` may be called inside of a call
         self._caller = HandlerCaller(handler, options, listener, errors)
-        listener.on_overflow = self._caller.on_overflow
-        inline_handler: InlineHandler | None = None
+        self._inline_handler: InlineHandler | None = None
         if self._caller.returns_at_once and options.concurrency == 1:
-            inline_handler = InlineHandler(dispatcher, self._caller, self._context)
-            listener.on_ready = inline_handler.schedule
-        self._runner = HandlerRunner(self._caller, inline_handler)
+            self._inline_handler = InlineHandler(dispatcher, self._caller, self._context)
+        self._runner = HandlerRunner(self._caller, self._inline_handler)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def detect_blocking(self) -> None:
@@ -105,6 +103,10 @@ class Registration:
                 once, since the task may have to wait for other calls in flight.
         """
         self._loop = asyncio.get_running_loop()
+        # From now on until the listener is closed, since these methods refer to the listener.
+        self.listener.on_overflow = self._caller.on_overflow
+        if self._inline_handler is not None:
+            self.listener.on_ready = self._inline_handler.schedule
         self._caller.start(is_ending, on_fatal)
         return self._runner.start(group, self._context)
 

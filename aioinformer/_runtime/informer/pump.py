@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
+from weakref import WeakMethod
 
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
@@ -94,6 +95,7 @@ class Pump:
         self._queue = queue
         self._indexer = indexer
         self._joined: dict[Listener, None] = {}
+        self._on_closed = _weak_call(WeakMethod(self._leave))
         self._listeners: list[Listener] = []
         """The listeners of the last ``_refresh``, in order of joining."""
         self._blocking: list[Listener] = []
@@ -115,7 +117,7 @@ class Pump:
             at = asyncio.get_running_loop().time()
             listener.replay(self._iter_cached() if replay else (), at, full=state.synced)
         self._joined[listener] = None
-        listener.on_closed = self._leave
+        listener.on_closed = self._on_closed
         self._listeners_changed = True
 
     def _leave(self, listener: Listener) -> None:
@@ -427,3 +429,14 @@ class Pump:
 
     def __repr__(self) -> str:
         return f"<Pump {self._name} listeners={len(self._joined)} {self._queue!r}>"
+
+
+def _weak_call(method: WeakMethod[Callable[[Listener], None]]) -> Callable[[Listener], None]:
+    """Return a call of a method for listeners, which must not keep the pump that keeps them."""
+
+    def call(listener: Listener) -> None:
+        alive = method()
+        if alive is not None:
+            alive(listener)
+
+    return call

@@ -7,8 +7,10 @@ It creates the widgets in the namespaces ``load-0`` and so on, prints a line, an
 Then it writes: changes, and now and then a deletion that is followed by a creation. It prints the
 number of writes, the seconds that they took, and the seconds of CPU time that this process needed.
 
-The server and the informers need most of the machine. So the writer speaks HTTP/1.1 over streams of
-asyncio: a request takes a third of the CPU time that a request of an HTTP library takes.
+The rate is bounded by the CPU time of the server. So the requests are those that cost the server
+least: a replacement by PUT, which needs no merge, of an object without ``managedFields``, which
+takes a quarter of the time of a write. The writer itself speaks HTTP/1.1 over streams of asyncio,
+which takes it 0.2 ms a write.
 """
 
 from __future__ import annotations
@@ -30,7 +32,6 @@ PADDING = 100
 """Bytes."""
 RECREATED = 0.02
 """The share of writes that are a deletion and a creation."""
-JSON, PATCH = "application/json", "application/merge-patch+json"
 
 
 @dataclass
@@ -47,18 +48,19 @@ class Connection:
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=context)
         return cls(parts.netloc, reader, writer)
 
-    async def send(self, method: str, path: str, body: object, content_type: str) -> None:
-        """Send a request and read its response; end the program if the status is an error."""
+    async def send(self, method: str, path: str, body: object = None) -> bytes:
+        """Send a request and return the response; end the program if the status is an error."""
         data = b"" if body is None else json.dumps(body).encode()
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\n"
-            f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )
         self.writer.write(head.encode() + data)
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
         answer = await self._read_body(head.lower())
         if not head.startswith("HTTP/1.1 2"):
             raise SystemExit(f"{method} {path}: {head} {answer.decode()}")
+        return answer
 
     async def _read_body(self, head: str) -> bytes:
         if (found := head.partition("\r\ncontent-length:")[2]) != "":
@@ -77,30 +79,49 @@ class Writer:
     connections: list[Connection]
     scopes: int
     written: int = 0
+    versions: dict[int, str] = field(default_factory=dict[int, str])
+    """The resourceVersion of each widget."""
     chance: random.Random = field(default_factory=lambda: random.Random(0))
 
     def path(self, number: int) -> str:
         return f"/apis/example.com/v1/namespaces/load-{number % self.scopes}/widgets"
 
     async def create(self, connection: Connection, number: int) -> None:
-        body = {
-            "apiVersion": "example.com/v1",
-            "kind": "Widget",
-            "metadata": {"name": f"w-{number}"},
-            "spec": {"size": 0, "padding": "x" * PADDING},
-        }
-        await connection.send("POST", self.path(number), body, JSON)
-        self.written += 1
+        await self.send(connection, "POST", self.path(number), number, {"name": f"w-{number}"})
 
     async def change(self, connection: Connection, number: int) -> None:
+        """Replace a widget, or delete and create it."""
         path = f"{self.path(number)}/w-{number}"
         if self.chance.random() < RECREATED / 2:
-            await connection.send("DELETE", path, None, JSON)
+            await connection.send("DELETE", path)
             self.written += 1
             await self.create(connection, number)
         else:
-            await connection.send("PATCH", path, {"spec": {"size": self.written}}, PATCH)
-            self.written += 1
+            metadata: dict[str, object] = {
+                "name": f"w-{number}",
+                "resourceVersion": self.versions[number],
+                "managedFields": [dict[str, object]()],  # tells the server to record none
+            }
+            await self.send(connection, "PUT", path, number, metadata)
+
+    async def send(
+        self,
+        connection: Connection,
+        method: str,
+        path: str,
+        number: int,
+        metadata: dict[str, object],
+    ) -> None:
+        body = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "metadata": metadata,
+            "spec": {"size": self.written, "padding": "x" * PADDING},
+        }
+        answer = await connection.send(method, path, body)
+        version = answer.partition(b'"resourceVersion":"')[2].partition(b'"')[0]
+        self.versions[number] = version.decode()
+        self.written += 1
 
     async def create_all(self, objects: int) -> None:
         async def create_some(first: int) -> None:

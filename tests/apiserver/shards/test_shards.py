@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from aioinformer import Client, Event, Shard, SharedInformer, SharedInformerFactory
+from aioinformer import (
+    CacheFile,
+    Client,
+    Event,
+    Shard,
+    SharedInformer,
+    SharedInformerFactory,
+)
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
 from tests.apiserver.server.server_process import AdminClient, ApiServerProcess, Json, wait_until
+from tests.runtime.cachefile.programs import RequestLog
+from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
 pytestmark = pytest.mark.apiserver
 
@@ -133,3 +142,43 @@ async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
             assert shard.health.other_shards > 0, "the server without the gate sent all objects"
     finally:
         await running.kill()
+
+
+@pytest.mark.parametrize("gate", [True, False], ids=["selects", "ignores"])
+async def test_shards_of_a_group_are_resumed_from_a_cache_file_without_a_list(
+    apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path, gate: bool
+) -> None:
+    options = [GATE] if gate else []
+    async with (
+        server_with(apiserver_binary, data_with_widgets, tmp_path / "s", *options) as server,
+        AdminClient(server) as admin,
+        Client.connect(kubeconfig=server.kubeconfig) as client,
+    ):
+        await create_widgets(admin, 0, 40)
+        widgets = await client.resource("widgets.example.com")
+        for run in range(2):
+            group, requests = MemoryAssignment(), RequestLog()
+            cache = CacheFile(tmp_path / "cache.db")
+            async with SharedInformerFactory(client, cache=cache, metrics=requests) as informers:
+                shards = informers.informer(widgets, shard=group)
+                await informers.wait_synced(30)
+                for held in ([0, 1], [0, 1, 5]):
+                    group.assign(held)
+                    await wait_until(partial(shows, admin, shards, held))
+                if run == 0:
+                    await create_widgets(admin, 40, 60)  # the watch reaches the state of shard 5
+                    await wait_until(partial(shows, admin, shards, held))
+                    assert {"list", "watchlist"} & set(requests.verbs)
+                else:
+                    assert not {"list", "watchlist", "page"} & set(requests.verbs)
+                    assert await shards.verify(timeout=30)
+            if run == 0:
+                await create_widgets(admin, 60, 80)
+
+
+async def shows(admin: AdminClient, informer: SharedInformer, held: list[int]) -> bool:
+    """Return True if an informer shows the widgets of these shards."""
+    ranges = HashRanges.of(held, 8, "uid")
+    found = [each["metadata"] for each in (await admin.list())["items"]]
+    expected = {f"{m['namespace']}/{m['name']}" for m in found if ranges.has(m["uid"], "")}
+    return keys(informer) == expected

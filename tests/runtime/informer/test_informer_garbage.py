@@ -22,8 +22,10 @@ from aioinformer import (
     Controller,
     Event,
     KubeObject,
+    Lister,
     ObjectKey,
     ReconcileContext,
+    ShardGroup,
     SharedInformer,
     SharedInformerFactory,
     labelled,
@@ -236,6 +238,31 @@ async def test_reference_counts_free_an_informer_with_a_cache_file(tmp_path: Pat
             await assert_freed(await enter(client, listen_durably, cache=cache))
 
 
+async def test_reference_counts_free_an_informer_on_a_group() -> None:
+    async def use(informers: SharedInformerFactory) -> Left:
+        pods = informers.informer("pods", namespaces=["default"], shard=group)
+        await pods.wait_until("default/a", lambda pod: pod is not None, timeout=60)
+        return Left.of(pods)
+
+    async with (
+        serving() as (_, client),
+        ShardGroup(client, "shop", namespace="default", identity="a", shards=4) as group,
+    ):
+        await assert_freed(await enter(client, use))
+
+
+async def test_a_lister_is_readable_after_its_factory_was_left() -> None:
+    async def leave(client: Client) -> Lister:
+        async with SharedInformerFactory(client) as informers:
+            pods = informers.informer("pods")
+            await pods.wait_synced(timeout=30)
+            return pods.lister
+
+    async with serving() as (_, client):
+        lister = await leave(client)
+        assert {pod.name for pod in lister.list()} == {"a", "b"}
+
+
 async def test_reference_counts_free_an_informer_that_its_last_user_has_left() -> None:
     async def use(informers: SharedInformerFactory) -> Left:
         async with informers.use("pods") as pods:
@@ -247,11 +274,14 @@ async def test_reference_counts_free_an_informer_that_its_last_user_has_left() -
 
 
 async def test_reference_counts_free_an_informer_that_never_ran() -> None:
-    def make(client: Client) -> weakref.ref[SharedInformer]:
+    def make(client: Client) -> weakref.ref[Callable[[KubeObject], str]]:
+        def name(pod: KubeObject) -> str:
+            return pod.name
+
         informers = SharedInformerFactory(client)
-        pods = informers.informer("pods", namespaces=["default"])
+        pods = informers.informer("pods", namespaces=["default"], indexers={"name": name})
         pods.add_handler(lambda event: None)
-        return weakref.ref(pods)
+        return weakref.ref(name)
 
     async with serving() as (_, client):
         assert make(client)() is None
