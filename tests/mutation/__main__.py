@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,9 +29,14 @@ MIN_KILLED = 90
 SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation")
 """Modules of a run without arguments; small, so that it ends in minutes."""
 
-TESTS_ELSEWHERE = {
-    "codec.list_decoder": "sharding/test_shard_filter.py",
-    "codec.watch_decoder": "sharding/test_shard_filter.py",
+TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
+    "codec.event_decoder": (
+        "codec/test_metadata_head.py",
+        "codec/test_watch_decoder.py",
+        "sharding/test_shard_filter.py",
+    ),
+    "codec.list_decoder": ("sharding/test_shard_filter.py",),
+    "codec.watch_decoder": ("sharding/test_shard_filter.py",),
 }
 """Test files in ``tests/core`` that test a module besides the files that have its name."""
 
@@ -99,8 +104,7 @@ def _find_tests(module: str, whole_package: bool) -> list[str]:
     folder = ROOT.joinpath("tests", "core", *package.split("."))
     own = [*folder.glob(f"test_{name}.py"), *folder.glob(f"test_{name}_*.py")]
     found = [folder] if whole_package or not own else sorted(own)
-    if module in TESTS_ELSEWHERE:
-        found.append(ROOT.joinpath("tests", "core", TESTS_ELSEWHERE[module]))
+    found += [ROOT.joinpath("tests", "core", each) for each in TESTS_ELSEWHERE.get(module, ())]
     return [str(each.relative_to(ROOT)) for each in found]
 
 

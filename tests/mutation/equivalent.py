@@ -15,7 +15,7 @@ CAST = re.compile(r'cast\((?:None|"[^"]*"), ')
 """The type of a ``cast``, which nothing reads at run time: changes of it are equivalent."""
 
 NONE_FOR_FALSE = re.compile(
-    r'- (?P<target>[^=]+ = )(?:False|""|0|0\.0) \+ (?P=target)None'
+    r'- (?P<target>[^=]+ = )(?:False|b?""|0|0\.0) \+ (?P=target)None'
     r"|- (?P<head>.*=)False(?P<tail>[,)].*) \+ (?P=head)None(?P=tail)"
 )
 """``None`` in the place of ``False``, 0 or an empty text: all of them are false, and the strict

@@ -110,6 +110,7 @@ def run(project: pytest.Pytester) -> pytest.RunResult:
     return project.runpytest_subprocess("-p", "no:cacheprovider")
 
 
+@pytest.mark.clients
 def test_every_example_of_the_guide_runs(project: pytest.Pytester) -> None:
     blocks = [
         block

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.codec.status_decoder import MAX_TEXT_LENGTH, decode_status, one_line
+from aioinformer._core.codec.status_decoder import (
+    MAX_TEXT_LENGTH,
+    decode_status,
+    one_line,
+    quote_kind,
+)
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer.errors import Expired, Status, server_error
 from tests.client.recordings import read_recording
@@ -186,3 +191,19 @@ def test_what_a_server_says_is_kept_short_in_one_line_and_harmless() -> None:
     assert status.message.startswith("no [2Jsuch pod xxx")
     assert len(status.message) < 1100
     assert str(status).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("", ""),
+        ("Pod", "Pod"),
+        ("X" * 63, "X" * 63),
+        ("X" * 64, "kind of 64 characters"),
+        ("pa55-word", "kind of 9 characters"),
+        ("!", "kind of 1 character"),
+    ],
+)
+def test_a_text_that_is_no_kind_is_not_quoted(kind: str, shown: str) -> None:
+    """It may be a part of a Secret."""
+    assert quote_kind(kind) == shown

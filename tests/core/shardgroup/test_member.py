@@ -331,6 +331,48 @@ def test_the_lease_of_a_dead_member_is_released_by_the_one_that_assigns() -> Non
     assert stale.name == "shop.b"
 
 
+def test_each_write_of_a_process_has_a_greater_number() -> None:
+    stored = StoredMember()
+    numbers: list[int] = []
+    stored.join(0.0)
+    for now in (2.0, 4.0, 6.0):
+        stored.renew(now)
+        assert stored.lease is not None
+        numbers.append(MemberRecord.of(stored.lease, 8).write)
+    assert numbers == [2, 3, 4]
+
+
+def test_another_member_without_a_duration_expires_after_the_duration_of_this_one() -> None:
+    stored = StoredMember()
+    member = stored.member
+    stored.join(0.0)
+    lease = member_lease("b", {3})
+    lease["spec"]["leaseDurationSeconds"] = None
+    member.observe("shop.b", lease, 1.0)
+    for now in range(2, 20, 2):
+        stored.renew(float(now))
+        member.decide(float(now), ())
+        assert member.view.claimed() == ({3} if now < 16 else frozenset())
+
+
+def test_a_name_that_is_rejected_is_quoted_with_its_rule() -> None:
+    names = [("A", "c", "the name of a group", "without dots, at most 63 characters, not 'A'")]
+    names.append(("a", "C", "identity", "and dots, at most 189 characters, not 'C'"))
+    for group, identity, option, rule in names:
+        with pytest.raises(ValueError, match="becomes part of the name of a Lease") as caught:
+            GroupMember(
+                ObjectKey("web", group),
+                identity=identity,
+                incarnation="x",
+                layout=LAYOUT,
+                times=ElectionTimes(),
+            )
+        assert str(caught.value) == (
+            f"{option} becomes part of the name of a Lease: it must be lower-case letters, digits "
+            f"and hyphens, {rule}"
+        )
+
+
 @pytest.mark.parametrize(
     ("group", "identity"), [("a.b", "c"), ("A", "c"), ("", "c"), ("a", ""), ("a", "C"), ("a", "-")]
 )
