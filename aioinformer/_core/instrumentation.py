@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from aioinformer._core.listwatch.requests import Verb
 
@@ -35,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
+class Levels(Struct, frozen=True, kw_only=True):
     """The gauges of an informer at one moment."""
 
     resource_version: int
@@ -72,8 +72,7 @@ iterates over a collection that the event loop may be changing. Two of its numbe
 different moments."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueStatistics:
+class QueueStatistics(Struct, frozen=True, kw_only=True):
     """Statistics of a work queue. Times are in seconds; counts are since the queue was made."""
 
     normal: int

@@ -12,9 +12,10 @@ function that raises ends the build; the cache and its other indexes are not aff
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+
+from msgspec import Struct
 
 from aioinformer._core.cache.store import CacheState, Index, IndexValues
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
@@ -30,8 +31,7 @@ CACHE_SIZE = 256
 a program may request one informer with the same index."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelIndex(NeedsJson):
+class LabelIndex(Struct, NeedsJson, frozen=True):
     """An index function that files an object under ``key=value`` for each of its labels."""
 
     keys: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ changing, and could find an object that has left the index since.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, field
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -85,17 +84,32 @@ MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
 
 
-@dataclass(slots=True, eq=False)
 class Index:
     """One index: the objects under each value. A bucket is never empty."""
 
-    name: str
-    function: IndexFunction[Any]
-    adapter: Callable[[KubeObject], Any] | None = None
-    """Makes the function's argument from the cached object; ``None`` to pass the object itself."""
-    buckets: dict[str, IndexBucket] = field(default_factory=dict[str, IndexBucket])
-    single_valued: bool = True
-    """True if no object was ever filed under more than one value."""
+    __slots__ = ("adapter", "buckets", "function", "name", "single_valued")
+
+    def __init__(
+        self,
+        name: str,
+        function: IndexFunction[Any],
+        adapter: Callable[[KubeObject], Any] | None = None,
+    ) -> None:
+        """Make an index without objects.
+
+        Args:
+            name: the name of the index.
+            function: returns the values of an object.
+            adapter: makes the function's argument from the cached object; ``None`` to pass the
+                object itself.
+        """
+        self.name = name
+        self.function = function
+        self.adapter = adapter
+        self.buckets: dict[str, IndexBucket] = {}
+        """The objects under each value."""
+        self.single_valued = True
+        """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
         """Return the values of a cached object; raise whatever the function raises."""
@@ -170,24 +184,40 @@ class Index:
         return type(self)(self.name, self.function, self.adapter)
 
 
-@dataclass(slots=True, eq=False)
 class CacheState:
     """The objects and indexes of the cache at one moment."""
 
-    objects: CachedObjects = field(default_factory=dict[ObjectKey, KubeObject])
-    indexes: Mapping[str, Index] = field(default_factory=dict[str, Index])
-    resource_version: str = ""
-    """The version up to which everything was applied; empty before the first list."""
-    synced: bool = False
-    json_bytes: int = 0
-    """Bytes of JSON of all objects."""
-    restored: bool = False
-    """True if a cache file has shown this state, and the server has not confirmed it since."""
-    building: tuple[Index, ...] = ()
-    """Indexes under construction, which readers don't see. Every change is filed in them; their
-    functions never raise (``IndexBuild``)."""
-    _resized: set[int] = field(default_factory=set[int])
-    """The identities of the dicts that ``resize_dicts`` has resized."""
+    __slots__ = (
+        "_resized",
+        "building",
+        "indexes",
+        "json_bytes",
+        "objects",
+        "resource_version",
+        "restored",
+        "synced",
+    )
+
+    def __init__(
+        self,
+        objects: CachedObjects | None = None,
+        indexes: Mapping[str, Index] | None = None,
+    ) -> None:
+        """Make a state with these objects and indexes; by default, with none."""
+        self.objects: CachedObjects = {} if objects is None else objects
+        self.indexes: Mapping[str, Index] = {} if indexes is None else indexes
+        self.resource_version = ""
+        """The version up to which everything was applied; empty before the first list."""
+        self.synced = False
+        self.json_bytes = 0
+        """Bytes of JSON of all objects."""
+        self.restored = False
+        """True if a cache file has shown this state, and the server has not confirmed it since."""
+        self.building: tuple[Index, ...] = ()
+        """Indexes under construction, which readers don't see. Every change is filed in them; their
+        functions never raise (``IndexBuild``)."""
+        self._resized: set[int] = set()
+        """The identities of the dicts that ``resize_dicts`` has resized."""
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state that an object with this key is in: this one."""

@@ -18,13 +18,12 @@ cache keeps the version before and lists the object as rejected.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeAlias, cast, overload
 
 import msgspec
-from msgspec import inspect
+from msgspec import Struct, inspect
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.metadata_form import keep_metadata
@@ -124,8 +123,7 @@ _TYPE_META = {"apiVersion", "kind"}
 """The keys that the items of a list lack, and the events of a watch have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape(Generic[T]):
+class Shape(Struct, Generic[T], frozen=True):
     """The stored and the shown form of an informer's objects. ``Shape.of`` creates one."""
 
     model: Any = None

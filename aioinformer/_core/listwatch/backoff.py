@@ -14,7 +14,7 @@ because two kinds of failure in turn would otherwise never wait long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 __all__ = ["Backoff", "BackoffPolicy"]
 
@@ -37,8 +37,7 @@ LATER_PAUSE = 20.0
 minute."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackoffPolicy:
+class BackoffPolicy(Struct, frozen=True, kw_only=True):
     """The numbers of a backoff. All times are in seconds.
 
     The defaults are those of client-go's reflector: 0.8 s, doubled up to 30 s. Each wait is
@@ -63,11 +62,10 @@ class BackoffPolicy:
             raise ValueError("factor must be at least 1, jitter at least 0, reset_after above 0")
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(Struct):
     """The state of one backoff."""
 
-    policy: BackoffPolicy = field(default_factory=BackoffPolicy)
+    policy: BackoffPolicy = BackoffPolicy()
     failures: int = 0
     """Failures of this outage, as far as they lengthen the next wait."""
     _began: float = 0.0

@@ -17,7 +17,7 @@ deadline, and a list or single request after ``Timeouts.silence`` seconds withou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from aioinformer._core.listwatch.server_profile import ServerProfile
 
@@ -37,8 +37,7 @@ MIN_TIMEOUT = 15.0
 NEVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LivenessPolicy:
+class LivenessPolicy(Struct, frozen=True, kw_only=True):
     """The numbers for idle timeouts and for the time limits of initial lists, in seconds.
 
     Example::

@@ -7,7 +7,7 @@ monotonic clock.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 __all__ = ["WATCHLIST_FAILED_PAUSE", "WATCHLIST_UNSUPPORTED_PAUSE", "ServerProfile"]
 
@@ -27,8 +27,7 @@ MAX_BOOKMARK_INTERVAL = 230.0
 the idle timeout is a quarter longer than the interval, so that it can still pass within a watch."""
 
 
-@dataclass(slots=True, eq=False)
-class ServerProfile:
+class ServerProfile(Struct, eq=False):
     """The behaviour of a server for one resource."""
 
     watchlist_paused_until: float = float("-inf")

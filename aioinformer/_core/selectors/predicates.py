@@ -14,9 +14,10 @@ addition.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias, overload
+
+from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.stored import NeedsJson
@@ -46,8 +47,7 @@ _ObjectTest: TypeAlias = Callable[[KubeObject], object]
 _ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ObjectPredicate(NeedsJson):
+class ObjectPredicate(Struct, NeedsJson, frozen=True, eq=False):
     """A test of one state of an object. It must depend on nothing but that state."""
 
     test: _ObjectTest
@@ -89,8 +89,7 @@ class ObjectPredicate(NeedsJson):
         return self.text or _test_name(self.test)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ChangePredicate:
+class ChangePredicate(Struct, frozen=True, eq=False):
     """A test of two states of an object, the old one and the new one.
 
     Updates that don't pass are not delivered. Additions, deletions and resyncs always are, since
@@ -143,8 +142,7 @@ class ChangePredicate:
         return self.text or _test_name(self.test)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CombinedPredicate:
+class CombinedPredicate(Struct, frozen=True, eq=False):
     """A test of objects and of their changes: an ``ObjectPredicate & ChangePredicate``."""
 
     objects: ObjectPredicate

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from aioinformer.errors import InvalidSelector
 
@@ -29,8 +30,7 @@ LabelOperator: TypeAlias = Literal["=", "!=", "in", "notin", "exists", "!", ">",
 """The operator of a condition. ``>`` and ``<`` compare integers, as the server does."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LabelRequirement:
+class LabelRequirement(Struct, frozen=True, order=True):
     """One condition on one label. Made by ``LabelSelector.parse``, which checks it."""
 
     key: str

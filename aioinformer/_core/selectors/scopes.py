@@ -8,8 +8,10 @@ selections share one informer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Self, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.predicates import ObjectPredicate
@@ -22,8 +24,7 @@ MAX_NAMED = 3
 """Namespaces that the name of an informer lists. The names of more are replaced by their number."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """The selection of an informer in one of its namespaces.
 
     ::
@@ -46,8 +47,8 @@ class Scope:
     (401, 403, 404). The informer tries again with backoff all the same."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", str(LabelSelector.parse(self.labels)))
-        object.__setattr__(self, "fields", str(FieldSelector.parse(self.fields)))
+        force_setattr(self, "labels", str(LabelSelector.parse(self.labels)))
+        force_setattr(self, "fields", str(FieldSelector.parse(self.fields)))
 
     @property
     def label_selector(self) -> str:
@@ -78,8 +79,7 @@ objects such as ``labelled("team=shop")``, which the informer follows. A mapping
 its only key has the ``Scope`` of each namespace that matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceSelection:
+class NamespaceSelection(Struct, frozen=True):
     """The parsed form of ``namespaces=``."""
 
     scopes: tuple[tuple[str, Scope], ...]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import NoneType
 from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
 
 from aioinformer._core.selectors.label_parser import (
     LabelMapping,
@@ -25,8 +26,7 @@ from aioinformer._core.selectors.requirements import LabelRequirement, selector_
 __all__ = ["FieldOperator", "FieldRequirement", "FieldSelector", "FieldValues", "LabelSelector"]
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+class LabelSelector(Struct, frozen=True):
     """Conditions on labels that must all hold. An empty selector selects everything.
 
     Two selectors are equal if and only if their canonical forms are: ``a==b``, ``a in (b)`` and
@@ -83,8 +83,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _UNESCAPED = re.compile(r"(?:\\[\\,=]|[^\\,=])*", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class FieldRequirement:
+class FieldRequirement(Struct, frozen=True, order=True):
     """One condition on one field. Made by ``FieldSelector.parse``."""
 
     path: str
@@ -100,8 +99,7 @@ class FieldRequirement:
         return self.path + self.operator + re.sub(r"([\\,=])", r"\\\1", self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(Struct, frozen=True):
     """Conditions on fields that must all hold. An empty selector selects everything.
 
     Example::

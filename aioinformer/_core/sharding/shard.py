@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from aioinformer._core.sharding.ranges import HashRanges, ShardKey
 
@@ -12,8 +12,7 @@ MAX_SHARDS = 65536
 """The most shards of one resource. More would be smaller than the hash spreads evenly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(Struct, frozen=True):
     """One of ``count`` equal parts of a resource's objects, by the hash of a metadata field.
 
     ``informers.informer("pods", shard=Shard(0, 4))`` reads a quarter of the pods. The shards

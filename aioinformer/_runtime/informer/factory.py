@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -167,8 +166,7 @@ class SharedInformerFactory:
                 f"a factory takes a Client, or another source of informers, not {source!r}"
             )
         self._source = source
-        names = [each.name for each in fields(InformerOptions)]
-        check_names(options, names, "namespace", "shutdown_timeout")
+        check_names(options, InformerOptions.__struct_fields__, "namespace", "shutdown_timeout")
         self._options = InformerOptions().merge(options)
         self._namespace = namespace or None
         check_seconds("shutdown_timeout", shutdown_timeout, zero="no wait")

@@ -9,7 +9,6 @@ signature repeats them. Every option is documented here or in ``ReflectorOptions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from aioinformer._core.arguments import check_names, check_seconds
@@ -69,8 +68,7 @@ class InformerRequest(InformerScope, InformerKeywords, total=False):
     """The keywords of ``informer()`` and ``use()`` that don't depend on the type of objects."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InformerOptions(ReflectorOptions):
+class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     """The options of one informer, those of its reflector included."""
 
     resync: float = 0.0
@@ -116,8 +114,7 @@ class InformerOptions(ReflectorOptions):
         return COMPRESS_AFTER if self.compress is True else float(self.compress)
 
     def __post_init__(self) -> None:
-        # Not super(): a dataclass with slots is made twice, and super() knows the first class.
-        ReflectorOptions.__post_init__(self)
+        super().__post_init__()
         check_seconds("resync", self.resync, zero="never")
         check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
@@ -175,7 +172,7 @@ def chosen_options(request: InformerRequest) -> dict[str, Any]:
         TypeError: a keyword is neither an option nor a part of the scope.
     """
     scope = InformerScope.__annotations__
-    options = [each.name for each in fields(InformerOptions)]
+    options = InformerOptions.__struct_fields__
     check_names(request, (*scope, *options), "indexers", "model", "convert")
     return {
         name: value for name, value in request.items() if name not in scope and value is not None

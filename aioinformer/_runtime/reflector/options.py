@@ -7,8 +7,10 @@ option is documented here, on its field.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypedDict, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aioinformer._core.arguments import check_bool, check_names
 from aioinformer._core.codec.line_splitter import LINE_CAP
@@ -62,13 +64,12 @@ class ReflectorKeywords(TypedDict, total=False):
     shard: Shard | ShardAssignment | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorOptions:
+class ReflectorOptions(Struct, frozen=True, kw_only=True):
     """The options of one reflector."""
 
-    backoff: BackoffPolicy = field(default_factory=BackoffPolicy)
+    backoff: BackoffPolicy = BackoffPolicy()
     """The waits after failed requests."""
-    liveness: LivenessPolicy = field(default_factory=LivenessPolicy)
+    liveness: LivenessPolicy = LivenessPolicy()
     """The idle timeout of a watch, and the time limits of an initial list."""
     watch_list: bool = True
     """True if the state is read by a WatchList where the source and the server support it. False
@@ -95,7 +96,7 @@ class ReflectorOptions:
     """The least and the greatest requested duration of a watch in seconds, 60 at least; a random
     one between them, so that watches that began together don't end together (client-go). Some
     proxies cut connections of a certain age: a shorter duration ends the watches before."""
-    list_options: Mapping[str, str] = field(default_factory=dict[str, str])
+    list_options: Mapping[str, str] = {}
     """Further query parameters of each list and watch, for servers and proxies with options of
     their own. Those that the reflector sets itself are rejected."""
     shard_selector: str = ""
@@ -141,7 +142,7 @@ class ReflectorOptions:
         Raises:
             TypeError: a keyword isn't the name of a field.
         """
-        check_names(keywords, [each.name for each in fields(self)])
+        check_names(keywords, self.__struct_fields__)
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -24,8 +25,7 @@ from aioinformer.errors import FetchError, UsageError
 __all__ = ["ReflectorBuilder"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorBuilder:
+class ReflectorBuilder(Struct, frozen=True, kw_only=True):
     """The options that all reflectors of one informer have."""
 
     options: ReflectorOptions

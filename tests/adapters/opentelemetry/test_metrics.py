@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from math import inf
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import (
     CallbackOptions,
