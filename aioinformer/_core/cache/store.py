@@ -87,7 +87,7 @@ MAX_BUCKETS_CHECKED = 1024
 class Index:
     """One index: the objects under each value. A bucket is never empty."""
 
-    __slots__ = ("adapter", "buckets", "function", "name", "single_valued")
+    # Without slots, because pyright takes a callable in a slot for a method.
 
     def __init__(
         self,
