@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, pairwise
 
-import msgspec
 import pytest
 
 from aioinformer import ListRequest, Resource, SharedInformer
@@ -258,7 +257,7 @@ def test_11_the_budget_of_requests_is_held(
 
 # -- a resource that isn't there ---------------------------------------------------------------
 
-PODS_V2 = msgspec.structs.replace(PODS, version="v2")
+PODS_V2 = replace(PODS, version="v2")
 
 DISCOVERY: dict[str, tuple[Resource | FetchError | None, ...]] = {
     "says that it is absent": (None,),

@@ -13,8 +13,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import msgspec
-
 from aioinformer import Client, KubeObject, ListRequest, Resource, WatchRequest
 from aioinformer._cli.watch.server_tables import (
     TABLE_ACCEPT,
@@ -172,7 +170,7 @@ class TableListerWatcher:
         """
         if request.resource_version == ANY and not request.continue_token:
             limit = request.limit or PAGE_SIZE
-            request = msgspec.structs.replace(request, resource_version=NEWEST, limit=limit)
+            request = replace(request, resource_version=NEWEST, limit=limit)
         if not request.continue_token:
             self.source.progress.start()
         source = self.source

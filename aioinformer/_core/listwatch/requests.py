@@ -6,9 +6,8 @@ and sends it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
-
-from msgspec import Struct
 
 __all__ = [
     "ANY",
@@ -36,34 +35,15 @@ Verb: TypeAlias = Literal["list", "watchlist", "watch", "freshness_check", "disc
 object, read only for its resourceVersion; ``discovery`` reads the resources that are served."""
 
 
-class _Request(Struct, frozen=True, eq=False):
-    """A request, equal to another one that the server can't tell from it."""
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return self._content == other._content
-
-    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-    @property
-    def _content(self) -> tuple[object, ...]:
-        names = self.__struct_fields__
-        return tuple(getattr(self, name) for name in names if name != "restart")
-
-
-class ListRequest(_Request, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class ListRequest:
     """One page of a list."""
 
     resource_version: str = ANY
     limit: int = PAGE_SIZE
     """Items per page; 0 requests all of them."""
     continue_token: str = ""
-    restart: bool = False
+    restart: bool = field(default=False, compare=False)
     """True if the request follows a failure, or replaces a stream that ended. Such requests share a
     budget in one client. The server doesn't receive this flag."""
     freshness_check: bool = False
@@ -93,7 +73,8 @@ class ListRequest(_Request, frozen=True, eq=False):
         return query
 
 
-class WatchRequest(_Request, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
     """A stream of the changes after a resourceVersion; as a WatchList, of the whole state first."""
 
     resource_version: str
@@ -102,7 +83,7 @@ class WatchRequest(_Request, frozen=True, eq=False):
     initial: bool = False
     """True if the stream begins with the whole state (KEP-3157). The state is at least as new as
     ``resource_version``; without a version, it is the newest."""
-    restart: bool = False
+    restart: bool = field(default=False, compare=False)
     """True if the request follows a failure, or replaces a stream that ended."""
 
     @property
@@ -122,10 +103,11 @@ class WatchRequest(_Request, frozen=True, eq=False):
         return query
 
 
-class DiscoveryRequest(_Request, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class DiscoveryRequest:
     """A read of the server's discovery documents, which show if the resource is served."""
 
-    restart: bool = True
+    restart: bool = field(default=True, compare=False)
     """True: the request always follows a failure."""
 
     @property

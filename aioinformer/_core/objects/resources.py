@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-
-from msgspec import Struct
-from msgspec.structs import force_setattr
+from dataclasses import dataclass, field
 
 from aioinformer.errors import UnknownResource
 
@@ -42,7 +40,8 @@ def is_path_segment(text: str) -> bool:
     return plain and text not in ("", ".", "..")
 
 
-class Resource(Struct, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class Resource:
     """A resource, as the API server's URLs name it.
 
     Two resources are equal if their group, version and plural are, which make up the URL. So a
@@ -62,10 +61,10 @@ class Resource(Struct, frozen=True, eq=False):
     group: str
     version: str
     plural: str
-    kind: str
-    namespaced: bool = True
-    singular: str = ""
-    short_names: tuple[str, ...] = ()
+    kind: str = field(compare=False)
+    namespaced: bool = field(default=True, compare=False)
+    singular: str = field(default="", compare=False)
+    short_names: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         parts = {"version": self.version, "plural": self.plural, "group": self.group or "core"}
@@ -73,18 +72,7 @@ class Resource(Struct, frozen=True, eq=False):
             if not is_path_segment(value):
                 raise ValueError(f"a resource's {part} is one URL segment, not {value!r}")
         if not self.singular:
-            force_setattr(self, "singular", self.kind.lower())
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Resource):
-            return NotImplemented
-        return (self.plural, self.group, self.version) == (other.plural, other.group, other.version)
-
-    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash((self.plural, self.group, self.version))
+            object.__setattr__(self, "singular", self.kind.lower())
 
     @property
     def api_version(self) -> str:

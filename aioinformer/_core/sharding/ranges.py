@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Literal, Self, TypeAlias
-
-from msgspec import Struct
 
 from aioinformer._core.sharding.hashing import HASH_END, hash_value
 
@@ -42,13 +41,16 @@ def shard_of(value: str, count: int) -> int:
     return ((hash_value(value) + 1) * count - 1) // HASH_END
 
 
-class HashRanges(Struct, frozen=True, eq=False):
+@dataclass(frozen=True, slots=True)
+class HashRanges:
     """Ranges of the hashes of one field: sorted, disjoint, none next to another."""
 
     by: ShardKey
     limits: tuple[int, ...]
     """The first hash of each range and the first hash after it, in turn."""
-    _known: dict[str, bool] = {}
+    _known: dict[str, bool] = field(
+        default_factory=dict[str, bool], init=False, repr=False, compare=False
+    )
     """The answers for namespaces, which are few."""
 
     @classmethod
@@ -113,17 +115,6 @@ class HashRanges(Struct, frozen=True, eq=False):
                 self._known.clear()  # namespaces come and go; the answers take 2 µs each
             known = self._known[namespace] = self.has_hash(hash_value(namespace))
         return known
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HashRanges):
-            return NotImplemented
-        return (self.by, self.limits) == (other.by, other.limits)
-
-    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash((self.by, self.limits))
 
     def __bool__(self) -> bool:
         return bool(self.limits)

@@ -18,10 +18,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import ReferenceType
-
-from msgspec import Struct
 
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
@@ -58,7 +57,8 @@ class BackpressureGate:
         return f"<BackpressureGate {'closed' if self.closed else 'open'}>"
 
 
-class Statistics(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
     """The numbers of a listener at one moment."""
 
     pending: int

@@ -12,8 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-
-from msgspec.structs import replace
+from dataclasses import replace
 
 from aioinformer._runtime.delivery.call import (
     ActiveCall,

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Generic, overload
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
@@ -93,7 +92,8 @@ class ObjectList(Sequence[T], Generic[T]):
         return f"<ObjectList of {len(self)} at resourceVersion {self.resource_version}{more}>"
 
 
-class ListOptions(Struct, Generic[T], frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ListOptions(Generic[T]):
     """The options of one read of a list."""
 
     request: ListRequest

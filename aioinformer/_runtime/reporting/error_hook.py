@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
-
-from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.reporting.health import describe_error
@@ -27,7 +26,8 @@ TRACEBACK_INTERVAL = 1.0
 """Seconds between two tracebacks of one handler or controller."""
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
     """Something went wrong, and the informer goes on."""
 
     informer: str

@@ -7,9 +7,8 @@ of the cache. Times are seconds relative to the snapshot, so that they are reada
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
-
-from msgspec import Struct
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import FilteredBy
@@ -53,7 +52,8 @@ MAX_SHOWN_SCOPES = 5
 """Namespaces in trouble that the text of a health lists."""
 
 
-class ScopeHealth(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeHealth:
     """The state of one namespace of an informer that reads several, at one moment.
 
     The fields mean what the fields of ``Health`` mean, for this namespace alone.
@@ -87,7 +87,8 @@ class ScopeHealth(Struct, frozen=True, kw_only=True):
         return ", ".join(parts)
 
 
-class Health(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
     """The state of an informer at one moment.
 
     Example::

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 from weakref import WeakMethod
-
-from msgspec.structs import replace
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.assignment import ShardAssignment

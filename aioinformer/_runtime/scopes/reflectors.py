@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
-
-from msgspec.structs import replace
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.sharding.ranges import HashRanges

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.selectors.scopes import Scope

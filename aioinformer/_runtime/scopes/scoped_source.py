@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Protocol, Self
-
-from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -35,7 +34,8 @@ class NamespaceInformer(Protocol):
         ...
 
 
-class FollowedNamespaces(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class FollowedNamespaces:
     """The namespaces to follow."""
 
     informer: NamespaceInformer
@@ -44,13 +44,14 @@ class FollowedNamespaces(Struct, frozen=True):
     """The selection in each of them."""
 
 
-class ScopedSource(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ScopedSource:
     """Lists and watches of one resource in several namespaces."""
 
     resource: Resource
-    open: Callable[[str, Scope], ListerWatcher]
+    open: Callable[[str, Scope], ListerWatcher] = field(repr=False)
     """Returns the list and watch of one namespace. Raises a ValueError for a name that is none."""
-    scopes: Mapping[str, Scope] = {}
+    scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
     """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""

@@ -19,9 +19,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, Literal
-
-from msgspec.structs import replace
 
 from aioinformer._core.objects.identity import is_numeric, is_older
 from aioinformer._core.objects.kube_object import KubeObject

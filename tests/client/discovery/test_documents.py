@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import pytest
-from msgspec.structs import astuple
 
 from aioinformer._client.discovery.documents import (
     ServedResource,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from aioinformer import Resource
 from aioinformer._core.listwatch.availability import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from operator import length_hint
 
 import pytest
-from msgspec.structs import replace
 
 from aioinformer import Added, Deleted, Event, KubeObject, Statistics, Updated
 from aioinformer._core.delivery.mailbox import MAX_SKIPPED, Mailbox

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from msgspec.structs import replace
 
 from aioinformer import Health
 from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, ScopeHealth

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
-
-from msgspec.structs import replace
 
 from aioinformer import Deleted, Event, Scope, SharedInformer, Updated
 from aioinformer._core.cache.partitions import PartitionedIndexer

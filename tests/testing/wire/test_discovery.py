@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
-from msgspec.structs import replace
 
 from aioinformer.testing import ApiServer
 from tests.client.recordings import read_recording
