@@ -199,9 +199,10 @@ class InlineHandler:
                     began = now
                     count += 1
                     if took > notable:
-                        longest = max(longest, took)
-                        notable = min(longest, blocking_limit)
+                        if took > longest:
+                            longest = notable = took
                         if took > blocking_limit:
+                            notable = blocking_limit
                             caller.on_blocking_call(event, took)
                     if waiter.done():  # the handler has closed its listener or cancelled its task
                         return now

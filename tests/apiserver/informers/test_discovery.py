@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
+from dataclasses import astuple
 
 import pytest
-from msgspec.structs import astuple
 
 from aioinformer import Client, Resource
 from aioinformer._core.listwatch.requests import ListRequest
