@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -57,6 +58,9 @@ class Stretch(Struct):
     """By wall time, of any callback."""
     what: str = ""
     """The callback with the most CPU time: the name of its task, or of its function."""
+    collection: float = 0.0
+    """The longest garbage collection, by CPU time. It is a part of the callback in which it began,
+    and visits the objects of the whole program."""
 
 
 class Longest(Struct):
@@ -75,6 +79,7 @@ class Timer:
         """Create a timer that runs handles by ``run``."""
         self.longest = Stretch()
         self._run = run
+        self._collecting = 0.0
 
     def timed(self, handle: asyncio.Handle) -> None:
         """Run one handle and record its times."""
@@ -84,6 +89,14 @@ class Timer:
         if cpu > self.longest.cpu:
             self.longest.cpu, self.longest.what = cpu, _name(handle)
         self.longest.wall = max(self.longest.wall, wall)
+
+    def collected(self, phase: str, _: dict[str, int]) -> None:
+        """Record a garbage collection: a callback of ``gc``."""
+        now = time.thread_time()
+        if phase == "start":
+            self._collecting = now
+        else:
+            self.longest.collection = max(self.longest.collection, now - self._collecting)
 
     def take(self) -> Stretch:
         """Return the longest callbacks since the previous call."""
@@ -151,8 +164,12 @@ def timing() -> Generator[Timer]:
     def run(handle: asyncio.Handle) -> None:
         timer.timed(handle)
 
-    with patch.object(asyncio.Handle, RUN, run):
-        yield timer
+    gc.callbacks.append(timer.collected)
+    try:
+        with patch.object(asyncio.Handle, RUN, run):
+            yield timer
+    finally:
+        gc.callbacks.remove(timer.collected)
 
 
 def main() -> None:

@@ -344,8 +344,14 @@ def scale_rows(found: Scale) -> Iterator[str]:
         f"objects in one process: synced after {many.sync_wall:.1f} s with {many.sync_cpu:.1f} s "
         f"of CPU, {many.memory / 1e3:,.0f} kB and {many.tasks:.1f} tasks an informer, "
         f"{many.event_cpu * 1e6:.1f} µs an event, longest callback "
-        f"{many.longest.cpu * 1e3:.1f} ms (sync) and {many.longest_live.cpu * 1e3:.1f} ms (events)."
+        f"{many.longest.cpu * 1e3:.1f} ms (sync) and {many.longest_live.cpu * 1e3:.1f} ms "
+        "(events)."
     )
+    if many.longest.collection:
+        yield (
+            "A garbage collection, which visits all tasks and informers, is up to "
+            f"{many.longest.collection * 1e3:.1f} ms of the former."
+        )
     yield ""
     yield (
         f"The latency of {found.quiet_resources} quiet resources, {QUIET_RATE:g} events/s each, "
