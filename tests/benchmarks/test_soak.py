@@ -90,9 +90,9 @@ def test_too_few_samples_have_no_trend() -> None:
 
 @pytest.mark.benchmarks
 def test_a_soak_of_seconds_leaves_nothing_and_draws_a_chart(tmp_path: Path) -> None:
-    failures = run(Arguments(minutes=0.1, rate=50, objects=50, every=0.2, folder=tmp_path))
+    failures = run(Arguments(minutes=0.1, rate=50, objects=50, every=0.1, folder=tmp_path))
     samples, ending = read_samples(tmp_path / "samples.jsonl")
-    assert len(samples) == 30
+    assert len(samples) == 60
     assert (ending.tasks, ending.sockets, ending.verified) == (0, 0, True)
     assert samples[-1].events > 100
     assert max(sample.p50 for sample in samples) > 0
