@@ -189,7 +189,8 @@ async def report_of(place: str, client: Client) -> list[str]:
         on_error=problems.append,
     )
     async with running_in_background(informer.run()):
-        await wait_until(lambda: bool(problems))
+        # The error that ends a watch follows the problem of an event that was ignored.
+        await wait_until(lambda: bool(problems) and informer.health.error is not None)
         health = informer.health
         assert health.error is not None
         texts = [str(health), repr(health), repr(problems), repr(informer)]
