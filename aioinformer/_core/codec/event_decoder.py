@@ -13,9 +13,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.codec.metadata_head import (
+    BRACKET,
     MANAGED_FIELDS,
     METADATA,
-    METADATA_END,
     HeadMetadata,
     decode_head,
     find_end,
@@ -169,7 +169,7 @@ class EventDecoder:
         cut = after = -1
         if self._metadata_end:
             cut = source.find(MANAGED_FIELDS, start, end)
-            after = source.find(METADATA_END, cut, end)
+            after = source.find(BRACKET, cut, end)
             if not source.startswith(self._metadata_end, after, end):
                 after = -1  # no managedFields, or another member follows
         metadata: ObjectMetadata | HeadMetadata

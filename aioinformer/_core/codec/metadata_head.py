@@ -8,7 +8,8 @@ of a pod. Custom resources are written in alphabetical order, so their lines nev
 The bytes of valid JSON can't be mistaken for another layout: inside of a string each quote is
 escaped, so ``,"managedFields":[{`` is a member; the bytes before it, from metadata's brace on, are
 complete with one more brace, so this member is metadata's own; and no managedFields contain an
-array, so the first ``]},"`` behind their beginning is the end of metadata.
+array, so the first bracket behind their beginning closes them, unless it is in a string. The name
+of the next member of the object must follow, whose quotes no string contains unescaped.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from msgspec.json import Decoder
 from aioinformer._core.codec.object_decoder import DECODE_ERRORS
 from aioinformer._core.objects.identity import VersionText
 
-__all__ = ["MANAGED_FIELDS", "METADATA", "METADATA_END", "HeadMetadata", "decode_head", "find_end"]
+__all__ = ["BRACKET", "MANAGED_FIELDS", "METADATA", "HeadMetadata", "decode_head", "find_end"]
 
 METADATA = b'"metadata":'
 """The member that follows kind and apiVersion in the layout."""
 MANAGED_FIELDS = b',"managedFields":[{'
 """The end of what is read."""
-METADATA_END = b']},"'
-"""The end of managedFields and of metadata, and the beginning of the next member's name."""
+BRACKET = b"]"
+"""The end of managedFields."""
 
 _BEFORE_VALUE = len(MANAGED_FIELDS) - len("[{")
-_END = re.compile(re.escape(METADATA_END) + rb'[A-Za-z]+":')
+_END = re.compile(rb'\]\},"[A-Za-z]+":')
 
 
 class HeadMetadata(Struct, rename="camel", gc=False):
@@ -62,7 +63,7 @@ def find_end(line: bytes, start: int, managed_fields: Raw | UnsetType) -> bytes:
         ``]},"spec":`` for a pod; empty if the line has another layout.
     """
     cut = line.find(MANAGED_FIELDS, start)
-    end = _END.match(line, line.find(METADATA_END, cut)) if cut > 0 else None
+    end = _END.match(line, line.find(BRACKET, cut)) if cut > 0 else None
     if end is None or managed_fields is UNSET or not line.startswith(METADATA, start):
         return b""
     if line[cut + _BEFORE_VALUE : end.start() + 1] != bytes(managed_fields):

@@ -19,7 +19,7 @@ from tests.core.builders import PODS, WIDGETS, encode
 from tests.core.strategies import names, texts, values, versions
 
 ENTRY: dict[str, Any] = {
-    "manager": 'a],},"spec":{',
+    "manager": 'a}},"spec":{',
     "operation": "Update",
     "fieldsType": "FieldsV1",
     "fieldsV1": {"f:spec": {'k:{"name":"web"}': {".": {}, "f:image": {}}}},
@@ -80,13 +80,15 @@ def test_a_recorded_watch_has_the_same_entries(name: str) -> None:
     assert repr(heads.error) == repr(whole.error)
 
 
+ENTRIES = (ENTRY, ENTRY | {"manager": 'a]},"spec":{'}, ENTRY | {"manager": "]"})
+
 METADATA: dict[str, st.SearchStrategy[Any]] = {
     "namespace": names,
     "uid": names,
     "resourceVersion": versions,
     "annotations": st.dictionaries(names, texts, max_size=2),
     "ownerReferences": st.lists(st.fixed_dictionaries({"name": names}), max_size=2),
-    "managedFields": st.lists(st.just(ENTRY), max_size=2),
+    "managedFields": st.lists(st.sampled_from(ENTRIES), max_size=2),
     "zone": texts,
 }
 """Members of metadata in the order of a built-in type; ``zone`` follows the managed fields."""
@@ -123,6 +125,15 @@ def test_every_watch_of_valid_objects_has_the_same_entries(lines: list[bytes]) -
     assert whole.error is None
     assert shown(heads.entries) == shown(whole.entries)
     assert heads.resource_version == whole.resource_version
+
+
+def test_members_of_metadata_behind_the_managed_fields_stay() -> None:
+    metadata: dict[str, Any] = {"name": "a", "namespace": "web", "uid": "u", "resourceVersion": "8"}
+    metadata |= {"managedFields": [ENTRY], "zone": "a"}
+    data = {"x": 1, "managedFields": [ENTRY]}
+    _, obj = changed(read(pod() + event(metadata, data=data, spec=None), validate=False))
+    assert obj.to_dict()["metadata"]["zone"] == "a"
+    assert obj.to_dict()["data"] == data
 
 
 def test_managed_fields_of_a_body_stay() -> None:
