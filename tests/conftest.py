@@ -34,8 +34,8 @@ MARKED_FOLDERS = ("apiserver", "browser")
 """The folders in which every test has the folder's mark."""
 
 MAX_STEP_SECONDS = 1.5
-"""Seconds that one step of the loop may take in a test. A full garbage collection is in somebody's
-step."""
+"""Seconds that one step of the loop may take in a test. A full garbage collection is a part of
+the step in which it begins."""
 
 SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 """The warning of asyncio's debug mode."""

@@ -13,7 +13,6 @@ must together stay below ``lease_duration - renew_deadline``. After a longer pau
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from contextlib import AsyncExitStack
 from types import MappingProxyType, TracebackType
@@ -45,7 +44,6 @@ if TYPE_CHECKING:  # for programs with a cache file alone
 
 __all__ = ["GroupClient", "ShardGroup"]
 
-log = logging.getLogger("aioinformer.shards")
 
 LEASES = find_built_in("leases")
 
