@@ -66,6 +66,11 @@ def test_contents_are_compared_if_asked_for() -> None:
     assert result(comparing(A, contents=True), pod("a", rv="1"))
 
 
+def test_contents_are_not_compared_by_default() -> None:
+    comparison = Comparison({A.key: A}, "10")
+    assert result(comparison, pod("a", rv="1", node="elsewhere"))
+
+
 def test_the_kind_that_items_of_a_list_lack_is_no_difference() -> None:
     """Recordings 10 and 30: events of a watch have it."""
     watched = make_object({"kind": "Pod", "apiVersion": "v1"} | pod_body("a"))

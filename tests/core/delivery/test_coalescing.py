@@ -145,6 +145,18 @@ def test_the_number_of_merged_events_goes_on_from_a_given_number() -> None:
     assert pending.merged == 6
 
 
+def test_each_delivered_event_no_longer_counts() -> None:
+    pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
+    pending.mark()
+
+    counts: list[int] = []
+    while pending:
+        pending.pop()
+        counts.append(pending.count)
+
+    assert counts == [2, 1, 0, 0]
+
+
 def test_a_new_collection_is_empty() -> None:
     pending = CoalescedEvents()
 
