@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from aioinformer import FieldSelector, IndexFunction, KubeObject, LabelSelector, field, label_index
 from aioinformer._core.cache.partitions import PartitionedIndexer
+from aioinformer._core.cache.protocols import ReadableState
 from aioinformer._core.cache.query import Query, field_selector, label_selector
 from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.deltas import Replaced
@@ -26,12 +27,16 @@ def state(objects: list[KubeObject], **functions: IndexFunction) -> CacheState:
     return made
 
 
+def is_behind_a(obj: KubeObject) -> bool:
+    return obj.name > "a"
+
+
 def asked(**options: Any) -> partial[Query]:
     """Return a function that makes the query."""
     return partial(Query.of, **options)
 
 
-def found(query: Query, held: CacheState) -> list[str]:
+def found(query: Query, held: ReadableState) -> list[str]:
     return sorted(obj.name for obj in query.search(held).all())
 
 
@@ -67,7 +72,7 @@ ALL = [A, B, C, D]
         (asked(fields={"metadata.name": "c"}), "c"),
         (asked(fields="metadata.namespace=other"), "d"),
         (asked(fields=FieldSelector.parse("spec.absent=x")), ""),
-        (asked(labels=LabelSelector.parse("tier=web"), where=lambda obj: obj.name > "a"), "b"),
+        (asked(labels=LabelSelector.parse("tier=web"), where=is_behind_a), "b"),
     ],
     ids=lambda value: str(value.keywords) if isinstance(value, partial) else value,
 )

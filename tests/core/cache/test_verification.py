@@ -101,8 +101,7 @@ def test_five_differences_are_written_out(count: int, end: str) -> None:
 
 
 def test_the_number_of_repaired_differences_ends_the_text() -> None:
-    differences = {key("a"): "missing"}
-    text = str(Verification("10", 1, differences, rejected=2, repaired=1))
+    text = str(Verification("10", 1, {key("a"): "missing"}, rejected=2, repaired=1))
     assert text == (
         "the cache differs in 1 of 1 object at resourceVersion 10, 2 rejected ones left out: "
         "web/a (missing); 1 repaired"

@@ -25,9 +25,9 @@ def test_a_state_that_keeps_cached_objects_is_not_whole(state: Replaced, *, whol
 
 
 def test_a_copy_without_objects_has_all_else() -> None:
-    state = Replaced([pod("a")], "7", "expired", "web", RANGES, None, extends=True)
+    state = Replaced([pod("a")], "7", "filtered", "web", RANGES, None, extends=True)
 
-    assert state.without_objects() == Replaced((), "7", "expired", "web", RANGES, extends=True)
+    assert state.without_objects() == Replaced((), "7", "filtered", "web", RANGES, extends=True)
     assert len(state.objects) == 1
 
 

@@ -258,7 +258,7 @@ def test_a_condition_shows_its_text_and_whether_it_reads_the_content(
 
 
 def test_the_newest_generation_must_have_been_seen() -> None:
-    complete = {**COMPLETE, "observedGeneration": 3}
+    complete: dict[str, Any] = {**COMPLETE, "observedGeneration": 3}
     assert rollout_complete(workload(DEPLOYMENTS, generation=3, spec={"replicas": 3}, **complete))
     assert not rollout_complete(
         workload(DEPLOYMENTS, generation=4, spec={"replicas": 3}, **complete)
@@ -267,20 +267,25 @@ def test_the_newest_generation_must_have_been_seen() -> None:
 
 def test_a_condition_of_another_reason_does_not_stop_a_rollout() -> None:
     for other in (TIMED_OUT | {"reason": "NewReplicaSetAvailable"}, TIMED_OUT | {"type": "Other"}):
-        status = COMPLETE | {"conditions": [other]}
+        status: dict[str, Any] = {**COMPLETE, "conditions": [other]}
         assert rollout_complete(workload(DEPLOYMENTS, spec={"replicas": 3}, **status))
 
 
 def test_the_default_of_replicas_is_one_and_of_a_partition_zero() -> None:
-    status = COMPLETE | {"readyReplicas": 1, "updateRevision": "b", "currentRevision": "b"}
+    status: dict[str, Any] = {
+        **COMPLETE,
+        "readyReplicas": 1,
+        "updateRevision": "b",
+        "currentRevision": "b",
+    }
     assert rollout_complete(workload(STATEFUL_SETS, **status))
-    assert not rollout_complete(workload(STATEFUL_SETS, **status | {"readyReplicas": 0}))
+    none_ready: dict[str, Any] = {**status, "readyReplicas": 0}
+    another_revision: dict[str, Any] = {**status, "updateRevision": "c"}
+    assert not rollout_complete(workload(STATEFUL_SETS, **none_ready))
     for partition in (0, "1", None):
         spec = {"updateStrategy": {"rollingUpdate": {"partition": partition}}}
         assert rollout_complete(workload(STATEFUL_SETS, spec=spec, **status))
-        assert not rollout_complete(
-            workload(STATEFUL_SETS, spec=spec, **status | {"updateRevision": "c"})
-        )
+        assert not rollout_complete(workload(STATEFUL_SETS, spec=spec, **another_revision))
 
 
 def test_content_of_another_shape_is_not_fulfilled() -> None:
