@@ -14,6 +14,7 @@ from tests.cli.processes import environment, started_cli, started_in_terminal
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
+@pytest.mark.clients
 async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
     argv = ("demo", "--seconds", "2", "--objects", "60")
     async with started_cli(*argv, env=environment(tmp_path)) as run:
