@@ -30,6 +30,7 @@ SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation
 """Modules of a run without arguments; small, so that it ends in minutes."""
 
 TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
+    "cache.query": ("cache/test_lister.py", "cache/test_lister_models.py"),
     "codec.event_decoder": (
         "codec/test_metadata_head.py",
         "codec/test_watch_decoder.py",
@@ -37,6 +38,7 @@ TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
     ),
     "codec.list_decoder": ("sharding/test_shard_filter.py",),
     "codec.watch_decoder": ("sharding/test_shard_filter.py",),
+    "selectors.label_parser": ("selectors/test_selectors.py",),
 }
 """Test files in ``tests/core`` that test a module besides the files that have its name."""
 
