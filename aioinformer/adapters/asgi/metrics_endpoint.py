@@ -25,8 +25,10 @@ class MetricsEndpoint:
 
         from aioinformer.adapters.asgi import Expose, MetricsEndpoint
         from aioinformer.adapters.prometheus import PrometheusMetrics
+        from prometheus_client import CollectorRegistry
 
-        expose: Expose = PrometheusMetrics().exposition
+        metrics = PrometheusMetrics(CollectorRegistry())
+        expose: Expose = metrics.exposition
         scrape = MetricsEndpoint(expose)
     """
 
@@ -34,7 +36,8 @@ class MetricsEndpoint:
         """Make an endpoint.
 
         Args:
-            expose: called in a thread for each scrape, such as ``PrometheusMetrics().exposition``.
+            expose: called in a thread for each scrape, such as the method ``exposition`` of a
+                ``PrometheusMetrics``.
 
         Raises:
             TypeError: ``expose`` can't be called so.
