@@ -219,9 +219,7 @@ def test_an_owner_of_the_same_name_in_another_group_is_another_one() -> None:
 
 
 def test_a_child_without_a_name_is_called_an_object() -> None:
-    with pytest.raises(
-        UsageError, match=r"^an object in the namespace other can't be owned by Foo"
-    ):
+    with pytest.raises(UsageError, match=r"^an object in the namespace other can't be owned"):
         set_owner({"metadata": {"namespace": "other"}}, owner())
     with pytest.raises(AlreadyOwned, match=r"^an object is controlled by Foo b, so Foo web/a"):
         set_owner({"metadata": {"ownerReferences": [ref("b")]}}, owner())
