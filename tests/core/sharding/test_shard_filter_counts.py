@@ -6,7 +6,7 @@ import pytest
 
 from aioinformer._core.sharding.hashing import HASH_END, hash_value
 from aioinformer._core.sharding.ranges import HashRanges, shard_of
-from aioinformer._core.sharding.shard_filter import MAX_RANGES, ShardFilter
+from aioinformer._core.sharding.shard_filter import MAX_RANGES, FilteredBy, ShardFilter
 
 LOWER, UPPER = HashRanges.of([0], 2, "uid"), HashRanges.of([1], 2, "uid")
 IN_LOWER = next(uid for uid in map(str, range(100)) if shard_of(uid, 2) == 0)
@@ -28,15 +28,16 @@ def test_objects_of_other_shards_are_counted() -> None:
 
 def test_the_side_that_selects_shows_from_the_begin_of_a_state_on() -> None:
     shard = ShardFilter(LOWER)
-    assert shard.filtered_by == "server"
+    seen: list[FilteredBy] = [shard.filtered_by]
     shard.excludes(IN_UPPER, "")
-    assert shard.filtered_by == "client"
+    seen.append(shard.filtered_by)
     shard.begin_state()
-    assert shard.filtered_by == "server"
-    shard.excludes(IN_LOWER, "")
-    assert shard.filtered_by == "server"
-    shard.excludes(IN_UPPER, "")
-    assert shard.filtered_by == "client"
+    for uid in (IN_LOWER, IN_UPPER):
+        seen.append(shard.filtered_by)
+        shard.excludes(uid, "")
+    seen.append(shard.filtered_by)
+
+    assert seen == ["server", "client", "server", "server", "client"]
 
 
 @pytest.mark.parametrize(
