@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import CodeType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
@@ -66,8 +66,8 @@ def describe_function(function: Callable[..., Any]) -> str:
     A function that calls another one can change its results without a change here. For that case a
     program gives its cache file a ``version``.
     """
-    if isinstance(function, partial):
-        return _describe_partial(cast("partial[Any]", function))
+    if _is_partial(function):
+        return _describe_partial(function)
     wrapped: Any = getattr(function, "__func__", function)
     code = getattr(wrapped, "__code__", None)
     name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
@@ -76,6 +76,10 @@ def describe_function(function: Callable[..., Any]) -> str:
     digest = hashlib.sha256()
     _hash_code(code, digest.update)
     return f"{name}:{digest.hexdigest()}"
+
+
+def _is_partial(function: object) -> TypeGuard[partial[Any]]:
+    return isinstance(function, partial)
 
 
 def _describe_partial(function: partial[Any]) -> str:
