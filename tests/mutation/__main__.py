@@ -52,7 +52,7 @@ source_paths = ["aioinformer"]
 only_mutate = {paths}
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-n0", "-p", "no:cacheprovider"]
-also_copy = ["tests", "README.md"]
+also_copy = ["tests", "benchmarks", "README.md"]
 timeout_multiplier = 5.0
 timeout_constant = 2.0
 """
@@ -158,9 +158,9 @@ def _describe_survivors(module: str, found: Iterable[re.Match[str]], folder: Pat
 
 
 def _copy_sources(module: str, folder: Path, tests: Sequence[str]) -> None:
-    """Copy the package and the tests of the core, with the settings of mutmut for one module."""
+    """Copy the package, the tests and the workloads that they use, with the settings of mutmut."""
     ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
-    for name in ("aioinformer", "tests"):
+    for name in ("aioinformer", "tests", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "README.md", folder)
     path = str(_path(module).relative_to(ROOT))

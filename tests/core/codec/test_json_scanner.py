@@ -59,6 +59,7 @@ def test_the_scan_of_an_object_begins_at_the_offset() -> None:
         (b'{"metadata":{"items":[1],"x":"}"},', b'"items"'),
         (b'{"a":"\\"items\\":[",', b'"items"'),
         (b'{"a":"items","b":"\\\\",', b'"items"'),
+        (b'{"a":{"b":{"c":{}},"items":[2]},', b'"items"'),
         (b'{"itemz":[{"items":[]}],"a" :1, ', b'"items"'),
         (b"{", b'"\\u0069tems"'),
         (b"{", b'"\\u0069\\u0074\\u0065\\u006d\\u0073"'),

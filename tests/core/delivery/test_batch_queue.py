@@ -163,6 +163,16 @@ def test_a_mark_of_a_relist_is_opened_as_such_behind_a_filter() -> None:
     assert queue.uncounted == 0
 
 
+def test_the_batches_of_several_relists_add_up() -> None:
+    queue = BatchQueue()
+    queue.add_uncounted([(A,), (B,)], 1.0, marked=True)
+    queue.add_uncounted([(C,)], 2.0, marked=False)
+
+    assert queue.uncounted == 4
+    opened(queue)
+    assert queue.uncounted == 0
+
+
 def test_a_filter_does_not_see_live_events() -> None:
     queue = BatchQueue(without_b)
     queue.add((A, B), 1.0)
