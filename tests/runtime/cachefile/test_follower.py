@@ -153,7 +153,8 @@ async def test_a_follower_is_synced_once_the_leader_is(path: Path) -> None:
     label_pod(cluster, "a", "new")
     with faults.refuse():
         first = worker(cluster, path, faults=faults, wait=False)
-        await first.__aenter__()
+        leading = await first.__aenter__()
+        await until(lambda: leading.pods.health.leader)  # before the second one can lead
         second = worker(cluster, path, wait=False)
         program = await second.__aenter__()
         await until(lambda: len(program.pods.lister.unsynced))
