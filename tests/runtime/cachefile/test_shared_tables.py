@@ -63,7 +63,7 @@ class Leader:
         execute = self.database._connection.execute  # pyright: ignore[reportPrivateUsage]
         execute("PRAGMA cache_spill = 1")
         execute("BEGIN IMMEDIATE")
-        execute("UPDATE objects SET body = zeroblob(20000)")
+        execute("UPDATE blocks SET bodies = zeroblob(20000)")
         execute("DELETE FROM logged_changes")
         self.database._connection.close()  # pyright: ignore[reportPrivateUsage]
 
