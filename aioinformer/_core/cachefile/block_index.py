@@ -70,6 +70,8 @@ class BlockIndex:
         """The numbers of the blocks, the oldest first. To be read only."""
         self._newest: dict[ObjectKey, int] = {}
         """The number of the block with the newest entry of each key; negative for a removal."""
+        self._namespaces: dict[str, str] = {}
+        """One text for all objects of a namespace."""
         self._objects = self._entries = 0
 
     def add(self, number: int, entries: Iterable[tuple[ObjectKey, int]]) -> None:
@@ -88,6 +90,24 @@ class BlockIndex:
             newest[key] = number if size >= 0 else -number
             self._objects += size >= 0
             self._entries += 1
+
+    def add_older(self, number: int, entries: Sequence[BlockEntry]) -> list[tuple[ObjectKey, int]]:
+        """Add a block of a file before all others. Return what ``find`` returns."""
+        newest, found = self._newest, list[tuple[ObjectKey, int]]()
+        self.numbers.appendleft(number)
+        self._entries += len(entries)
+        for place, entry in enumerate(entries):
+            namespace = self._namespaces.setdefault(entry.namespace, entry.namespace)
+            key = ObjectKey(namespace, entry.name)
+            if key in newest:
+                continue
+            if entry.size < 0:
+                newest[key] = -number
+            else:
+                newest[key] = number
+                found.append((key, place))
+        self._objects += len(found)
+        return found
 
     def has(self, key: ObjectKey) -> bool:
         """Return True if the newest entry of ``key`` is that of an object."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -48,6 +49,10 @@ the file, so that a size above the limit comes down, and not all at once: that w
 all objects."""
 
 Item: TypeAlias = tuple[ObjectKey, BlockEntry, bytes]
+"""The state of an object, with its body."""
+
+Part: TypeAlias = tuple[int, list[BlockEntry], list[tuple[ObjectKey, int]]]
+"""The number of a block, its entries, and the keys and places of the present objects in it."""
 
 _ENCODER = Encoder()
 _DECODER = Decoder(list[BlockEntry])
@@ -70,14 +75,28 @@ class ObjectBlocks:
 
     def _index(self, scope: int) -> BlockIndex:
         """Return the index of a scope, which is read from the file for the first call."""
+        if scope not in self._indexes:
+            deque(self._read_index(scope), maxlen=0)  # runs the iterator to its end
+        return self._indexes[scope]
+
+    def _read_index(self, scope: int) -> Iterator[Part]:
+        """Read the index of a scope. Return an iterator over all blocks, the newest first."""
+        index = BlockIndex()
+        query = "SELECT id FROM blocks WHERE scope = ? ORDER BY id DESC"
+        for (number,) in self._execute(query, (scope,)).fetchall():
+            entries = self._read_entries(number)
+            yield number, entries, index.add_older(number, entries)
+        self._indexes.setdefault(scope, index)  # a write meanwhile has read the index as well
+
+    def _find_objects(self, scope: int) -> Iterator[Part]:
+        """Return an iterator over the blocks of a scope, and the present objects in them."""
         index = self._indexes.get(scope)
         if index is None:
-            index = BlockIndex()
-            query = "SELECT id FROM blocks WHERE scope = ? ORDER BY id"
-            for (number,) in self._execute(query, (scope,)).fetchall():
-                index.add(number, [(each.key, each.size) for each in self._read_entries(number)])
-            self._indexes[scope] = index
-        return index
+            yield from self._read_index(scope)
+            return
+        for number in tuple(index.numbers):
+            entries = self._read_entries(number)
+            yield number, entries, index.find(number, entries)
 
     def _read_entries(self, number: int) -> list[BlockEntry]:
         return _DECODER.decode(self._execute(READ_ENTRIES, (number,)).fetchone()[0])
@@ -112,13 +131,9 @@ class ObjectBlocks:
             resource: the resource of the objects.
             ranges: the shards to read; ``None`` for all objects.
         """
-        namespaces: dict[str, str] = {}
         self._readers += 1
         try:
-            index = self._index(scope)
-            for number in tuple(index.numbers):
-                entries = self._read_entries(number)
-                found = index.find(number, entries)
+            for number, entries, found in self._find_objects(scope):
                 if ranges is not None:
                     found = [
                         (key, place)
@@ -126,10 +141,7 @@ class ObjectBlocks:
                         if ranges.has(entries[place].uid, key.namespace)
                     ]
                 for key, entry, raw in self._read_items(number, entries, found):
-                    # One text for all objects of a namespace.
-                    namespace = namespaces.setdefault(key.namespace, key.namespace)
-                    name = ObjectKey(namespace, key.name)
-                    yield create_packed_object(name, entry.uid, entry.version, raw, resource)
+                    yield create_packed_object(key, entry.uid, entry.version, raw, resource)
         finally:
             self._readers -= 1
 
@@ -150,12 +162,10 @@ class ObjectBlocks:
 
     def find_shards(self, scope: int, ranges: HashRanges) -> list[ObjectKey]:
         """Return the keys of the objects in ``ranges``."""
-        index = self._index(scope)
         return [
             key
-            for number in index.numbers
-            for entries in [self._read_entries(number)]
-            for key, place in index.find(number, entries)
+            for _, entries, found in self._find_objects(scope)
+            for key, place in found
             if ranges.has(entries[place].uid, key.namespace)
         ]
 

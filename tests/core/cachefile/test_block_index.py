@@ -58,9 +58,11 @@ class Blocks:
 
     def read_again(self) -> BlockIndex:
         """Return the index that another process makes of the same blocks."""
-        index = BlockIndex()
-        for number in sorted(self.blocks):
-            index.add(number, [(each.key, each.size) for each in self.blocks[number]])
+        index, found = BlockIndex(), dict[ObjectKey, str]()
+        for number in sorted(self.blocks, reverse=True):
+            for key, place in index.add_older(number, self.blocks[number]):
+                found[key] = self.blocks[number][place].version
+        assert found == self.state
         return index
 
 

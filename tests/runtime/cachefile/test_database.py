@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from aioinformer._core.cachefile import block_index
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
 from aioinformer._core.compression.zstd import MAGIC
@@ -205,12 +206,15 @@ def random_changes(random: Random, state: State, version: int) -> tuple[int, Cha
 
 @pytest.mark.parametrize("crashes", [60, pytest.param(1000, marks=pytest.mark.simulation)])
 @pytest.mark.timeout(300)
-def test_after_simulated_crashes_the_file_is_a_past_state(tmp_path: Path, crashes: int) -> None:
+def test_after_simulated_crashes_the_file_is_a_past_state(
+    tmp_path: Path, crashes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A crash leaves the database, and the beginning of what the write-ahead log had.
 
     What was synchronized is in the log's beginning, so that a file system that loses the rest is
     simulated as well. The process alone (``kill -9``) loses nothing that was written.
     """
+    monkeypatch.setattr(block_index, "SPARE_ENTRIES", 10)  # most writes reclaim blocks as well
     random, crashed = Random(22), tmp_path / "crashed.db"
     crashed_log = tmp_path / "crashed.db-wal"
     lost = 0
