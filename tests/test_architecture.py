@@ -172,12 +172,11 @@ def test_tests_mirror_the_package() -> None:
     assert strays == CROSS_CUTTING
 
 
-def test_a_public_class_name_exists_once() -> None:
+def test_a_class_name_exists_once() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules():
         for name in definitions(path).classes:
-            if not name.startswith("_"):
-                places[name].append(str(path.relative_to(PACKAGE)))
+            places[name].append(str(path.relative_to(PACKAGE)))
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
