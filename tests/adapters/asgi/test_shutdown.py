@@ -176,7 +176,7 @@ async def read_to_end(http: httpx.AsyncClient, synced: list[int]) -> None:
     "arguments",
     [
         pytest.param([], id="one process"),
-        pytest.param(["--workers", "2"], id="two workers"),
+        pytest.param(["--workers", "2"], id="two workers", marks=pytest.mark.clients),
         pytest.param(["--reload"], id="reload", marks=pytest.mark.clients),
     ],
 )
