@@ -261,6 +261,6 @@ async def test_a_callable_object_is_called_by_the_method_of_its_class() -> None:
     assert (compiled.name, counted.count) == ("CountedEvents", 1)
 
 
-@pytest.mark.parametrize("function", [print, partial(print, end=""), [].append])
+@pytest.mark.parametrize("function", [print, partial(print, end=""), list[Event]().append])
 def test_another_function_is_called_itself(function: Any) -> None:
     assert compile_handler(function).call is function
