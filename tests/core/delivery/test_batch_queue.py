@@ -141,9 +141,7 @@ def test_an_empty_queue_has_nothing_pending() -> None:
 def test_adding_returns_the_number_of_live_events_with_the_rest_of_the_open_batch() -> None:
     queue = BatchQueue()
 
-    assert queue.add((A, B, C), 1.0) == 3
-    queue.open()
-    assert queue.live == 3
+    assert queue.add((A, B, C), 1.0) == queue.live == 3
     next(queue.rest)
     assert queue.add((A,), 2.0) == queue.live == 3
     queue.open()
@@ -163,7 +161,6 @@ def test_the_rest_of_the_open_batch_is_the_oldest() -> None:
     queue = BatchQueue()
     queue.add((A,), 1.0)
     queue.add((B,), 2.0)
-    queue.open()
 
     assert queue.oldest == 1.0
     next(queue.rest)
@@ -237,7 +234,9 @@ def test_a_filter_that_closes_its_own_listener_ends_the_batch() -> None:
 
 def test_an_opened_batch_is_not_borrowed() -> None:
     queue = BatchQueue()
-    queue.add((A, B), 1.0)
+    queue.add((C,), 1.0)
+    queue.add((A, B), 2.0)
+    next(queue.rest)
     queue.borrowed = True
     queue.open()
     run = queue.rest
