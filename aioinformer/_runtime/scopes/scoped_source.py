@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol, Self
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
@@ -52,7 +52,7 @@ class ScopedSource(Struct, frozen=True):
     resource: Resource
     open: Callable[[str, Scope], ListerWatcher]
     """Returns the list and watch of one namespace. Raises a ValueError for a name that is none."""
-    scopes: Mapping[str, Scope] = field(default_factory=dict)
+    scopes: Mapping[str, Scope] = {}
     """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""
