@@ -1,8 +1,9 @@
-"""Hold cached objects at rest as zstd frames, in informers with ``compress=``.
+"""Hold cached objects at rest as zstd frames, in informers with ``compress=``, and in cache files.
 
     object at rest ──compressor──▶ the same object, compressed ──raw, field(), ...──▶ its JSON
 
 zstd               the installed zstd: of Python 3.14, or of the package ``zstandard``
 compressor         the dictionary of one informer, and the objects that are worth compressing
 compressed_object  the class that an object has while it is compressed
+block_codec        the compression of many bodies at once, for cache files
 """
