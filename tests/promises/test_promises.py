@@ -234,7 +234,7 @@ async def test_5_a_late_listener_is_told_each_object_once(
         recorders: list[RecordingHandler] = []
         streams: list[asyncio.Task[list[Event]]] = []
         stop = asyncio.Event()
-        for _ in range(15):
+        for _ in range(8):
             churn.apply_changes(20)
             await asyncio.sleep(0.002)
             cached = {obj.uid for obj in pods.lister}

@@ -267,6 +267,7 @@ async def test_json_is_one_document_and_a_failure_is_code_1(
     assert "secret-1" not in out
 
 
+@pytest.mark.clients
 async def test_a_server_that_is_not_there_is_a_finding_too(
     server: ApiServer, tmp_path: Path
 ) -> None:
