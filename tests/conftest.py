@@ -4,7 +4,7 @@ Checks of every test: tasks left behind, a blocked event loop, errors that were 
 
 An asynchronous test fails if a task that it started outlives the test, or if one step blocked the
 loop for 1.5 s (a guard against blocking calls; asyncio's debug mode measures the time, from which
-the time is subtracted that the thread waited for a CPU), or if asyncio logged an exception that was
+the time is subtracted in which the thread had none), or if asyncio logged an exception that was
 not retrieved.
 """
 
@@ -26,7 +26,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import settings
 
-from tests.cpu_time import cpu_wait_seconds
+from tests.cpu_time import StallMeter, cpu_wait_seconds
 
 TESTS = Path(__file__).parent
 
@@ -41,19 +41,28 @@ SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 """The warning of asyncio's debug mode."""
 
 
+STALLS = StallMeter()
+STALLS.start()
+
+
+def _waited_seconds() -> float:
+    """Return the seconds for which this thread waited for a CPU, or the process had none."""
+    return cpu_wait_seconds() + STALLS.seconds
+
+
 class _AsyncioWarnings(logging.Handler):
-    """Keeps what asyncio complains about, except for steps that other processes made slow."""
+    """Keeps what asyncio complains about, except for steps that a busy machine made slow."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.messages: list[str] = []
-        self._cpu_wait = cpu_wait_seconds()
+        self._waited = _waited_seconds()
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
         if (slow := SLOW_STEP.match(message)) is not None:
             # All of the waiting in this test may have been in this one step.
-            waited = cpu_wait_seconds() - self._cpu_wait
+            waited = _waited_seconds() - self._waited
             if float(slow[1]) - waited < asyncio.get_running_loop().slow_callback_duration:
                 return
         self.messages.append(message)

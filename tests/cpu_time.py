@@ -9,8 +9,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
-__all__ = ["cpu_wait_seconds", "short_turns"]
+__all__ = ["StallMeter", "cpu_wait_seconds", "short_turns"]
+
+# Tests replace attributes of the module.
+_monotonic, _process_time, _sleep = time.monotonic, time.process_time, time.sleep
 
 SCHEDULER_STATISTICS = Path("/proc/thread-self/schedstat")
 
@@ -24,6 +28,43 @@ def cpu_wait_seconds() -> float:
     with suppress(OSError):
         return int(SCHEDULER_STATISTICS.read_text().split()[1]) / 1e9
     return 0.0
+
+
+class StallMeter(Thread):
+    """A measurement of the time in which this process had no CPU at all.
+
+    A virtual machine that is paused, a container that has used up its share of a CPU and a process
+    that is stopped don't count this time as waiting for a CPU. This thread sleeps for short times
+    and counts how late it wakes up. Time in which the process has computed meanwhile doesn't count,
+    because a C function that holds the interpreter's lock delays this thread as well.
+    """
+
+    INTERVAL = 0.05
+    """Seconds of each sleep."""
+
+    def __init__(self) -> None:
+        super().__init__(name="stall meter of the tests", daemon=True)
+        self._counted = 0.0
+        self._due = self._cpu_time = 0.0
+        self._begin_interval()
+
+    def run(self) -> None:
+        """Measure until the process ends."""
+        while True:
+            _sleep(self.INTERVAL)
+            self._counted += self._late_seconds()
+            self._begin_interval()
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far, with those of a stall that has just ended."""
+        return self._counted + self._late_seconds()
+
+    def _begin_interval(self) -> None:
+        self._due, self._cpu_time = _monotonic() + self.INTERVAL, _process_time()
+
+    def _late_seconds(self) -> float:
+        return max(0.0, _monotonic() - self._due - (_process_time() - self._cpu_time))
 
 
 @asynccontextmanager

@@ -56,6 +56,9 @@ MAX_FUNCTION_LINES = 60
 """Lines in a function, its docstring aside: as many as a reader sees at once."""
 
 
+PROJECT = ("aioinformer", "benchmarks", "docs", "examples", "tests")
+"""The folders of the project's modules."""
+
 OPTIONAL = (
     "_client",
     "_core.cache.compressed_index",
@@ -192,7 +195,8 @@ def docstrings(module: Path) -> list[tuple[int, str]]:
 def test_no_docstring_begins_with_a_question_word() -> None:
     found = {
         f"{module.relative_to(ROOT)}:{line}": text.splitlines()[0]
-        for module in modules()
+        for folder in PROJECT
+        for module in sorted((ROOT / folder).rglob("*.py"))
         for line, text in docstrings(module)
         if QUESTION_WORDS.match(text.lstrip())
     }

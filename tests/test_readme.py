@@ -162,7 +162,7 @@ async def test_what_lies_beyond_the_first_screen_runs(
             Client.connect(kubeconfig=server.kubeconfig(tmp_path / "config")) as client,
             SharedInformerFactory(client) as informers,
         ):
-            await asyncio.wait_for(names["go"](client, informers), 5)
+            await asyncio.wait_for(names["go"](client, informers), 30)
             assert informers.informer("pods").lister[f"{namespace}/{name}"].labels["seen"] == "yes"
     assert capsys.readouterr().out.splitlines()[0] == name
 
@@ -197,7 +197,7 @@ async def test_the_streams_of_the_readme_run() -> None:
         pods, nodes = informers.informer("pods"), informers.informer("nodes")
         names: dict[str, Any] = {"merge": merge, "pods": pods, "nodes": nodes, "seen": seen}
         exec(f"async def read():\n{lines}", names)  # noqa: S102 - what it is for
-        await asyncio.wait_for(names["read"](), 5)
+        await asyncio.wait_for(names["read"](), 30)
         event, snapshot = seen
         assert event.obj.name in ("web-0", "node-1")
         assert [key.name for key in snapshot] == ["web-0"]
@@ -213,7 +213,7 @@ async def test_the_cache_is_read_as_the_readme_reads_it() -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         names: dict[str, Any] = {"informers": informers, "answer": answer}
         exec(f"async def read():\n{lines}", names)  # noqa: S102 - what it is for
-        await asyncio.wait_for(names["read"](), 5)
+        await asyncio.wait_for(names["read"](), 30)
 
 
 def test_the_metrics_are_those_of_the_readme() -> None:
@@ -344,7 +344,7 @@ async def test_sigterm_ends_the_leader_and_the_replica_that_waits() -> None:
         await asyncio.sleep(0.1)
         try:
             signal.raise_signal(signal.SIGTERM)
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, 30)
             assert not leading.done()
         finally:
             asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)

@@ -40,7 +40,7 @@ _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the pods of one Deployment have in common."""
+    """The fields that the pods of one Deployment have in common."""
 
     name: str
     namespace: str

@@ -14,13 +14,12 @@ from contextlib import asynccontextmanager
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
-from fastapi.responses import JSONResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.routing import Route
 
 from aioinformer import Client, Lister, SharedInformer, SharedInformerFactory
-from aioinformer.adapters.asgi import EventFeed, Probe, closing_on_signals, ready
+from aioinformer.adapters.asgi import EventFeed, MetricsEndpoint, Probe, closing_on_signals, ready
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import InvalidSelector, NotSynced
 
@@ -47,11 +46,6 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
             yield
 
 
-def informers() -> list[SharedInformer]:
-    """Return the informers at each request, since the lifespan creates them."""
-    return [app.state.pods]
-
-
 async def lister(request: Request) -> Lister:
     """Provide the cache to endpoints with a parameter ``pods: Pods``."""
     pods: SharedInformer = request.app.state.pods
@@ -59,23 +53,18 @@ async def lister(request: Request) -> Lister:
 
 
 Pods = Annotated[Lister, Depends(lister)]
-metrics = PrometheusMetrics()
-feed = EventFeed(informers)  # names and labels only, so no content of an object is sent
 app = FastAPI(lifespan=lifespan)
-is_ready = Probe(informers, ready, details=False)  # the reasons are in the log
-app.router.routes += [Route("/events", feed), Route("/readyz", is_ready)]
+metrics = PrometheusMetrics()
+feed = EventFeed(lambda: [app.state.pods])  # sends names and labels only
+is_ready = Probe(lambda: [app.state.pods], ready, details=False)  # the reasons are in the log
+scrape = MetricsEndpoint(metrics.exposition)
+app.router.routes += [Route("/events", feed), Route("/readyz", is_ready), Route("/metrics", scrape)]
 
 
 @app.get("/pods/{namespace}")
 async def list_pods(pods: Pods, namespace: str, labels: str = "") -> list[Pod]:
     """List pods from the cache."""
     return [Pod.model_validate(pod) for pod in pods.list(namespace=namespace, labels=labels)]
-
-
-@app.get("/metrics", include_in_schema=False)
-def show_metrics() -> Response:
-    """Serve the metrics, in a thread."""
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
 @app.exception_handler(NotSynced)

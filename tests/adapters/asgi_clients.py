@@ -93,7 +93,7 @@ def make_scope(method: str = "GET") -> Scope:
 async def request(app: Application, method: str = "GET") -> AsgiClient:
     """Return a client that received a whole response."""
     client = AsgiClient()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await app(make_scope(method), client.receive, client.send)
     return client
 
@@ -108,4 +108,4 @@ async def connected(app: Application, *, synced: bool = True) -> AsyncGenerator[
         yield client
     finally:
         client.disconnected.set()
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, 30)

@@ -24,7 +24,7 @@ from tests.processes import send_signal, start_process
 ROOT = Path(aioinformer.__file__).parents[1]
 COMMAND = (sys.executable, "-m", "aioinformer")
 
-WAIT_TIMEOUT = 15.0
+WAIT_TIMEOUT = 40.0
 """Seconds to wait for a line, long enough for a busy machine."""
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.arguments import check_names, check_seconds, suggest_keywords
+from aioinformer._core.arguments import (
+    MAX_MANAGER_LENGTH,
+    check_bool,
+    check_field_manager,
+    check_names,
+    check_seconds,
+    check_text,
+    suggest_keyword,
+    suggest_keywords,
+)
 
 
 @suggest_keywords
@@ -73,3 +82,79 @@ def test_names_of_other_clients_are_translated(given: str, meant: str) -> None:
     options = ["labels", "fields", "namespace", "page_size", "shard_selector"]
     with pytest.raises(TypeError, match=f"no option {given!r}; did you mean {meant!r}"):
         check_names([given], options)
+
+
+class Store:
+    """Has a decorated constructor and a decorated method."""
+
+    @suggest_keywords
+    def __init__(self, size: int = 1) -> None:
+        """Keep the size."""
+        self.size = size
+
+    @suggest_keywords
+    def resize(self, size: int) -> None:
+        """Change the size."""
+        self.size = size
+
+
+def test_the_error_of_a_constructor_names_the_class() -> None:
+    wrong: dict[str, int] = {"siez": 3}
+    with pytest.raises(
+        TypeError, match=r"^Store\(\) has no argument 'siez'; did you mean 'size'\?$"
+    ):
+        Store(**wrong)
+    with pytest.raises(
+        TypeError, match=r"^resize\(\) has no argument 'siez'; did you mean 'size'\?$"
+    ):
+        Store(size=2).resize(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "suggestion"),
+    [
+        ("Label_Selector", ["labels"], "; did you mean 'labels'?"),
+        ("label_selector", ["shard_selector"], "; did you mean 'shard_selector'?"),
+        ("count", ["counts", "shards"], "; did you mean 'shards'?"),
+        ("xyz", ["labels"], ""),
+    ],
+)
+def test_the_name_of_another_client_comes_before_a_similar_one(
+    name: str, names: list[str], suggestion: str
+) -> None:
+    assert suggest_keyword(name, iter(names)) == suggestion
+
+
+@pytest.mark.parametrize("value", ["false", 0, 1, None])
+def test_only_true_and_false_are_booleans(value: object) -> None:
+    check_bool("resync", True)
+    check_bool("resync", False)
+    with pytest.raises(TypeError) as caught:
+        check_bool("resync", value)
+    assert str(caught.value) == f"resync must be True or False, not {value!r}"
+
+
+def test_seconds_out_of_range_are_named_with_the_meaning_of_zero() -> None:
+    with pytest.raises(ValueError, match=r"^resync must be seconds, or 0 for never, not -1$"):
+        check_seconds("resync", -1, zero="never")
+
+
+@pytest.mark.parametrize("text", ["", " ", "a\n", "abcd", "\u200b"])
+def test_a_text_out_of_range_is_an_error_that_shows_the_limit(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        check_text("name", text, longest=3)
+    assert str(caught.value) == (
+        f"name must be 1 to 3 printable characters, such as 'shop', not {text!r}"
+    )
+
+
+def test_a_text_within_the_limit_passes() -> None:
+    check_text("name", "abc", longest=3)
+    with pytest.raises(TypeError, match=r"^name must be text, not b'abc'$"):
+        check_text("name", b"abc", longest=3)
+
+
+def test_a_field_manager_has_the_limit_of_the_server() -> None:
+    check_field_manager("field_manager", "m" * MAX_MANAGER_LENGTH)
+    with pytest.raises(ValueError, match=r"^field_manager must be 1 to 128 printable"):
+        check_field_manager("field_manager", "m" * (MAX_MANAGER_LENGTH + 1))

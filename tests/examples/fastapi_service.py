@@ -76,11 +76,13 @@ class Service:
 
 
 @asynccontextmanager
-async def running_service(settings: Settings, *, port: int = 0) -> AsyncGenerator[Service]:
+async def running_service(
+    settings: Settings, *, port: int = 0, shutdown_seconds: int = SHUTDOWN_SECONDS
+) -> AsyncGenerator[Service]:
     """Serve the application on a port, a free one by default, until the block ends."""
     app = create_app(settings)
     server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=SHUTDOWN_SECONDS)
+        uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=shutdown_seconds)
     )
     service = Service(app, server)
     running = asyncio.create_task(server.serve([make_listening_socket(port)]), name="uvicorn")

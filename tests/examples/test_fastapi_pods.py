@@ -116,6 +116,13 @@ def test_it_sends_events_until_the_feed_is_closed(http: httpx.Client, cluster: C
     assert events == ["event: reset", *["event: added"] * 2, "event: synced", "event: added"]
 
 
+def test_the_program_has_about_thirty_lines_besides_its_imports() -> None:
+    shown = MarkdownPage(ROOT / "README.md").block_under("FastAPI")
+    lines = [line for line in shown.splitlines() if line]
+    assert len([line for line in lines if not line.startswith(("from ", "import "))]) <= 30
+    assert len(lines) <= 42
+
+
 def test_the_readme_shows_the_same_program() -> None:
     source = Path(fastapi_pods.__file__).read_text()
     shown = MarkdownPage(ROOT / "README.md").block_under("FastAPI")

@@ -129,7 +129,7 @@ async def _serves_until_interrupted(
         while "web-2" not in await anext(lines):
             pass
         run.send_signal()
-        await asyncio.wait_for(_drained(lines), 5)
+        await asyncio.wait_for(_drained(lines), 30)
 
 
 async def _drained(lines: AsyncIterator[str]) -> None:

@@ -31,7 +31,7 @@ async def client() -> AsyncGenerator[Client]:
 
 
 def replica(client: Client, identity: str) -> Operator:
-    times = ("--lease-duration=2", "--renew-deadline=1.5", "--retry-period=0.02")
+    times = ("--lease-duration=30", "--renew-deadline=20", "--retry-period=0.02")
     return make_operator(client, Settings.parse(["--identity", identity, *times]))
 
 
@@ -62,7 +62,7 @@ async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client
             first.stop()
             await working  # it finishes what it does, and gives the lease back
             # Before the lease would be over.
-            await wait_until(lambda: second.is_leader, timeout=1.5)
+            await wait_until(lambda: second.is_leader, timeout=20)
             await foos.workloads.delete("web")
             await eventually(lambda: foos.workload("web"))
 
@@ -74,7 +74,7 @@ async def test_a_replica_that_does_not_lead_stops_at_once(client: Client) -> Non
         async with running(second) as waiting:
             await asyncio.sleep(0.05)
             second.stop()
-            await asyncio.wait({waiting}, timeout=5)
+            await asyncio.wait({waiting}, timeout=20)
             assert waiting.done()
         assert first.is_leader
 

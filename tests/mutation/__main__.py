@@ -30,6 +30,7 @@ SAMPLE = ("codec.line_splitter", "codec.status_decoder", "listwatch.confirmation
 """Modules of a run without arguments; small, so that it ends in minutes."""
 
 TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
+    "cache.query": ("cache/test_lister.py", "cache/test_lister_models.py"),
     "codec.event_decoder": (
         "codec/test_metadata_head.py",
         "codec/test_watch_decoder.py",
@@ -37,6 +38,7 @@ TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
     ),
     "codec.list_decoder": ("sharding/test_shard_filter.py",),
     "codec.watch_decoder": ("sharding/test_shard_filter.py",),
+    "selectors.label_parser": ("selectors/test_selectors.py",),
 }
 """Test files in ``tests/core`` that test a module besides the files that have its name."""
 
@@ -50,7 +52,7 @@ source_paths = ["aioinformer"]
 only_mutate = {paths}
 pytest_add_cli_args_test_selection = {tests}
 pytest_add_cli_args = ["-n0", "-p", "no:cacheprovider"]
-also_copy = ["tests", "README.md"]
+also_copy = ["tests", "benchmarks", "README.md"]
 timeout_multiplier = 5.0
 timeout_constant = 2.0
 """
@@ -156,9 +158,9 @@ def _describe_survivors(module: str, found: Iterable[re.Match[str]], folder: Pat
 
 
 def _copy_sources(module: str, folder: Path, tests: Sequence[str]) -> None:
-    """Copy the package and the tests of the core, with the settings of mutmut for one module."""
+    """Copy the package, the tests and the workloads that they use, with the settings of mutmut."""
     ignored = shutil.ignore_patterns("__pycache__", ".hypothesis")
-    for name in ("aioinformer", "tests"):
+    for name in ("aioinformer", "tests", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "README.md", folder)
     path = str(_path(module).relative_to(ROOT))

@@ -1,27 +1,24 @@
 """A server of bytes: the test determines the bytes, their segments, and the end of the connection.
 
-``ApiServer`` answers like an API server; this server determines what reaches a client. ``run_fast``
-runs real sockets in a loop with accelerated time.
+``ApiServer`` answers like an API server; this server determines what reaches a client.
 """
 
 from __future__ import annotations
 
 import asyncio
-import selectors
 import socket
 import struct
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from yarl import URL
 
 from aioinformer import Client, SharedInformer, SharedInformerFactory
 from tests.client.servers import tcp_server
-from tests.cpu_time import cpu_wait_seconds
 from tests.promises.conftest import FAST_BACKOFF
 
 T = TypeVar("T")
@@ -160,40 +157,3 @@ async def running_raw_server(
         SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         yield RawServerInformer(server, informers.informer("pods"))
-
-
-# -- time --------------------------------------------------------------------------------------
-
-
-class _FastSelector(selectors.DefaultSelector):
-    """A selector whose waits are shortened."""
-
-    def __init__(self, speed: float) -> None:
-        super().__init__()
-        self._speed = speed
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        return super().select(timeout / self._speed if timeout else timeout)
-
-
-class _FastLoop(asyncio.SelectorEventLoop):
-    """A loop with real sockets and accelerated time.
-
-    The time that the thread waits for a CPU doesn't count: a busy machine would turn each
-    millisecond of it into a second.
-    """
-
-    def __init__(self, speed: float) -> None:
-        self._speed = speed
-        self._now = 0.0
-        super().__init__(_FastSelector(speed))
-
-    def time(self) -> float:
-        self._now = max(self._now, super().time() - cpu_wait_seconds())
-        return self._now * self._speed
-
-
-def run_fast(scenario: Callable[[], Coroutine[Any, Any, T]], *, speed: float = 200.0) -> T:
-    """Run a scenario whose timers fire earlier by the factor ``speed``."""
-    with asyncio.Runner(loop_factory=lambda: _FastLoop(speed)) as runner:
-        return runner.run(scenario())

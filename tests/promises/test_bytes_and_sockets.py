@@ -14,6 +14,7 @@ from aioinformer import Client, SharedInformerFactory
 from aioinformer.errors import ConnectionLost, ServerError
 from aioinformer.testing import ApiServer, Cluster
 from aioinformer.testing.cluster.features import Features
+from tests.client.accelerated_time import run_accelerated
 from tests.client.servers import tcp_server
 from tests.promises.conftest import FAST_BACKOFF, wait_until
 from tests.promises.function_lister_watcher import initial_events_end, loop_time
@@ -23,7 +24,6 @@ from tests.promises.raw_server import (
     error_response,
     gzip_member,
     ok_response,
-    run_fast,
     running_raw_server,
 )
 from tests.runtime.informers import cluster_with_pods, label_pod
@@ -281,8 +281,8 @@ def test_a_half_open_connection_is_replaced_where_bookmarks_flow() -> None:
                     causes.append(type(error).__name__)
             return loop_time() - fell_silent, causes
 
-    took, causes = run_fast(story)
-    # It was silent before that, since the bookmark; and each ms of work is 0.2 s.
+    took, causes = run_accelerated(story())
+    # It was silent before that, since the bookmark.
     assert 50.0 <= took <= 110.0
     assert set(causes) <= {"RequestTimedOut"}
 
@@ -304,10 +304,12 @@ def test_a_half_open_connection_without_bookmarks_is_replaced_at_its_deadline() 
             server.faults.drop_bookmarks()
             server.faults.stall(after=0, verb="watch", times=1)
             label_pod(cluster, "a", "unheard")
-            await wait_until(lambda: "value" in pods.lister.list()[0].labels, timeout=2_000.0)
+            await pods.wait_until(
+                "default/a", lambda pod: pod is not None and "value" in pod.labels, timeout=2_000.0
+            )
             return loop_time() - opened
 
-    took = run_fast(story, speed=1_000.0)
+    took = run_accelerated(story(), speed=1_000.0)
     assert 300.0 <= took <= 800.0
 
 

@@ -62,9 +62,10 @@ async def test_a_role_that_is_given_later_completes_the_cache_and_one_that_is_ta
         pods = informers.informer("pods", namespaces=["a", "b"])
         handler = RecordingHandler(pods)
         pods.add_handler(handler)
+        await wait_until(lambda: pods.lister.unsynced.get("a/x") is not None)
+        await wait_until(lambda: any(each.error is not None for each in pods.health.scopes))
         with pytest.raises(SyncTimeout, match=r"namespace b: .*403 Forbidden: pods is forbidden"):
             await informers.wait_synced(0.3)
-        assert pods.lister.unsynced.get("a/x") is not None
         user.rules.extend(permit("b"))
         await informers.wait_synced(30)
         assert set(pods.lister.keys()) == {ObjectKey("a", "x"), ObjectKey("b", "x")}

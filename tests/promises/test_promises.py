@@ -400,6 +400,7 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
         SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers,
     ):
         pods = informers.informer("pods")
+        await wait_until(lambda: isinstance(pods.health.error, Unauthorized))
         with pytest.raises(SyncTimeout) as failure:
             await informers.wait_synced(0.2)
         output += [str(failure.value), repr(failure.value), repr(pods), repr(client)]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
@@ -59,11 +60,14 @@ def scope_identity(
 
 
 def describe_function(function: Callable[..., Any]) -> str:
-    """Return the name and a hash of the code of a function of the program.
+    """Return the name and a hash of the code of a function of the program, with a hash of the
+    arguments that a ``functools.partial`` adds.
 
     A function that calls another one can change its results without a change here. For that case a
     program gives its cache file a ``version``.
     """
+    if _is_partial(function):
+        return _describe_partial(function)
     wrapped: Any = getattr(function, "__func__", function)
     code = getattr(wrapped, "__code__", None)
     name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
@@ -72,6 +76,26 @@ def describe_function(function: Callable[..., Any]) -> str:
     digest = hashlib.sha256()
     _hash_code(code, digest.update)
     return f"{name}:{digest.hexdigest()}"
+
+
+def _is_partial(function: object) -> TypeGuard[partial[Any]]:
+    return isinstance(function, partial)
+
+
+def _describe_partial(function: partial[Any]) -> str:
+    """Describe the wrapped function, with a hash of the arguments, which may be secret.
+
+    An argument whose ``repr`` shows its address has another hash in each process, so that the
+    stored state is not continued: a needless list, and never a state of other arguments.
+    """
+    arguments = [("", each) for each in function.args] + sorted(function.keywords.items())
+    shown = repr([(name, _describe_argument(each)) for name, each in arguments])
+    digest = hashlib.sha256(shown.encode()).hexdigest()
+    return f"{describe_function(function.func)}({digest})"
+
+
+def _describe_argument(argument: object) -> str:
+    return describe_function(argument) if callable(argument) else _constant_text(argument)
 
 
 def _type_name(value: object) -> str:

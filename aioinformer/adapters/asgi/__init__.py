@@ -1,18 +1,19 @@
-"""Probes and server-sent events for any ASGI application: FastAPI, Starlette, Litestar, Quart.
+"""Probes, metrics and server-sent events for any ASGI application: FastAPI, Starlette, Litestar.
 
-    from aioinformer.adapters.asgi import EventFeed, Probe, alive, ready
+    from aioinformer.adapters.asgi import EventFeed, MetricsEndpoint, Probe, alive, ready
 
     feed = EventFeed(lambda: informers)  # a factory is iterable; called for each request
     routes = [
         Route("/events", feed),
         Route("/healthz", Probe(lambda: informers, alive)),
         Route("/readyz", Probe(lambda: informers, ready)),
+        Route("/metrics", MetricsEndpoint(metrics.exposition)),
     ]
 
-``EventFeed`` and ``Probe`` are plain ASGI applications: no web framework is imported, and nothing
-is needed beyond the server that runs the program. The program chooses what is sent of an object
-(``encode=``). The default is metadata only, so that no Secret's content is sent by accident. The
-program also decides who may connect.
+``EventFeed``, ``Probe`` and ``MetricsEndpoint`` are plain ASGI applications: no web framework is
+imported, and nothing is needed beyond the server that runs the program. The program chooses what is
+sent of an object (``encode=``). The default is metadata only, so that no Secret's content is sent
+by accident. The program also decides who may connect.
 
 **Slow clients.** Each client has its own streams and so its own mailboxes. While the client's
 socket is full, events are merged there by object: beyond ``limit``, at most two events for each
@@ -29,12 +30,13 @@ the streams first, with no subclass of the server. Where a server receives no si
 ``EventFeed.close()`` before its shutdown. A client whose socket is full keeps uvicorn waiting even
 then, unless uvicorn has a ``timeout_graceful_shutdown``.
 
-    probes      answers for the probes of Kubernetes
-    feed        all clients of a set of informers
-    client      one client
-    sse         events as frames of an event stream, each object encoded once
-    shutdown    the end of the streams at the signal that ends the server
-    responses   the types and messages of ASGI that are used here
+    probes              answers for the probes of Kubernetes
+    metrics_endpoint    answers for the scrapes of Prometheus
+    feed                all clients of a set of informers
+    client              one client
+    sse                 events as frames of an event stream, each object encoded once
+    shutdown            the end of the streams at the signal that ends the server
+    responses           the types and messages of ASGI that are used here
 
 Example::
 
@@ -53,6 +55,8 @@ Example::
 """
 
 from aioinformer.adapters.asgi.feed import EventFeed as EventFeed
+from aioinformer.adapters.asgi.metrics_endpoint import Expose as Expose
+from aioinformer.adapters.asgi.metrics_endpoint import MetricsEndpoint as MetricsEndpoint
 from aioinformer.adapters.asgi.probes import FRESH as FRESH
 from aioinformer.adapters.asgi.probes import Probe as Probe
 from aioinformer.adapters.asgi.probes import alive as alive
@@ -67,6 +71,8 @@ __all__ = [
     "Closeable",
     "Encode",
     "EventFeed",
+    "Expose",
+    "MetricsEndpoint",
     "Probe",
     "alive",
     "closing_on_signals",

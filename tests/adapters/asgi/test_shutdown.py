@@ -204,4 +204,4 @@ async def test_streams_end_cleanly_when_uvicorn_receives_sigterm(
             send_signal(process, signal.SIGKILL)
             await process.wait()
     assert b"Traceback" not in output
-    assert took < 5  # 0.3 s on an idle machine; without the context manager, it never ends
+    assert took < 20  # 0.3 s on an idle machine; without the context manager, it never ends

@@ -194,7 +194,7 @@ async def test_a_bug_in_a_source_leaves_no_span_open(traced: Traced) -> None:
     )
     informer = scripted(source, traced.tracing)
     with pytest.raises(ZeroDivisionError):
-        await asyncio.wait_for(informer.run(), 5)
+        await asyncio.wait_for(informer.run(), 30)
     assert len(traced.spans("watch pods")) == 1
     assert not trace.get_current_span().get_span_context().is_valid
 

@@ -66,7 +66,7 @@ async def test_the_server_selects_the_objects_that_the_hash_selects_here(
     by: ShardKey,
     watch_list: bool,
 ) -> None:
-    """What the server drops and what is dropped here must be the same objects."""
+    """Both must drop the same objects: the server by its selector, the informer by its hash."""
     async with (
         server_with(apiserver_binary, data_with_widgets, tmp_path / "s", GATE) as server,
         AdminClient(server) as admin,

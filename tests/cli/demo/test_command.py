@@ -11,18 +11,24 @@ import pytest
 
 from tests.cli.processes import environment, started_cli, started_in_terminal
 
+SECONDS = "5"
+"""The length of a demo: the connections are dropped between the second and the fourth second."""
+
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
 async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
-    argv = ("demo", "--seconds", "2", "--objects", "60")
+    argv = ("demo", "--seconds", SECONDS, "--objects", "60")
     async with started_cli(*argv, env=environment(tmp_path)) as run:
         code, out, _ = await run.wait()
 
     lines = out.splitlines()
     assert code == 0
     assert re.fullmatch(r"server: http://127\.0\.0\.1:\d+", lines[0]), "for another terminal"
-    assert [line[:8] for line in lines[1:4]] == ["   0.0 s", "   1.0 s", "   2.0 s"]
+    times = [float(line[:7]) for line in lines[1:-3]]
+    assert len(times) >= 3, "six, unless the machine is busy"
+    assert all(at >= number for number, at in enumerate(times[:-1]))
+    assert times == sorted(times)
     assert " events delivered: " in lines[-3]
     assert lines[-2] == "1 interruption, 1 recovered from"
     assert lines[-1].startswith("cache equals the server: ")
@@ -30,7 +36,7 @@ async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_pa
 
 
 async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_path: Path) -> None:
-    argv = ("demo", "--seconds", "2", "--objects", "60")
+    argv = ("demo", "--seconds", SECONDS, "--objects", "60")
     async with started_in_terminal(*argv, env=environment(tmp_path)) as run:
         code, out = await run.wait()
 
@@ -38,7 +44,7 @@ async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_pa
     assert out.index(HIDE) < out.index("BY NAMESPACE") < out.rindex(SHOW)
     assert out.rindex(HIDE) < out.rindex(SHOW)
     assert out.count("\x1b[22A") >= 5, "23 of 24 lines are painted again and again"
-    assert "waiting for " in out, "it was interrupted once"
+    assert "connections dropped" in out, "it was interrupted once"
     assert "cache equals the server: " in out[out.rindex(SHOW) :]
 
 

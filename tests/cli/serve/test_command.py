@@ -19,6 +19,7 @@ from aioinformer._cli.serve.command import make_features
 from aioinformer.errors import UsageError
 from aioinformer.testing import ApiServer, Features
 from tests.cli.processes import ROOT, CliProcess, environment, started_cli
+from tests.processes import send_signal, start_process
 
 EXAMPLES = ROOT / "examples"
 SERVING = re.compile(r"serving at (http://127\.0\.0\.1:\d+) \((.*)\)\n")
@@ -47,7 +48,7 @@ async def program(
     *argv: str, server: Served, env: Mapping[str, str]
 ) -> AsyncGenerator[asyncio.StreamReader]:
     """Run a Python program with the server's kubeconfig, and end it with Ctrl-C."""
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         sys.executable,
         *argv,
         cwd=ROOT,
@@ -62,8 +63,7 @@ async def program(
         # A program that has ended by itself must have ended well.
         assert process.returncode in (None, 0)
     finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGINT)
+        send_signal(process, signal.SIGINT)
         await process.communicate()
 
 
@@ -127,7 +127,7 @@ async def test_the_commands_and_an_example_run_against_it(tmp_path: Path) -> Non
             prints(it, env, r"^pods\s+all\s+yes\s+yes", *cli, "health", "-A", "pods", "nodes"),
             prints(it, env, "^[=+~-] shop/", str(EXAMPLES / "01_print_pods.py"), "shop"),
         )
-        it.run.process.send_signal(signal.SIGTERM)
+        it.run.send_signal(signal.SIGTERM)
         code, _, complaints = await it.run.wait()
     assert (code, complaints) == (128 + signal.SIGTERM, "")
     assert not it.kubeconfig.exists(), "a temporary file"
@@ -153,7 +153,7 @@ async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
             serves(it, env, "/readyz", "-m", "examples.fastapi_app", "--port"),
             prints(it, env, "leads default.sample-controller", "-m", "examples.sample_controller"),
         )
-        it.run.process.send_signal(signal.SIGINT)
+        it.run.send_signal(signal.SIGINT)
         code, _, complaints = await it.run.wait()
     assert (code, complaints) == (128 + signal.SIGINT, "")
 
@@ -161,7 +161,7 @@ async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
 @pytest.mark.clients
 async def test_the_module_does_the_same(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *(sys.executable, "-m", "aioinformer.testing", "--port", "0", "--objects", "0"),
         *("--kubeconfig", str(config)),
         cwd=ROOT,
@@ -175,7 +175,7 @@ async def test_the_module_does_the_same(tmp_path: Path) -> None:
         assert found, first
         assert found[1] in config.read_text()
         assert config.stat().st_mode & 0o777 == 0o600
-        process.send_signal(signal.SIGINT)
+        send_signal(process, signal.SIGINT)
         await process.communicate()
     assert process.returncode == 128 + signal.SIGINT
     assert config.exists(), "the user's own file"

@@ -70,11 +70,11 @@ async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_pa
 async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path: Path) -> None:
     create_deployment(server)
     assert await wait_for(
-        server, tmp_path, "deploy", "web", "--for=rollout", "--timeout=500ms"
+        server, tmp_path, "deploy", "web", "--for=rollout", "--timeout=3000ms"
     ) == (
         1,
         "",
-        "aioinformer: deployment.apps/web: not after 0.5 s: 0 of 2 pods updated, 0 available\n",
+        "aioinformer: deployment.apps/web: not after 3 s: 0 of 2 pods updated, 0 available\n",
     )
 
 
@@ -88,8 +88,8 @@ async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path
 async def test_an_absent_object_is_named_as_the_reason(
     server: ApiServer, tmp_path: Path, state: str, reason: str
 ) -> None:
-    code, out, err = await wait_for(server, tmp_path, "po/a", "--for", state, "--timeout", "0.5")
-    assert (code, out, err) == (1, "", f"aioinformer: pod/a: not after 0.5 s: {reason}\n")
+    code, out, err = await wait_for(server, tmp_path, "po/a", "--for", state, "--timeout", "3")
+    assert (code, out, err) == (1, "", f"aioinformer: pod/a: not after 3 s: {reason}\n")
 
 
 @pytest.mark.clients
@@ -100,7 +100,7 @@ async def test_the_reason_of_a_condition_is_that_of_its_entry(
     body = {"metadata": {"name": "a"}, "status": {"conditions": [entry]}}
     server.cluster.create("pods", body, namespace="default")
     code, _, err = await wait_for(
-        server, tmp_path, "po/a", "--for", "condition=ready", "--timeout", "0.5"
+        server, tmp_path, "po/a", "--for", "condition=ready", "--timeout", "3"
     )
     assert code == 1
     assert err.endswith("condition ready is False (ContainersNotReady)\n")

@@ -59,7 +59,7 @@ async def test_a_list_has_all_objects_and_the_version_to_watch_from(over_http: b
         assert names(listed) == ["web-0", "web-1", "web-2"]
         async with pods.watch(listed.resource_version) as events:
             cluster.delete("pods", "web-1", namespace="web")
-            event = await asyncio.wait_for(anext(events), 5)
+            event = await asyncio.wait_for(anext(events), 30)
         assert (event.type, event.obj.name) == ("DELETED", "web-1")
 
 
@@ -76,7 +76,7 @@ async def test_selectors_and_namespaces_restrict_lists_and_watches(over_http: bo
             patch = {"metadata": {"labels": {"x": "y"}}}
             for name in ("web-0", "web-1"):
                 cluster.merge_patch("pods", name, patch, namespace="web")
-            event = await asyncio.wait_for(anext(events), 5)
+            event = await asyncio.wait_for(anext(events), 30)
         assert (event.type, event.obj.name) == ("MODIFIED", "web-1")
 
 
@@ -117,7 +117,7 @@ async def test_forgotten_changes_are_an_error_of_the_watch() -> None:
         cluster.compact()
         async with pods.watch(listed.resource_version) as events:
             with pytest.raises(Expired):
-                await asyncio.wait_for(anext(events), 5)
+                await asyncio.wait_for(anext(events), 30)
 
 
 async def test_wrong_use_is_an_error_that_says_what_to_do() -> None:

@@ -246,7 +246,7 @@ async def test_writes_do_not_wait_behind_lists() -> None:
         listing = asyncio.create_task(lists(client))
         await full.wait()
         pods = client.api(PODS, namespace="web")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await pods.update(await pods.get("web-0"))
         listing.cancel()
         await asyncio.gather(listing, return_exceptions=True)

@@ -11,7 +11,14 @@ from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Updated
 from aioinformer._core.cache.comparison import is_same_content
 from aioinformer._core.cache.lister import Lister
 from aioinformer._core.cache.partitions import PartitionedIndexer
-from aioinformer._core.objects.deltas import Bookmark, Delta, Replaced
+from aioinformer._core.objects.deltas import (
+    Bookmark,
+    Confirmed,
+    Correction,
+    Delta,
+    RepairGuard,
+    Replaced,
+)
 from aioinformer._core.objects.kube_object import DeleteReason
 from aioinformer.errors import IndexFailed, NotSynced, UsageError
 from tests.core.builders import PODS, pod
@@ -358,3 +365,157 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(stateful_step_count=20)
+
+
+# -- reading and correcting ------------------------------------------------------------------
+
+
+def test_the_objects_of_all_namespaces_are_one_mapping() -> None:
+    cache = synced_cache("a", "b")
+    objects = cache.state.objects
+    x, missing, elsewhere = ObjectKey("a", "x"), ObjectKey("a", "z"), ObjectKey("c", "x")
+
+    assert (objects[x].name, objects.get(x) is objects[x], x in objects) == ("x", True, True)
+    for absent in (missing, elsewhere):
+        assert absent not in objects
+        assert objects.get(absent, 7) == 7
+        with pytest.raises(KeyError):
+            objects[absent]
+    no_key: object = "a/x"
+    assert no_key not in objects
+    assert len(objects) == 2
+    assert [*objects.values()] == [objects[each] for each in objects]
+    assert (len(objects.values()), objects[x] in objects.values()) == (2, True)
+
+
+def test_the_buckets_of_all_namespaces_are_one_mapping() -> None:
+    cache = synced_cache("a", "b")
+    delta(cache, pod("y", namespace="b", node="node-2"))
+    buckets = cache.state.indexes["node"].buckets
+
+    assert (sorted(buckets), len(buckets)) == (["node-1", "node-2"], 2)
+    assert [*buckets["node-2"]] == [ObjectKey("b", "y")]
+    assert sorted(buckets["node-1"]) == [ObjectKey("a", "x"), ObjectKey("b", "x")]
+    with pytest.raises(KeyError, match="node-3"):
+        buckets["node-3"]
+
+
+def test_an_index_over_all_namespaces_has_the_function_of_each() -> None:
+    index = synced_cache("a").state.indexes["node"]
+
+    assert index.function is node_of
+    assert index.call_function(pod("y", node="n")) == ("n",)
+
+
+def test_a_namespace_has_its_own_state() -> None:
+    cache = synced_cache("a", "b")
+
+    parts = {name: cache.part(name) for name in ("a", "b", "c")}
+    assert parts["c"] is None
+    assert parts["a"] is not parts["b"]
+    assert {name: part.state for name, part in parts.items() if part} == cache.scope_states()
+    cache.add_scope("c")
+    states = [cache.state.part_of(ObjectKey(name, "x")) for name in ("a", "c", "other")]
+    assert states[0] is cache.scope_states()["a"]
+    assert states[1] is not None
+    assert (len(states[1].objects), states[2]) == (0, None)
+    assert cache.part("c") is None, "no list of the namespace was applied"
+
+
+def test_an_object_is_held_by_uid() -> None:
+    cache = synced_cache("a")
+
+    assert cache.holds(pod("x", namespace="a", rv="9"))
+    assert not cache.holds(pod("x", namespace="a", uid="another"))
+    assert not cache.holds(pod("x", namespace="b"))
+
+
+def test_an_equal_object_is_replaced_by_the_cached_one() -> None:
+    cache = synced_cache("a")
+    cached = cache.state.objects[ObjectKey("a", "x")]
+    same, newer, elsewhere = (
+        pod("x", namespace="a"),
+        pod("x", namespace="a", rv="9"),
+        pod("x", namespace="b"),
+    )
+
+    assert cache.deduplicate(same) is cached
+    assert cache.deduplicate(newer) is newer
+    assert cache.deduplicate(elsewhere) is elsewhere
+
+
+def test_a_correction_is_applied_in_the_namespace_of_its_object() -> None:
+    cache, guard, events = synced_cache("a", "b"), RepairGuard(pending=2), list[Event]()
+    old = cache.state.objects[ObjectKey("a", "x")]
+    elsewhere = ObjectKey("removed", "x")
+
+    assert cache.correct(Correction(old.key, old, None, guard), events) is None
+    assert (events, keys(cache), guard.pending) == ([Deleted(old, "vanished")], ["b/x"], 1)
+    assert cache.correct(Correction(elsewhere, None, pod("x"), guard), events) is None
+    assert (len(events), keys(cache), guard.pending) == (1, ["b/x"], 0)
+
+
+def test_a_bookmark_moves_the_version_of_its_namespace() -> None:
+    cache = synced_cache("a", "b")
+    cache.bookmark(Bookmark("30", scope="b"))
+    cache.bookmark(Bookmark("40", scope="removed"))
+
+    versions = {name: state.resource_version for name, state in cache.scope_states().items()}
+    assert versions == {"a": "10", "b": "30"}
+
+
+def test_a_restored_namespace_is_synced_once_the_server_has_confirmed_its_state() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.complete()
+    replacement = cache.replace(Replaced([pod("x", namespace="a")], "10", scope="a", restored=True))
+    assert replacement.initial
+    while not replacement.step(1):
+        pass
+    replacement.commit()
+    assert not cache.state.synced
+    cache.confirm_restored(Confirmed("removed"))
+    assert not cache.state.synced
+    cache.confirm_restored(Confirmed("a"))
+
+    assert cache.state.synced
+
+
+def test_a_confirmation_from_before_a_removal_does_not_count() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.replace(Replaced([], "10", scope="a", restored=True))
+    cache.complete()
+    cache.state.synced = False
+    cache.remove_scope("a")
+    cache.state.synced = False
+    cache.add_scope("a")
+    cache.confirm_restored(Confirmed("a"))
+
+    assert not cache.state.synced
+
+
+def test_the_sizes_of_all_namespaces_are_added() -> None:
+    cache = synced_cache("a", "b")
+    states = cache.scope_states().values()
+
+    assert cache.state.json_bytes == sum(each.json_bytes for each in states) > 0
+    assert cache.state.overhead_bytes == sum(each.overhead_bytes for each in states) > 0
+
+
+def test_a_copy_of_the_objects_does_not_change() -> None:
+    cache = synced_cache("a", "b")
+    copied = cache.state.copy_objects()
+    assert dict(copied) == dict(cache.state.objects)
+    relist(cache, "a")
+
+    assert sorted(map(str, copied)) == ["a/x", "b/x"]
+
+
+def test_the_reprs_count_the_namespaces() -> None:
+    cache = PartitionedIndexer()
+    cache.add_scope("a")
+    cache.add_scope("b")
+    assert repr(cache) == "<PartitionedIndexer <PartitionedState parts=0/2 synced=False> waiting=2>"
+    replacement = cache.replace(Replaced([pod("x", namespace="a")], "10", scope="a"))
+    assert repr(replacement).startswith("<PartitionReplacement <StagedReplacement ")

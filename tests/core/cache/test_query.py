@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import FieldSelector, IndexFunction, KubeObject, LabelSelector, field, label_index
-from aioinformer._core.cache.query import Query
+from aioinformer._core.cache.partitions import PartitionedIndexer
+from aioinformer._core.cache.protocols import ReadableState
+from aioinformer._core.cache.query import Query, field_selector, label_selector
 from aioinformer._core.cache.store import CacheState, Index
+from aioinformer._core.objects.deltas import Replaced
 from aioinformer.errors import InvalidPath, InvalidSelector
 from tests.core.builders import make_object, pod, pod_body
 
@@ -21,7 +27,16 @@ def state(objects: list[KubeObject], **functions: IndexFunction) -> CacheState:
     return made
 
 
-def found(query: Query, held: CacheState) -> list[str]:
+def is_behind_a(obj: KubeObject) -> bool:
+    return obj.name > "a"
+
+
+def asked(**options: Any) -> partial[Query]:
+    """Return a function that makes the query."""
+    return partial(Query.of, **options)
+
+
+def found(query: Query, held: ReadableState) -> list[str]:
     return sorted(obj.name for obj in query.search(held).all())
 
 
@@ -38,32 +53,32 @@ ALL = [A, B, C, D]
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        (Query.of(), "abcd"),
-        (Query.of(namespace="web"), "abc"),
-        (Query.of(namespace="other"), "d"),
-        (Query.of(namespace=""), ""),
-        (Query.of(labels="app=shop"), "a"),
-        (Query.of(labels="app in (shop,blog)"), "ab"),
-        (Query.of(labels="app in (shop,blog),tier=web,!zone"), "ab"),
-        (Query.of(labels="app"), "abc"),
-        (Query.of(labels="!app"), "d"),
-        (Query.of(labels="app!=shop"), "bcd"),
-        (Query.of(labels="app=nothing"), ""),
-        (Query.of(labels={"tier": "web"}, namespace="other"), ""),
-        (Query.of(fields="spec.nodeName=n1"), "ab"),
-        (Query.of(fields="spec.nodeName!=n1"), "cd"),
-        (Query.of(fields="spec.nodeName="), "d"),
-        (Query.of(fields="spec.nodeName=n1,metadata.name!=a"), "b"),
-        (Query.of(fields={"metadata.name": "c"}), "c"),
-        (Query.of(fields="metadata.namespace=other"), "d"),
-        (Query.of(fields=FieldSelector.parse("spec.absent=x")), ""),
-        (Query.of(labels=LabelSelector.parse("tier=web"), where=lambda obj: obj.name > "a"), "b"),
+        (asked(), "abcd"),
+        (asked(namespace="web"), "abc"),
+        (asked(namespace="other"), "d"),
+        (asked(namespace=""), ""),
+        (asked(labels="app=shop"), "a"),
+        (asked(labels="app in (shop,blog)"), "ab"),
+        (asked(labels="app in (shop,blog),tier=web,!zone"), "ab"),
+        (asked(labels="app"), "abc"),
+        (asked(labels="!app"), "d"),
+        (asked(labels="app!=shop"), "bcd"),
+        (asked(labels="app=nothing"), ""),
+        (asked(labels={"tier": "web"}, namespace="other"), ""),
+        (asked(fields="spec.nodeName=n1"), "ab"),
+        (asked(fields="spec.nodeName!=n1"), "cd"),
+        (asked(fields="spec.nodeName="), "d"),
+        (asked(fields="spec.nodeName=n1,metadata.name!=a"), "b"),
+        (asked(fields={"metadata.name": "c"}), "c"),
+        (asked(fields="metadata.namespace=other"), "d"),
+        (asked(fields=FieldSelector.parse("spec.absent=x")), ""),
+        (asked(labels=LabelSelector.parse("tier=web"), where=is_behind_a), "b"),
     ],
-    ids=lambda value: str(value.labels or value.fields) if isinstance(value, Query) else value,
+    ids=lambda value: str(value.keywords) if isinstance(value, partial) else value,
 )
 @pytest.mark.parametrize("indexed", [False, True], ids=["scanned", "indexed"])
 def test_what_is_selected_does_not_depend_on_indexes(
-    query: Query, names: str, *, indexed: bool
+    query: partial[Query], names: str, *, indexed: bool
 ) -> None:
     functions: dict[str, IndexFunction] = {
         "labels": label_index(),
@@ -71,7 +86,7 @@ def test_what_is_selected_does_not_depend_on_indexes(
         "node": field("spec.nodeName"),
         "namespace": field("metadata.namespace"),
     }
-    assert found(query, state(ALL, **functions if indexed else {})) == list(names)
+    assert found(query(), state(ALL, **functions if indexed else {})) == list(names)
 
 
 SELECTORS = st.sampled_from(["=", "!=", " in ", " notin "])
@@ -125,25 +140,25 @@ def test_a_path_with_quoted_keys_is_a_field_too() -> None:
 @pytest.mark.parametrize(
     ("query", "count"),
     [
-        (Query.of(labels="app in (shop,cart)"), 2),
-        (Query.of(labels="app=nothing"), 0),
-        (Query.of(fields="spec.nodeName=n1"), 2),
-        (Query.of(labels="app=cart", fields="spec.nodeName=n1"), 1),
-        (Query.of(namespace="other", labels="app!=cart"), 1),
-        (Query.of(labels="tier=web"), 4),
-        (Query.of(labels="app"), 4),
-        (Query.of(fields="spec.nodeName="), 4),
+        (asked(labels="app in (shop,cart)"), 2),
+        (asked(labels="app=nothing"), 0),
+        (asked(fields="spec.nodeName=n1"), 2),
+        (asked(labels="app=cart", fields="spec.nodeName=n1"), 1),
+        (asked(namespace="other", labels="app!=cart"), 1),
+        (asked(labels="tier=web"), 4),
+        (asked(labels="app"), 4),
+        (asked(fields="spec.nodeName="), 4),
     ],
-    ids=lambda value: str(value.labels or value.fields) if isinstance(value, Query) else "",
+    ids=lambda value: str(value.keywords) if isinstance(value, partial) else "",
 )
-def test_only_what_an_index_has_filed_is_looked_at(query: Query, count: int) -> None:
+def test_only_what_an_index_has_filed_is_looked_at(query: partial[Query], count: int) -> None:
     held = state(
         ALL,
         labels=label_index("app"),
         node=field("spec.nodeName"),
         namespace=field("metadata.namespace"),
     )
-    assert repr(query.search(held)) == f"<Search searched=0/{count}>"
+    assert repr(query().search(held)) == f"<Search searched=0/{count}>"
 
 
 def test_what_the_index_has_answered_is_not_asked_again() -> None:
@@ -181,6 +196,25 @@ def test_the_rest_of_a_search_can_be_had_at_once() -> None:
     assert search.all() == [B, C]
 
 
+def test_the_search_of_a_namespace_reads_the_objects_of_that_namespace() -> None:
+    indexer = PartitionedIndexer()
+    for obj in (A, D):
+        namespace = obj.key.namespace
+        indexer.add_scope(namespace)
+        replacement = indexer.replace(Replaced((obj,), "1", scope=namespace))
+        while not replacement.step(1):
+            pass
+        replacement.commit()
+
+    assert repr(Query.of(namespace="web").search(indexer.state)) == "<Search searched=0/1>"
+    assert found(Query.of(namespace="other"), indexer.state) == ["d"]
+
+
+def test_the_selectors_of_equal_texts_are_parsed_once() -> None:
+    assert label_selector("app=once") is label_selector("app=once")
+    assert field_selector("spec.nodeName=once") is field_selector("spec.nodeName=once")
+
+
 # -- what can't be asked -----------------------------------------------------------------------
 
 
@@ -191,3 +225,11 @@ def test_what_does_not_parse_is_an_error_before_anything_is_looked_at() -> None:
         Query.of(fields="spec.nodeName")
     with pytest.raises(InvalidPath):
         Query.of(fields="spec..nodeName=x")
+
+
+def test_an_async_condition_is_an_error_that_names_it() -> None:
+    async def is_ready(obj: KubeObject) -> bool:
+        return obj.name == "a"
+
+    with pytest.raises(TypeError, match=r"where=.*is_ready"):
+        Query.of(where=is_ready)

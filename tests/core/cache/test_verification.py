@@ -6,6 +6,8 @@ import pytest
 
 from aioinformer import KubeObject
 from aioinformer._core.cache.verification import Comparison, Verification
+from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.stored import ExcludedObject
 from tests.core.builders import key, make_object, pod, pod_body
 
 A, B, C = pod("a", rv="1"), pod("b", rv="2"), pod("c", rv="3")
@@ -64,6 +66,11 @@ def test_contents_are_compared_if_asked_for() -> None:
     assert result(comparing(A, contents=True), pod("a", rv="1"))
 
 
+def test_contents_are_not_compared_by_default() -> None:
+    comparison = Comparison({A.key: A}, "10")
+    assert result(comparison, pod("a", rv="1", node="elsewhere"))
+
+
 def test_the_kind_that_items_of_a_list_lack_is_no_difference() -> None:
     """Recordings 10 and 30: events of a watch have it."""
     watched = make_object({"kind": "Pod", "apiVersion": "v1"} | pod_body("a"))
@@ -83,6 +90,66 @@ def test_of_many_differences_a_few_are_written_out() -> None:
     found = result(comparing(), *(pod(f"p{number}") for number in range(9)))
     assert str(found).endswith("web/p4 (missing), ...")
     assert "differs in 9 of 9" in str(found)
+
+
+@pytest.mark.parametrize(("count", "end"), [(5, "(missing)"), (6, "(missing), ...")])
+def test_five_differences_are_written_out(count: int, end: str) -> None:
+    found = result(comparing(), *(pod(f"p{number}") for number in range(count)))
+    text = str(found)
+    assert text.endswith(end)
+    assert text.count("(missing)") == 5
+
+
+def test_the_number_of_repaired_differences_ends_the_text() -> None:
+    text = str(Verification("10", 1, {key("a"): "missing"}, rejected=2, repaired=1))
+    assert text == (
+        "the cache differs in 1 of 1 object at resourceVersion 10, 2 rejected ones left out: "
+        "web/a (missing); 1 repaired"
+    )
+
+
+def test_an_object_that_the_transform_drops_is_no_object_of_the_server() -> None:
+    found = result(comparing(A), ExcludedObject.of(A, None))
+
+    assert (found.objects, found.rejected) == (0, 0)
+    assert found.differences == {key("a"): "surplus"}
+
+
+def test_an_object_that_the_transform_fails_on_counts_as_rejected() -> None:
+    found = result(comparing(A, B), ExcludedObject.of(A, ValueError("broken")), pod("b", rv="2"))
+
+    assert (found.objects, found.rejected, found.differences) == (2, 1, {})
+
+
+def test_each_difference_has_a_correction_if_there_is_a_guard() -> None:
+    guard = RepairGuard()
+    held = {obj.key: obj for obj in (A, B)}
+    comparison = Comparison(held, "10", guard=guard, contents=True)
+    other, missing = pod("a", rv="1", node="elsewhere"), pod("d", rv="4")
+
+    found = result(comparison, other, missing)
+
+    assert list(found.differences.values()) == ["content", "missing", "surplus"]
+    assert comparison.corrections == [
+        Correction(key("a"), A, other, guard),
+        Correction(key("d"), None, missing, guard),
+        Correction(key("b"), B, None, guard),
+    ]
+
+
+def test_a_comparison_without_a_guard_has_no_corrections() -> None:
+    comparison = comparing(A)
+    result(comparison, pod("a", rv="9"))
+    assert comparison.corrections == []
+
+
+def test_a_step_counts_as_many_surplus_objects_as_it_may() -> None:
+    comparison = comparing(A, B, C)
+
+    assert not comparison.step(2)
+    assert repr(comparison) == "<Comparison rv=10 compared=0 left=1>"
+    assert comparison.step(2)
+    assert set(comparison.close().differences.values()) == {"surplus"}
 
 
 @pytest.mark.parametrize("seen", [0, 2])

@@ -11,6 +11,7 @@ from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cachefile.change_log import (
     ENTRIES_KEPT,
     TRIM_STEP,
+    EntryKind,
     LogEntry,
     LogRecord,
     LogSequence,
@@ -18,7 +19,9 @@ from aioinformer._core.cachefile.change_log import (
     make_delta,
     make_entries,
 )
+from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._core.objects.stored import ExcludedObject
 from tests.core.builders import pod
 
 State = dict[ObjectKey, KubeObject]
@@ -208,3 +211,15 @@ def test_a_short_log_is_trimmed_when_it_is_twice_as_long() -> None:
     assert [len(sequence.take(1)) and sequence.trim() for _ in range(9)] == [
         0, 0, 0, 0, 0, 0, 4, 0, 0
     ]  # fmt: skip
+
+
+def test_an_entry_is_one_change_of_the_queue() -> None:
+    obj = pod("a", rv="2")
+    assert make_delta(LogEntry("stored", obj)) == Delta("Updated", obj)
+    assert make_delta(LogEntry("deleted", obj)) == Delta("Deleted", obj)
+    removals: list[tuple[EntryKind, str]] = [("dropped", obj.uid), ("vanished", "")]
+    for kind, uid in removals:
+        delta = make_delta(LogEntry(kind, obj))
+        assert delta.kind == "Updated"
+        assert isinstance(delta.obj, ExcludedObject)
+        assert (delta.obj.key, delta.obj.uid, delta.obj.raw) == (obj.key, uid, b"")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
+from operator import itemgetter
 
 import pytest
 
@@ -132,3 +134,41 @@ def test_the_identity_of_a_scope_is_sorted_json() -> None:
 
 def test_a_callable_object_is_described_by_module_and_name() -> None:
     assert describe_function(len) == "builtins.builtin_function_or_method:builtins.len"
+    assert describe_function(str.upper) == "builtins.method_descriptor:.str.upper"
+    assert describe_function(itemgetter("a")) == "operator.itemgetter:operator."
+
+
+def test_another_set_in_the_code_makes_another_description() -> None:
+    texts: set[str] = set()
+    for members in ("{'a', 'b'}", "{'a', 'c'}"):
+        names: dict[str, object] = {"__name__": "program"}
+        exec(f"def transform(obj):\n    return obj if obj.name in {members} else None", names)  # noqa: S102
+        function = names["transform"]
+        assert callable(function)
+        texts.add(describe_function(function))
+    assert len(texts) == 2
+
+
+def keep(name: str, obj: KubeObject, *, again: object = None) -> KubeObject | None:
+    return obj if obj.name == name else None
+
+
+def drop(name: str, obj: KubeObject) -> KubeObject | None:
+    return None if obj.name == name else obj
+
+
+def test_a_partial_function_is_described_by_its_function_and_its_arguments() -> None:
+    described = describe_function(partial(keep, "hunter2"))
+
+    assert described == describe_function(partial(keep, "hunter2"))
+    assert described not in {
+        describe_function(partial(keep, "b")),
+        describe_function(partial(drop, "hunter2")),
+        describe_function(partial(keep, "hunter2", again=1)),
+        describe_function(keep),
+    }
+    assert "hunter2" not in described
+    first, second = (describe_function(partial(keep, "a", again=each)) for each in (keep, drop))
+    assert first != second
+    assert first == describe_function(partial(keep, "a", again=keep))
+    assert "test_identity.keep:" in described

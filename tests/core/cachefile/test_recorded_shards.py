@@ -76,3 +76,11 @@ def test_the_first_write_keeps_the_rows_that_may_still_be_restored() -> None:
     assert first == {0, 1, 3}, "rows of 2 may be restored; those of 1 are among the changes"
     later = SealedShards(frozenset({0, 2}), frozenset({0, 2}))
     assert outdated_shards(sealed, later, restorable=frozenset(), count=4) == {2}
+
+
+def test_the_repr_counts_the_shards_and_the_states_that_are_ahead() -> None:
+    shards = RecordedShards(COUNT, "uid")
+    shards.apply(Replaced((), "5", gained=ranges(frozenset({0, 1}))))
+    shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
+
+    assert repr(shards) == "<RecordedShards 3 held, 1 groups ahead>"

@@ -57,6 +57,18 @@ def test_objects_keep_their_order_and_a_change_its_place(monkeypatch: pytest.Mon
     assert [f"{obj.name} {obj.resource_version}" for obj in objects] == ["a 1", "b 2", "c 1", "e 1"]
     assert (objects[-1].key, [obj.name for obj in objects[1:3]]) == (key("e"), ["b", "c"])
     assert repr(objects) == "<InitialObjects objects=4>"
+    assert repr(found) == "<InitialList objects=4>"
+    assert found.resource_version == ""
+
+
+def test_a_repeated_object_is_the_cached_one_and_has_its_identity_in_its_bytes() -> None:
+    cached = pod("a", rv="1")
+    found = InitialList(lambda obj: cached if obj.name == "a" else obj)
+    found.apply(Delta("Added", pod("a", rv="1")))
+    found.apply(Delta("Updated", pod("b", rv="1")))
+
+    assert found.objects()[0] is cached
+    assert [obj.name for obj in found.objects()] == ["a", "b"]
 
 
 def test_no_step_with_a_long_list_meets_a_long_container() -> None:

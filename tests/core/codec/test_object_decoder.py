@@ -13,11 +13,13 @@ from hypothesis import given
 from aioinformer._core.codec.object_decoder import (
     decode_envelope,
     decode_object,
+    encode_type_meta,
     remove_managed_fields,
 )
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.resources import Resource
 from tests.core import strategies
-from tests.core.builders import PODS, encode, key
+from tests.core.builders import PODS, WIDGETS, encode, key
 from tests.core.strategies import JsonStyle
 
 MANAGED: list[Any] = [{"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {}}}}]
@@ -244,3 +246,82 @@ def test_the_metadata_pass_takes_exactly_one_object_with_a_name(raw: bytes) -> N
 )
 def test_a_key_that_ends_in_an_escaped_look_alike_is_another_key(raw: bytes) -> None:
     assert json.loads(built(raw).raw) == unmanaged(json.loads(raw))
+
+
+# -- one object of many ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_object_is_decoded_in_the_middle_of_other_bytes(packed: bool) -> None:
+    def body(name: str) -> dict[str, Any]:
+        metadata = {
+            "name": name,
+            "namespace": "web",
+            "labels": {"of": name},
+            "uid": f"uid-{name}",
+            "resourceVersion": "7",
+            "managedFields": MANAGED,
+        }
+        return {"metadata": metadata, "spec": {"of": name}}
+
+    raws = [encode(body(name)) for name in "abc"]
+    source, start = b",".join(raws), len(raws[0]) + 1
+    end = start + len(raws[1])
+    obj = decode_object(
+        PODS,
+        decode_envelope(raws[1]).metadata,
+        source,
+        start,
+        end,
+        managed_fields=False,
+        packed=packed,
+    )
+
+    assert obj.raw == encode(unmanaged(body("b")))
+    assert (obj.key, obj.uid, obj.resource_version) == (key("b"), "uid-b", "7")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_uid_and_version_are_those_of_the_metadata_wherever_they_stand(packed: bool) -> None:
+    raw = b'{"metadata":{"name":"a","uid":"\\u0075","resourceVersion":"7"}}'
+    obj = decode_object(
+        PODS,
+        decode_envelope(raw).metadata,
+        raw,
+        0,
+        len(raw),
+        managed_fields=False,
+        packed=packed,
+    )
+
+    assert (obj.uid, obj.resource_version, obj.raw) == ("u", "7", raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "typed"),
+    [
+        (
+            b'{"metadata":{"name":"a"},"spec":{}}',
+            b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"},"spec":{}}',
+        ),
+        (b'{"kind":"Pod","metadata":{"name":"a"}}', b'{"kind":"Pod","metadata":{"name":"a"}}'),
+    ],
+)
+def test_an_item_that_begins_with_its_metadata_receives_its_type(raw: bytes, typed: bytes) -> None:
+    obj = decode_object(
+        PODS,
+        decode_envelope(raw).metadata,
+        raw,
+        0,
+        len(raw),
+        managed_fields=False,
+        type_meta=encode_type_meta(PODS),
+    )
+
+    assert obj.raw == typed
+
+
+def test_the_type_of_an_object_is_the_beginning_of_its_bytes_in_a_watch() -> None:
+    assert encode_type_meta(PODS) == b'{"kind":"Pod","apiVersion":"v1",'
+    assert encode_type_meta(WIDGETS) == b'{"kind":"Widget","apiVersion":"example.com/v1",'
+    assert encode_type_meta(Resource("example.com", "v1", "widgets", "")) == b""

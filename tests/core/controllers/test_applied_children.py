@@ -80,3 +80,19 @@ def test_the_children_of_an_absent_owner_are_forgotten() -> None:
     memory.forget(OWNER)
     assert not memory.is_current(OWNER, BARS, stored(5), b"x", 0)
     assert len(memory) == 0
+
+
+def test_only_the_child_that_was_written_otherwise_is_discarded() -> None:
+    memory = AppliedChildren()
+    for name in ("c", "d"):
+        memory.record(OWNER, BARS, stored(5, name=name), b"x", 1)
+    memory.discard(OWNER, BARS, stored(5, name="c").key)
+    memory.discard(stored(5).key, BARS, stored(5, name="d").key)
+
+    assert not memory.is_current(OWNER, BARS, stored(5, name="c"), b"x", 1)
+    assert memory.is_current(OWNER, BARS, stored(5, name="d"), b"x", 1)
+    assert not memory.is_current(OWNER, BARS, stored(5, name="d"), b"x", 2)
+    assert not memory.is_current(OWNER, BARS, stored(6, name="d"), b"x", 1)
+    assert repr(memory) == "<AppliedChildren of 1 owners>"
+    memory.forget(stored(5).key)
+    assert len(memory) == 1

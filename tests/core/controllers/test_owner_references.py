@@ -160,3 +160,86 @@ def test_a_cluster_scoped_owner_owns_objects_of_any_namespace() -> None:
 def test_a_child_without_metadata_is_an_error() -> None:
     with pytest.raises(UsageError, match="the child of Foo web/a needs metadata"):
         set_owner({"kind": "Bar"}, owner())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metadata": {"uid": "1", "name": "other"}},
+        {"kind": "Foo", "apiVersion": "samples.example.com/v2", "metadata": {"name": "a"}},
+        {
+            "kind": "Foo",
+            "apiVersion": "samples.example.com/v1",
+            "metadata": {"name": "a", "namespace": "web", "uid": "earlier"},
+        },
+    ],
+    ids=["the uid", "another version of the API", "the name"],
+)
+def test_an_object_can_not_own_itself(body: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"^Foo web/a can't own itself: the garbage collector"):
+        set_owner(body, owner())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": "Bar"},
+        {"apiVersion": "v1"},
+        {"metadata": {"name": "b"}},
+        {"metadata": {"name": "a", "uid": "2", "namespace": "web"}, "kind": "Bar"},
+    ],
+    ids=["the kind", "the group", "the name", "the uid and the kind"],
+)
+def test_an_object_that_differs_in_one_respect_is_another(changed: dict[str, Any]) -> None:
+    body = {"kind": "Foo", "apiVersion": "samples.example.com/v1", "metadata": {"name": "a"}}
+    references = set_owner(body | changed, owner())["metadata"]["ownerReferences"]
+    assert references == [owner_reference(owner())]
+
+
+def test_an_object_of_the_same_name_in_another_namespace_is_not_the_owner_itself() -> None:
+    body = {
+        "kind": "Foo",
+        "apiVersion": "samples.example.com/v1",
+        "metadata": {"name": "a", "namespace": "other"},
+    }
+    with pytest.raises(UsageError, match="a in the namespace other can't be owned by Foo web/a"):
+        set_owner(body, owner())
+
+
+def test_several_entries_of_one_owner_become_one() -> None:
+    twice = [owner_reference(owner(uid="old")), ref("b", controller=False), ref("a")]
+    references = set_owner(child(*twice), owner())["metadata"]["ownerReferences"]
+    assert references == [owner_reference(owner()), ref("b", controller=False)]
+
+
+def test_an_owner_of_the_same_name_in_another_group_is_another_one() -> None:
+    other = ref("a", apiVersion="other.example.com/v1", controller=False)
+    references = set_owner(child(other), owner())["metadata"]["ownerReferences"]
+    assert references == [other, owner_reference(owner())]
+
+
+def test_a_child_without_a_name_is_called_an_object() -> None:
+    with pytest.raises(UsageError, match=r"^an object in the namespace other can't be owned"):
+        set_owner({"metadata": {"namespace": "other"}}, owner())
+    with pytest.raises(AlreadyOwned, match=r"^an object is controlled by Foo b, so Foo web/a"):
+        set_owner({"metadata": {"ownerReferences": [ref("b")]}}, owner())
+
+
+def test_a_reference_names_the_owner_and_whether_it_is_the_controller() -> None:
+    names = {"apiVersion": "samples.example.com/v1", "kind": "Foo", "name": "a", "uid": "1"}
+    assert owner_reference(owner(), controller=False) == names
+    controlling = {**names, "controller": True, "blockOwnerDeletion": True}
+    assert owner_reference(owner()) == controller_reference(owner()) == controlling
+
+
+def test_only_the_controller_with_the_uid_controls() -> None:
+    assert is_controlled_by(child(ref("b", uid="2"), ref("a")), owner())
+    assert not is_controlled_by(child(ref("a", controller=False)), owner())
+    assert not is_controlled_by(child(ref("a", uid="2")), owner())
+
+
+def test_a_controller_in_no_namespace_has_a_key_without_one() -> None:
+    reference = ref("r", kind="Realm")
+    assert ControllerOf(REALMS)(child(reference)) == (ObjectKey("", "r"),)
+    assert ControllerOf(REALMS)(child(ref("r", kind="Realm", apiVersion=None))) == ()
+    assert repr(ControllerOf(REALMS)) == "<ControllerOf realms.samples.example.com>"

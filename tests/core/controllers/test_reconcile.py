@@ -130,3 +130,60 @@ def test_a_context_says_why() -> None:
     assert context.because("updated", informer="pods")
     assert not context.because("updated", informer="nodes")
     assert not context.because("initial")
+
+
+def test_a_context_without_failures_names_the_reasons_alone() -> None:
+    context = RunReasons(controller="foos", reasons=(RETRY,), retries=0, priority=Priority.LOW)
+
+    assert str(context) == "foos: retry"
+    assert context.because("retry")
+    assert not context.because("retry", informer="pods")
+
+
+def test_scheduled_reasons_are_merged() -> None:
+    pending = PendingReconciles()
+    pending.schedule(A, RETRY, Priority.LOW, 10.0)
+    assert (len(pending), pending.delayed, pending.counts) == (1, 1, (0, 1))
+    pending.schedule(A, UPDATED, Priority.NORMAL, 20.0)
+    pending.schedule(B, INITIAL, Priority.LOW, 20.0)
+    assert (len(pending), pending.delayed, pending.counts) == (2, 2, (0, 2))
+
+    assert pending.take(A, 10.0) == ((RETRY, UPDATED), Priority.NORMAL)
+    assert pending.take(B, 20.0) == ((INITIAL,), Priority.LOW)
+
+
+def test_waiting_and_scheduled_reasons_are_taken_together_once_both_are_due() -> None:
+    pending = PendingReconciles()
+    pending.add(A, INITIAL, Priority.LOW)
+    pending.schedule(A, RETRY, Priority.NORMAL, 10.0)
+    assert (len(pending), pending.delayed) == (1, 0)
+
+    assert pending.take(A, 10.0) == ((INITIAL, RETRY), Priority.NORMAL)
+    assert pending.take(A, 20.0) == ((), Priority.LOW)
+
+
+def test_the_priority_is_that_of_the_reasons_of_this_run() -> None:
+    pending = PendingReconciles()
+    pending.add(A, UPDATED, Priority.NORMAL)
+    pending.add(B, UPDATED, Priority.LOW)
+
+    assert pending.take(B, 0.0) == ((UPDATED,), Priority.LOW)
+    assert pending.take(A, 0.0) == ((UPDATED,), Priority.NORMAL)
+
+
+def test_many_reasons_are_told_apart() -> None:
+    pending = PendingReconciles()
+    reasons = [Reason("added", f"informer-{number}") for number in range(70)]
+    for reason in reasons[::2]:
+        pending.add(A, reason, Priority.LOW)
+    for reason in reasons[1::2]:
+        pending.add(B, reason, Priority.NORMAL)
+
+    assert set(pending.take(A, 0.0)[0]) == set(reasons[::2])
+    assert pending.take(B, 0.0) == (tuple(reasons[1::2]), Priority.NORMAL)
+
+
+def test_a_result_wants_no_other_run_unless_it_says_so() -> None:
+    assert (Result().requeue_after, Result().requeue) == (None, False)
+    assert (Result(requeue=True).requeue_after, Result(requeue=True).requeue) == (None, True)
+    assert (Result(requeue_after=0).requeue_after, Result(requeue_after=0).requeue) == (0.0, False)

@@ -79,3 +79,27 @@ def test_a_permanent_failure_has_no_next_attempt() -> None:
     )
     failing.record_success(A)
     assert not failing.is_permanent(A)
+
+
+def test_the_retries_of_a_key_are_its_failures() -> None:
+    failing = FailureTracker()
+    assert not failing.is_permanent(A)
+    failing.record_failure(A, "no", now=0.0, due=1.5)
+    failing.record_failure(A, "no", now=1.0, due=2.5)
+    found = failing.get(A, 1.0)
+
+    assert found is not None
+    assert (found.retries, found.permanent) == (2, False)
+    assert str(found) == "web/a failed 2 times in 1.0 s, next attempt in 1.5 s: no"
+    assert repr(failing) == "<FailureTracker 1 key>"
+
+
+def test_an_error_of_the_greatest_length_is_whole_and_a_longer_one_ends_with_dots() -> None:
+    failing = FailureTracker()
+    failing.record_failure(A, "x" * 497, now=0.0, due=1.0)
+    failing.record_failure(B, "x" * 498, now=0.0, due=1.0)
+
+    assert [each.error for each in failing.longest_failing(2, 0.0)] == [
+        "x" * 497,
+        "x" * 497 + "...",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.delivery.coalescing import CoalescedEvents, PendingChange
+from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents, PendingChange
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
 from tests.core.builders import pod
 
@@ -65,6 +65,11 @@ def drained(pending: CoalescedEvents) -> list[Event]:
         ),
         pytest.param(
             [Deleted(A2), Added(A3)], [Deleted(A2), Added(A3)], id="left a selector and came back"
+        ),
+        pytest.param(
+            [Deleted(A1, "vanished"), Added(A2), Deleted(A3)],
+            [Deleted(A3)],
+            id="the last deletion of one object",
         ),
         pytest.param([Updated(A1, A2), Updated(A2, A2, True)], [Updated(A1, A2)], id="real+resync"),
         pytest.param([Updated(A1, A1, True), Updated(A1, A2)], [Updated(A1, A2)], id="resync+real"),
@@ -132,6 +137,71 @@ def test_a_mark_is_no_pending_change() -> None:
     assert (pending.count, pending.oldest, bool(pending)) == (0, None, True)
 
 
+def test_the_number_of_merged_events_goes_on_from_a_given_number() -> None:
+    pending = CoalescedEvents(merged=5)
+    pending.add(Updated(A1, A2), 0.0)
+    pending.add(Updated(A2, A3), 1.0)
+
+    assert pending.merged == 6
+
+
+def test_each_delivered_event_no_longer_counts() -> None:
+    pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
+    pending.mark()
+
+    counts: list[int] = []
+    while pending:
+        pending.pop()
+        counts.append(pending.count)
+
+    assert counts == [2, 1, 0, 0]
+
+
+def test_a_new_collection_is_empty() -> None:
+    pending = CoalescedEvents()
+
+    assert (pending.count, pending.merged, pending.oldest, pending.pop()) == (0, 0, None, None)
+
+
+def test_a_second_mark_moves_the_first() -> None:
+    pending = CoalescedEvents()
+    pending.mark()
+    pending.add(Added(A1), 0.0)
+    pending.mark()
+
+    assert [pending.pop() for _ in range(2)] == [Added(A1), None]
+    assert not pending
+
+
+def test_a_second_mark_of_a_position_moves_the_first() -> None:
+    pending = CoalescedEvents()
+    assert not pending.mark_position()
+    pending.add(Added(A1), 7.0)
+    pending.mark()
+    assert pending.mark_position(), "replaces the mark before the addition"
+
+    assert list(pending.changes)[-2:] == [None, POSITION]
+    assert (pending.oldest, pending.count) == (7.0, 1)
+    assert [pending.pop() for _ in range(3)] == [Added(A1), None, None]
+    assert not pending
+
+
+def test_the_events_of_an_object_with_another_uid_are_not_discarded() -> None:
+    pending = coalesced(Deleted(REBORN), Added(A1))
+
+    assert not pending.discard(A1)
+    assert not pending.discard(pod("a", rv="9", uid="a third"))
+    assert drained(pending) == [Deleted(REBORN), Added(A1)]
+
+
+def test_a_discarded_event_no_longer_counts() -> None:
+    pending = coalesced(Updated(A1, A2), Added(B1))
+
+    pending.discard(A1)
+
+    assert (pending.count, len(pending.changes)) == (1, 1)
+
+
 def test_undelivered_events_are_discarded_up_to_the_deletion() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN))
 
@@ -158,6 +228,7 @@ def test_much_is_dropped_in_steps() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
     pending.drop(1)
     assert (pending.count, bool(pending)) == (1, True)
+    pending.add(Updated(B1, B2), 3.0)
     pending.drop(5)
 
     assert (pending.pop(), pending.count, bool(pending)) == (None, 0, False)

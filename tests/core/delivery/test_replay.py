@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from operator import length_hint
+
+from aioinformer._core.delivery.coalescing import CoalescedEvents
 from aioinformer._core.delivery.replay import (
+    FREE_STEP,
     UnseenDeletions,
     addition_events,
+    free_in_steps,
     initial_events,
     map_events,
     resync_events,
@@ -80,3 +86,53 @@ def test_events_of_a_deleted_object_are_discarded_up_to_its_deletion() -> None:
     ]
     assert not unseen.discard_event(Added(A1)), "it came back"
     assert repr(unseen) == "<UnseenDeletions 0>"
+
+
+def test_a_replay_has_a_step_for_each_object() -> None:
+    objects = iter([A1, B1])
+    replay = resync_events(objects, None, lambda obj: obj is B1)
+
+    assert (replay.queued_at, replay.full, replay.finished, replay.source is objects) == (
+        0.0,
+        True,
+        False,
+        True,
+    )
+    assert (replay.next(), replay.finished) == (None, False), "the first object is skipped"
+    assert (replay.next(), replay.finished) == (Updated(B1, B1, True), False)
+    assert (replay.next(), replay.finished) == (None, True)
+
+
+def test_only_the_deletion_of_the_same_object_ends_the_discarding() -> None:
+    unseen = UnseenDeletions()
+    unseen.add(A1)
+    reborn = pod("a", uid="another")
+
+    assert not unseen.discard_event(Deleted(reborn))
+    assert unseen
+    assert repr(unseen) == "<UnseenDeletions 1>"
+    assert unseen.discard_event(Added(A1))
+    assert unseen, "an addition ends nothing"
+    assert unseen.discard_event(Deleted(A2, "vanished"))
+    assert not unseen
+
+
+def test_what_is_pending_is_freed_in_steps() -> None:
+    merged = CoalescedEvents()
+    for number in range(FREE_STEP + 1):
+        merged.add(Added(pod(f"p{number}")), 0.0)
+    queue = deque(["a batch", "another"])
+    objects = iter([A1] * (2 * FREE_STEP))
+    replay = resync_events(objects, None, lambda _: True)
+    steps = free_in_steps(merged, queue, None, replay)
+
+    left = [(merged.count, len(queue), length_hint(objects)) for _ in steps]
+
+    assert left == [
+        (1, 2, 2 * FREE_STEP),
+        (0, 2, 2 * FREE_STEP),
+        (0, 1, 2 * FREE_STEP),
+        (0, 0, 2 * FREE_STEP),
+        (0, 0, FREE_STEP),
+        (0, 0, 0),
+    ]

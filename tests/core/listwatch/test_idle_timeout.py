@@ -195,3 +195,80 @@ def test_an_initial_state_must_have_some_time(seconds: float) -> None:
 def test_its_repr_says_how_patient_it_is() -> None:
     assert repr(opened(once_a_minute())) == "<IdleTimeout of a watch 75 s>"
     assert repr(opened(initial=True)) == "<IdleTimeout of an initial list 30 s>"
+
+
+def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
+    LivenessPolicy(idle_factor=1, initial_silence=0.1, initial_total=0.1, list_total=0.1)
+    with pytest.raises(ValueError, match=r"^initial_silence, .* and list_total must be above 0$"):
+        LivenessPolicy(list_total=0)
+    with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
+        LivenessPolicy(idle_factor=0.5)
+
+
+def test_the_repr_shows_a_pause() -> None:
+    idle_timeout = opened(once_a_minute())
+    idle_timeout.pause()
+    assert repr(idle_timeout) == "<IdleTimeout of a watch paused 75 s>"
+
+
+# -- intervals -----------------------------------------------------------------------------------
+
+
+def test_a_first_bookmark_soon_after_the_start_leaves_the_interval_and_a_later_one_does_not() -> (
+    None
+):
+    profile = once_a_minute()
+    idle_timeout = opened(profile)
+    idle_timeout.record_bookmark(1003.0)
+    assert profile.bookmark_interval == 60.0
+
+    idle_timeout.record_bookmark(1023.0)
+
+    assert profile.bookmark_interval == 40.0
+
+
+def test_the_interval_of_a_first_bookmark_begins_with_the_watch() -> None:
+    profile = ServerProfile()
+    opened(profile).record_bookmark(1090.0)
+
+    assert profile.bookmark_interval == 90.0
+
+
+def test_the_interval_behind_an_initial_list_begins_with_its_end_mark() -> None:
+    profile = ServerProfile()
+    idle_timeout = opened(profile, initial=True)
+    idle_timeout.complete_initial_list(1020.0)
+    idle_timeout.record_bookmark(1110.0)
+
+    assert profile.bookmark_interval == 90.0
+
+
+def test_a_bookmark_five_seconds_before_the_deadline_does_not_count() -> None:
+    profile = ServerProfile()
+    opened(profile).record_bookmark(1595.0)
+    assert profile.bookmark_interval is None
+
+    opened(profile).record_bookmark(1594.0)
+    assert profile.bookmark_interval is not None
+
+
+# -- pauses --------------------------------------------------------------------------------------
+
+
+def test_a_pause_within_the_limits_leaves_both_deadlines() -> None:
+    watch, initial_list = opened(), opened(initial=True)
+    for each in (watch, initial_list):
+        each.pause()
+        each.resume(1100.0)
+        each.last_data = 1599.0
+
+    assert (watch.deadline, initial_list.deadline) == (AT_LAST, 1300.0)
+
+
+def test_an_initial_list_does_not_outlive_the_deadline_of_its_watch() -> None:
+    idle_timeout = opened(initial=True)
+    assert not idle_timeout.past_deadline(AT_LAST)
+
+    idle_timeout.complete_initial_list(1100.0)
+
+    assert idle_timeout.past_deadline(AT_LAST)

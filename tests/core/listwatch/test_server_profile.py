@@ -99,3 +99,52 @@ def test_the_distance_stays_between_nothing_and_the_length_of_a_watch(
         assert (
             min(after, MAX_BOOKMARK_INTERVAL) <= profile.bookmark_interval <= MAX_BOOKMARK_INTERVAL
         )
+
+
+def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
+    profile = ServerProfile()
+    profile.record_watchlist_failure(100.0, 50.0)
+    profile.record_watchlist_failure(110.0, 10.0)
+
+    assert (profile.supports_watchlist(149.0), profile.supports_watchlist(150.0)) == (False, True)
+
+
+def test_an_end_mark_stands_for_the_usual_interval_until_one_is_known() -> None:
+    profile = ServerProfile()
+    profile.record_end_mark()
+    assert profile.bookmark_interval == DEFAULT_BOOKMARK_INTERVAL
+
+    profile.record_bookmark(20.0, first=False)
+    profile.record_end_mark()
+
+    assert profile.bookmark_interval == 40.0
+
+
+def test_a_first_bookmark_does_not_shorten_a_known_interval() -> None:
+    profile = ServerProfile(bookmark_interval=90.0)
+    profile.record_bookmark(70.0, first=True)
+    assert profile.bookmark_interval == 90.0
+
+    profile.record_bookmark(100.0, first=True)
+    assert profile.bookmark_interval == 100.0
+
+
+def test_a_dead_connection_restores_the_interval_before_all_idle_timeouts() -> None:
+    profile = ServerProfile(bookmark_interval=40.0)
+    profile.record_idle_timeout()
+    assert profile.bookmark_interval == 80.0
+    profile.record_idle_timeout()
+    assert profile.bookmark_interval == 160.0
+
+    profile.record_dead_connection()
+    assert profile.bookmark_interval == 40.0
+
+    profile.record_idle_timeout()
+    profile.record_bookmark(100.0, first=True)
+    profile.record_dead_connection()
+    assert profile.bookmark_interval == 100.0, "the bookmark has confirmed the interval"
+
+
+@pytest.mark.parametrize(("interval", "rare"), [(None, False), (229.0, False), (230.0, True)])
+def test_bookmarks_are_rare_at_the_longest_interval(interval: float | None, *, rare: bool) -> None:
+    assert ServerProfile(bookmark_interval=interval).rarely_sends_bookmarks is rare

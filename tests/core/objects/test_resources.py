@@ -11,6 +11,7 @@ from aioinformer._core.objects.resources import (
     Resource,
     find_built_in,
     resolve_built_in,
+    versioned_name,
 )
 from aioinformer.errors import UnknownResource
 
@@ -222,3 +223,26 @@ def test_every_form_of_a_name_can_have_a_group(name: str) -> None:
 def test_a_name_with_another_group_is_unknown(name: str) -> None:
     with pytest.raises(UnknownResource):
         find_built_in(name)
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [
+        (PODS, "pods"),
+        (DEPLOYMENTS, "deployments.apps"),
+        (Resource("", "v2", "pods", "Pod"), "pods.v2"),
+        (Resource("example.com", "v1", "widgets", "Widget"), "widgets.example.com"),
+        (Resource("example.com", "v1beta1", "widgets", "Widget"), "widgets.v1beta1.example.com"),
+        (
+            Resource("autoscaling", "v2", "horizontalpodautoscalers", "X"),
+            "horizontalpodautoscalers.autoscaling",
+        ),
+        (
+            Resource("autoscaling", "v1", "horizontalpodautoscalers", "X"),
+            "horizontalpodautoscalers.v1.autoscaling",
+        ),
+    ],
+    ids=str,
+)
+def test_the_usual_version_is_no_part_of_a_name(resource: Resource, name: str) -> None:
+    assert versioned_name(resource) == name

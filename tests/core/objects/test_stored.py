@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 
-from aioinformer._core.objects.stored import ExcludedObject, ModelObject, size_of
+import pytest
+
+from aioinformer._core.objects.stored import ExcludedObject, ModelObject, NeedsJson, size_of
 from aioinformer._core.selectors.projections import field, fields
 from tests.core.builders import PODS, key, pod
 from tests.core.models import Metadata, Pod, Spec
@@ -57,3 +59,33 @@ def test_what_is_withheld_keeps_nothing_of_the_object_but_what_the_cache_needs()
     assert (obj.key, obj.uid, obj.resource_version, obj.raw) == (key("a"), "uid-a", "7", b"")
     assert repr(obj) == "<Pod web/a rv=7 rejected>"
     assert repr(ExcludedObject.of(pod("a", rv="7"))) == "<Pod web/a rv=7 dropped>"
+
+
+def test_a_model_object_differs_from_one_of_another_key_or_uid() -> None:
+    obj = modelled()
+    other_uid = ModelObject(
+        obj.key, b"", PODS, stored_uid="another", stored_version="1", model=obj.model, size=300
+    )
+
+    assert (obj.uid, obj.resource_version) == ("uid-a", "1")
+    assert obj != other_uid
+    assert obj != modelled("b")
+    assert (obj == "a") is False
+    assert hash(obj) != hash(modelled(rv="2"))
+    assert size_of(pod("a")) == len(pod("a").raw)
+
+
+def test_a_function_that_needs_json_reads_the_bytes_unless_it_says_otherwise() -> None:
+    function = NeedsJson()
+
+    assert function.needs_bytes
+    with pytest.raises(NotImplementedError):
+        function(pod("a"))
+
+
+def test_an_excluded_object_keeps_its_error_and_its_resource() -> None:
+    error = ValueError("no")
+    obj = ExcludedObject.of(pod("a", rv="7"), error)
+
+    assert (obj.error, obj.resource) == (error, PODS)
+    assert ExcludedObject.of(pod("a")).error is None

@@ -226,3 +226,70 @@ def test_combinations_follow_three_valued_logic(results: list[bool | None]) -> N
     assert rank[any_of(*conditions).test(None)] == max(rank[each] for each in results)
     opposite = all_of(*(negate(each) for each in conditions)).test(None)
     assert rank[negate(any_of(*conditions)).test(None)] == rank[opposite]
+
+
+def test_the_error_of_a_combination_names_the_combination() -> None:
+    with pytest.raises(TypeError, match=r"^any_of combines conditions and predicates of objects"):
+        any_of(exists, cast("Condition", print))
+    with pytest.raises(ValueError, match=r"^any_of\(\) has no condition$"):
+        any_of()
+    with pytest.raises(TypeError, match=r"^condition_true needs the type of a condition, not ''$"):
+        condition_true("")
+
+
+@pytest.mark.parametrize(
+    ("condition", "text", "needs_bytes"),
+    [
+        (condition_true("Ready"), "condition_true('Ready')", True),
+        (exists, "exists", False),
+        (deleted, "deleted", False),
+        (all_of(exists, deleted), "all_of(exists, deleted)", True),
+        (negate(exists), "negate(exists)", True),
+        (job_complete, "job_complete", True),
+        (crd_established, "crd_established", True),
+        (rollout_complete, "rollout_complete", True),
+    ],
+    ids=str,
+)
+def test_a_condition_shows_its_text_and_whether_it_reads_the_content(
+    condition: Condition, text: str, *, needs_bytes: bool
+) -> None:
+    assert (repr(condition), condition.needs_bytes) == (text, needs_bytes)
+
+
+def test_the_newest_generation_must_have_been_seen() -> None:
+    complete: dict[str, Any] = {**COMPLETE, "observedGeneration": 3}
+    assert rollout_complete(workload(DEPLOYMENTS, generation=3, spec={"replicas": 3}, **complete))
+    assert not rollout_complete(
+        workload(DEPLOYMENTS, generation=4, spec={"replicas": 3}, **complete)
+    )
+
+
+def test_a_condition_of_another_reason_does_not_stop_a_rollout() -> None:
+    for other in (TIMED_OUT | {"reason": "NewReplicaSetAvailable"}, TIMED_OUT | {"type": "Other"}):
+        status: dict[str, Any] = {**COMPLETE, "conditions": [other]}
+        assert rollout_complete(workload(DEPLOYMENTS, spec={"replicas": 3}, **status))
+
+
+def test_the_default_of_replicas_is_one_and_of_a_partition_zero() -> None:
+    status: dict[str, Any] = {
+        **COMPLETE,
+        "readyReplicas": 1,
+        "updateRevision": "b",
+        "currentRevision": "b",
+    }
+    assert rollout_complete(workload(STATEFUL_SETS, **status))
+    none_ready: dict[str, Any] = {**status, "readyReplicas": 0}
+    another_revision: dict[str, Any] = {**status, "updateRevision": "c"}
+    assert not rollout_complete(workload(STATEFUL_SETS, **none_ready))
+    for partition in (0, "1", None):
+        spec = {"updateStrategy": {"rollingUpdate": {"partition": partition}}}
+        assert rollout_complete(workload(STATEFUL_SETS, spec=spec, **status))
+        assert not rollout_complete(workload(STATEFUL_SETS, spec=spec, **another_revision))
+
+
+def test_content_of_another_shape_is_not_fulfilled() -> None:
+    for spec, status in (("x", {}), ({"updateStrategy": "x", "replicas": "3"}, {"replicas": "x"})):
+        for resource in (DEPLOYMENTS, STATEFUL_SETS):
+            body = {"metadata": {"name": "a", "namespace": "b"}, "spec": spec, "status": status}
+            assert not rollout_complete(make_object(body, resource=resource))

@@ -85,3 +85,62 @@ def test_a_predicate_beside_other_keys_is_rejected() -> None:
         parse({shop: Scope(), labelled("team=cart"): Scope()})
     with pytest.raises(TypeError, match="needs a Scope, such as"):
         parse(selector)
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "text"),
+    [(["a"], "a"), (["c", "a", "b"], "a, b, c"), (["d", "c", "b", "a"], "4 namespaces")],
+)
+def test_up_to_three_namespaces_are_named(namespaces: list[str], text: str) -> None:
+    assert str(parse(namespaces)) == text
+
+
+def test_a_scope_has_its_selectors_as_texts() -> None:
+    scope = Scope(labels={"b": "2", "a": "1"}, fields={"metadata.name": "x"})
+
+    assert (scope.labels, scope.label_selector) == ("a=1,b=2", "a=1,b=2")
+    assert (scope.fields, scope.field_selector) == ("metadata.name=x", "metadata.name=x")
+    assert Scope() == Scope(labels="", fields="", optional=False)
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "merged"),
+    [
+        (Scope(), Scope(labels="a=1", fields="b=2"), Scope(labels="a=1", fields="b=2")),
+        (Scope(labels="c=3"), Scope(fields="b=2"), Scope(labels="c=3", fields="b=2")),
+        (Scope(fields="d=4"), Scope(labels="a=1"), Scope(labels="a=1", fields="d=4")),
+        (Scope(optional=True), Scope(labels="a=1"), Scope(labels="a=1", optional=True)),
+        (Scope(), Scope(optional=True), Scope()),
+    ],
+)
+def test_only_missing_selectors_come_from_the_defaults(
+    own: Scope, default: Scope, merged: Scope
+) -> None:
+    assert own.with_defaults(default) == merged
+
+
+def test_a_selection_by_names_has_the_selectors_of_the_informer() -> None:
+    selection = parse(["b", "a"], labels="app=shop", fields="metadata.name=x")
+    default = Scope(labels="app=shop", fields="metadata.name=x")
+
+    assert selection == NamespaceSelection((("a", default), ("b", default)), None, default)
+
+
+def test_a_selection_by_a_predicate_has_the_selectors_of_the_informer() -> None:
+    shop = labelled("team=shop")
+    default = Scope(labels="app=shop", fields="metadata.name=x")
+
+    assert parse(shop, labels="app=shop", fields="metadata.name=x") == NamespaceSelection(
+        (), shop, default
+    )
+
+
+def test_a_predicate_behind_other_keys_is_found() -> None:
+    mixed: dict[Any, Any] = {"a": Scope(), "b": Scope(), labelled("team=shop"): Scope()}
+    with pytest.raises(UsageError) as caught:
+        parse(mixed)
+    assert str(caught.value) == (
+        "namespaces= has labelled('team=shop') and other keys; an informer follows the namespaces "
+        "of one predicate (combine two with |) or reads namespaces by name: make an informer for "
+        "each"
+    )

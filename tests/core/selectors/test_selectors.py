@@ -384,3 +384,19 @@ def test_a_label_as_in_yaml_is_corrected(text: str, hint: str) -> None:
         LabelSelector.parse(text)
     first, *_ = str(caught.value).splitlines()
     assert first.endswith(hint)
+
+
+@pytest.mark.parametrize("selector", [7, ["a=b"], b"a=b"])
+def test_a_selector_of_another_type_is_a_type_error_that_shows_it(selector: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        FieldSelector.parse(selector)
+    assert str(caught.value) == (
+        "a field selector is a text such as 'spec.nodeName=node-1', or a mapping of paths to "
+        f"values, not {selector!r}"
+    )
+    with pytest.raises(TypeError) as caught:
+        LabelSelector.parse(selector)
+    assert str(caught.value) == (
+        "a label selector is a text such as 'app=shop', or a mapping such as {'app': 'shop'}, "
+        f"not {selector!r}"
+    )

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aioinformer._core.sharding import ranges as ranges_module
 from aioinformer._core.sharding.hashing import HASH_END, hash_value
-from aioinformer._core.sharding.ranges import HashRanges, ShardKey
+from aioinformer._core.sharding.ranges import HashRanges, ShardKey, shard_of, shard_start
 from aioinformer.testing.wire.selection import ShardSelector
 from tests.client.recordings import FOLDER, read_recording
 
@@ -122,3 +123,39 @@ def test_another_text_has_no_ranges(text: str) -> None:
 def test_ranges_of_two_fields_are_no_ranges() -> None:
     lower = HashRanges.of([0], 2, "uid").selector
     assert HashRanges.parse(f"{lower} || {lower.replace('uid', 'namespace')}") is None
+
+
+@given(st.text(max_size=8), st.integers(1, 70))
+def test_the_shard_of_a_value_has_its_hash(value: str, count: int) -> None:
+    index = shard_of(value, count)
+
+    assert 0 <= index < count
+    assert shard_start(index, count) <= hash_value(value) < shard_start(index + 1, count)
+
+
+def test_ranges_that_overlap_are_one_range() -> None:
+    texts = [
+        f"shardRange(object.metadata.uid, '0x{start:x}', '0x{end:x}')"
+        for start, end in ((16, 64), (0, 8), (32, 48), (8, 12), (80, 96))
+    ]
+    found = HashRanges.parse(" || ".join(texts))
+
+    assert found == HashRanges("uid", (0, 12, 16, 64, 80, 96))
+
+
+def test_the_text_of_ranges_is_their_selector() -> None:
+    ranges = HashRanges("uid", (0, 255))
+    assert str(ranges) == ranges.selector
+    assert ranges.selector == (
+        "shardRange(object.metadata.uid, '0x0000000000000000', '0x00000000000000ff')"
+    )
+
+
+def test_the_kept_answers_of_namespaces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges_module, "MAX_KNOWN", 4)
+    ranges = HashRanges.of([0], 2, "namespace")
+    expected = [ranges.has_hash(hash_value(f"{number}-shop")) for number in range(20)]
+
+    assert [ranges.has("", f"{number}-shop") for number in range(20)] == expected
+    assert [ranges.has("", f"{number}-shop") for number in range(20)] == expected
+    assert {True, False} == set(expected)

@@ -175,3 +175,93 @@ def test_every_record_is_sent_in_the_end_or_filtered(
     server.send(server.aggregation.close())
     assert sum(server.counts.values()) + server.aggregation.filtered == len(history)
     assert len({draft.name for draft in server.requests if draft.is_new}) == len(server.counts)
+
+
+def test_an_event_that_the_server_deleted_is_created_again_with_its_count() -> None:
+    server = Server()
+    (first,) = server.happens(event(), 1.0)
+    server.happens(event(), 2.0)
+    assert server.aggregation.close() == [], "the server has everything"
+
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1 * SECOND, 1.0)
+    draft = series.pending_event(REPORTER)
+    assert draft is not None
+    created = [series.created]
+    series.record_sent(draft)
+    created.append(series.created)
+    assert created == [False, True]
+    assert series.pending_event(REPORTER) is None
+    tracker.observe(event(), 2 * SECOND, 2.0)
+    series.record_deleted()
+    again = series.pending_event(REPORTER)
+
+    assert again is not None
+    assert (again.is_new, again.count, again.name) == (True, 2, draft.name)
+    series_part = {"series": {"count": 2, "lastObservedTime": format_stamp(2 * SECOND)}}
+    assert again.body == draft.body | series_part
+    assert first.name == draft.name
+
+
+def test_a_series_that_the_server_did_not_accept_starts_anew() -> None:
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1, 1.0)
+    (other,) = tracker.observe(event("web-1"), 2, 1.0)
+    tracker.forget(series)
+    tracker.forget(series)
+    assert len(tracker) == 1
+
+    (anew,) = tracker.observe(event(), 3, 2.0)
+    assert anew is not series
+    tracker.forget(series)
+    assert len(tracker) == 2, "the new series of that key stays"
+    assert other.count == 1
+
+
+def test_an_older_request_does_not_lower_the_count_that_was_sent() -> None:
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1, 1.0)
+    first = series.pending_event(REPORTER)
+    tracker.observe(event(), 2, 2.0)
+    second = series.pending_event(REPORTER)
+    assert first is not None
+    assert second is not None
+    series.record_sent(second)
+    series.record_sent(first)
+
+    assert (series.unsent, series.pending_event(REPORTER)) == (0, None)
+
+
+def test_the_reprs_count_series_and_events() -> None:
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1, 1.0)
+    assert repr(tracker) == "<EventSeriesTracker 1 event, 0 series, 0 filtered>"
+    draft = series.pending_event(REPORTER)
+    assert draft is not None
+    series.record_sent(draft)
+    assert tracker.observe(event(), 2, 2.0) == [series]
+
+    assert repr(tracker) == "<EventSeriesTracker 1 event, 1 series, 0 filtered>"
+    assert repr(series).endswith("×2, 1 unsent>")
+
+
+def test_the_oldest_of_too_many_objects_has_all_its_tokens_again() -> None:
+    tracker = EventSeriesTracker(entries=1)
+    for number in range(BURST):
+        assert tracker.observe(event(reason=f"r{number}"), number, 1.0)
+    assert tracker.observe(event(reason="over"), 1, 1.0) == []
+    assert tracker.filtered == 1
+    tracker.observe(event("web-1"), 2, 1.0)
+
+    assert tracker.observe(event(reason="again"), 3, 1.0)
+
+
+def test_a_series_that_is_over_unsent_is_sent_before_the_next() -> None:
+    server = Server()
+    server.happens(event(), 0.0)
+    server.happens(event(), 1.0)
+    server.happens(event(), 2.0)
+    over, anew = server.happens(event(), 2.0 + FINISH_TIME)
+
+    assert (over.is_new, over.count) == (False, 3)
+    assert (anew.is_new, anew.count) == (True, 1)

@@ -64,6 +64,7 @@ async def running(
     faults: Faults | None = None,
     setup: Callable[[Program], object] = lambda _: None,
     wait: bool = True,
+    shutdown_timeout: float = 30.0,
     **options: Any,
 ) -> AsyncGenerator[Program]:
     """Run a program whose handler writes down what it receives."""
@@ -71,7 +72,11 @@ async def running(
     requests = RequestLog()
     cache = options.pop("cache", None) or CacheFile(path, interval=INTERVAL)
     factory = SharedInformerFactory(
-        source, cache=cache, backoff=FAST_BACKOFF, metrics=requests, shutdown_timeout=2
+        source,
+        cache=cache,
+        backoff=FAST_BACKOFF,
+        metrics=requests,
+        shutdown_timeout=shutdown_timeout,
     )
     program = Program(factory, factory.informer("pods", **options))
     program.requests = requests
@@ -79,12 +84,22 @@ async def running(
     setup(program)
     async with factory:
         if wait:
-            await program.pods.wait_synced(timeout=10)
+            await program.pods.wait_synced(timeout=30)
         yield program
 
 
-async def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait until ``condition`` returns true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - looks at the program, as a user would
             await asyncio.sleep(0.005)
+
+
+def pods_are_stored(cluster: Cluster, path: Path, *namespaces: str) -> bool:
+    """Return True if a cache file or its log contains all pods of these namespaces.
+
+    SQLite can't read the file meanwhile, since the informer's connection has locked the file.
+    """
+    content = b"".join(each.read_bytes() for each in (path, Path(f"{path}-wal")) if each.exists())
+    pods = [pod for each in namespaces for pod in cluster.objects("pods", namespace=each)]
+    return all(pod["metadata"]["uid"].encode() in content for pod in pods)

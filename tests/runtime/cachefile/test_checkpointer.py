@@ -14,7 +14,7 @@ from msgspec import Struct
 from aioinformer import CacheFile, KubeObject, Scope, Shard, SharedInformerFactory
 from aioinformer.errors import NotSynced, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.runtime.cachefile.programs import INTERVAL, running, until
+from tests.runtime.cachefile.programs import INTERVAL, pods_are_stored, running, until
 from tests.runtime.informers import cluster_with_pods, label_pod, names
 
 
@@ -188,7 +188,7 @@ async def test_several_namespaces_are_restored_each_with_its_version(path: Path)
         cluster.create("pods", {"metadata": {"name": f"in-{namespace}"}}, namespace=namespace)
     async with running(cluster, path, namespaces=["a", "b"]) as cold:
         assert names(cold.pods.lister.list()) == ["in-a", "in-b"]
-        await asyncio.sleep(INTERVAL * 10)  # the file has both
+        await until(lambda: pods_are_stored(cluster, path, "a", "b"))
         cold.pods.remove_namespace("b")
         await until(lambda: len(cold.pods.lister) == 1)
         cold.pods.add_namespace("b")  # recorded no more: its stored state stays a past state

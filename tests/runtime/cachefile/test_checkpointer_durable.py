@@ -10,7 +10,14 @@ import pytest
 from aioinformer import CacheFile, Event, SharedInformerFactory
 from aioinformer.errors import ShutdownIncomplete, UsageError
 from aioinformer.testing import Cluster, ClusterSource
-from tests.runtime.cachefile.programs import INTERVAL, Program, running, text_of, until
+from tests.runtime.cachefile.programs import (
+    INTERVAL,
+    Program,
+    pods_are_stored,
+    running,
+    text_of,
+    until,
+)
 from tests.runtime.informers import cluster_with_pods, label_pod
 
 
@@ -84,9 +91,11 @@ async def test_a_handler_that_hangs_holds_back_the_file(path: Path) -> None:
         program.pods.add_handler(slow, durable="slow")
 
     async def run_until_it_hangs() -> None:
-        async with running(cluster, path, durable="quick", setup=add_slow) as first:
+        async with running(
+            cluster, path, durable="quick", setup=add_slow, shutdown_timeout=1
+        ) as first:
             await until(lambda: handled == ["= a"])
-            await asyncio.sleep(INTERVAL * 10)  # the file has this state
+            await until(lambda: pods_are_stored(cluster, path, "default"))
             cluster.create("pods", {"metadata": {"name": "b"}})
             await until(lambda: "+ b" in first.heard)
             for value in "123":
@@ -133,8 +142,7 @@ async def test_a_call_with_fail_fast_that_raises_is_repeated_after_the_restart(p
 
     async def run_until_it_fails() -> None:
         async with running(cluster, path, setup=add_fragile):
-            await until(lambda: heard == ["= a"])
-            await asyncio.sleep(INTERVAL * 5)
+            await until(lambda: heard == ["= a"] and pods_are_stored(cluster, path, "default"))
             cluster.create("pods", {"metadata": {"name": "b"}})
             await asyncio.sleep(10)
 

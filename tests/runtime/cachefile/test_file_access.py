@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
 from aioinformer._core.cachefile.identity import ClusterIdentity
+from aioinformer._runtime.cachefile import database
 from aioinformer._runtime.cachefile.database import Database
 from aioinformer._runtime.cachefile.file_access import FileAccess
 
@@ -19,33 +20,39 @@ async def find_cluster() -> ClusterIdentity:
     return CLUSTER
 
 
-def wait_for(path: Path) -> None:
-    while not path.exists():
-        time.sleep(0.001)
+async def cancel_opening(access: FileAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancel a caller while the thread opens the file."""
+    began, cancelled = threading.Event(), threading.Event()
 
+    def open_slowly(path: Path, cluster: ClusterIdentity) -> Database:
+        began.set()
+        cancelled.wait(30)
+        return Database(path, cluster)
 
-async def cancel_opening(access: FileAccess) -> None:
-    """Cancel a caller once the thread has begun to open the file."""
+    monkeypatch.setattr(database, "Database", open_slowly)
     opening = asyncio.create_task(access.open(find_cluster))
-    await asyncio.to_thread(wait_for, access.path)
+    await asyncio.to_thread(began.wait)
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):
         await opening
+    cancelled.set()
 
 
-async def test_a_file_whose_opening_is_cancelled_is_closed_again(tmp_path: Path) -> None:
+async def test_a_file_whose_opening_is_cancelled_is_closed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     access = FileAccess(tmp_path / "cache.db")
-    await cancel_opening(access)
+    await cancel_opening(access, monkeypatch)
     await access.close()
 
     Database(access.path, CLUSTER).close()  # the file has no other user
 
 
 async def test_a_second_caller_has_the_file_that_a_cancelled_one_was_opening(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess(tmp_path / "cache.db")
-    await cancel_opening(access)
+    await cancel_opening(access, monkeypatch)
     assert await access.open(find_cluster)
     assert await access.write([])
     await access.close()

@@ -62,7 +62,7 @@ def keep_all(obj: KubeObject) -> KubeObject:
 
 
 class Setting:
-    """What a reconciler of these tests has: its context, and the informers."""
+    """The parts that a reconciler of these tests has: its context, and the informers."""
 
     def __init__(
         self, ctx: ReconcileContext, foos: SharedInformer, bars: SharedInformer, cluster: Cluster

@@ -307,10 +307,10 @@ def test_thousands_that_are_ready_at_once_come_in_several_steps() -> None:
 
 async def test_a_loop_that_is_late_puts_all_in_line_that_are_ready_by_then() -> None:
     queue, loop = WorkQueue[str](), asyncio.get_running_loop()
-    start = loop.time()
     for number in range(10):
         queue.add_after(f"k{number}", 0.0001 * (1 + number))
-    while loop.time() < start + 0.002:
+    added = loop.time()
+    while loop.time() < added + 0.002:
         pass  # another task blocks the loop
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -39,6 +39,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Features
+from tests.client.virtual_time import in_virtual_time
 from tests.runtime.informers import (
     FAST_BACKOFF,
     SLOW_BACKOFF,
@@ -551,6 +552,7 @@ async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("removed", [False, True], ids=["registered", "removed in its call"])
+@in_virtual_time
 async def test_a_handler_that_ignores_its_cancellation_is_named_after_the_time_out(
     removed: bool,
 ) -> None:
@@ -594,6 +596,7 @@ async def test_two_factories_share_nothing() -> None:
     assert names(own.lister.list()) == ["a"]
 
 
+@in_virtual_time
 async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> None:
     finish = asyncio.Event()
 
@@ -657,6 +660,7 @@ async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there
         await body()
 
 
+@in_virtual_time
 async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_stuck() -> None:
     finish, states = asyncio.Event(), list[str]()
     source = scripted_source(pods=[list_response(body("a", 1)), error_response(403, "Forbidden")])

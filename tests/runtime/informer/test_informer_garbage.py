@@ -55,7 +55,7 @@ def _no_log_records() -> Generator[None]:
 
 @dataclass
 class Left:
-    """What a factory leaves behind: its informer, if something refers to that, and an object."""
+    """The remains of a factory: its informer, if something refers to that, and an object."""
 
     informer: weakref.ref[SharedInformer[Any]]
     obj: KubeObject
@@ -291,7 +291,7 @@ async def test_reference_counts_free_an_informer_that_never_ran() -> None:
 
 
 found: list[Left] = []
-"""What the tests below look at: their uses of a factory raise, and return nothing."""
+"""The objects of the tests below, whose uses of a factory raise and return nothing."""
 
 
 async def fail_in_a_handler(informers: SharedInformerFactory) -> Left:

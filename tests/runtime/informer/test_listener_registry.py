@@ -411,36 +411,45 @@ async def test_a_fatal_call_ends_the_factory_while_another_call_of_its_handler_i
     await yield_to_loop()
 
 
-async def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
+def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    release, seen = threading.Event(), list[Event]()
-
-    def blocked(event: Event) -> None:
-        release.wait(10)
+    seen = list[Event]()
 
     async def slow(event: Event) -> None:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(1)
         seen.append(event)
 
-    informers = SharedInformerFactory(
-        ClusterSource(cluster_with_pods("a", "b", "c")), shutdown_timeout=0.05
-    )
-    pods = informers.informer("pods")
-    stuck = pods.add_handler(blocked, run_in_thread=True)
-    pods.add_handler(slow, drain=True)
-    running = asyncio.create_task(informers.run())
-    await pods.wait_synced(30)
-    running.cancel()
-    await asyncio.wait({running})
+    async def main() -> None:
+        finish = asyncio.Event()
 
-    assert running.cancelled()
+        async def deaf(event: Event) -> None:
+            while not finish.is_set():
+                with suppress(asyncio.CancelledError):
+                    await finish.wait()
+
+        informers = SharedInformerFactory(
+            ClusterSource(cluster_with_pods("a", "b", "c")), shutdown_timeout=5
+        )
+        pods = informers.informer("pods")
+        stuck = pods.add_handler(deaf, name="stuck")
+        pods.add_handler(slow, drain=True)
+        running = asyncio.create_task(informers.run())
+        await pods.wait_synced(30)
+        ended_at = asyncio.get_running_loop().time() + 5
+        running.cancel()
+        await asyncio.wait({running})
+
+        assert running.cancelled()
+        assert asyncio.get_running_loop().time() == pytest.approx(ended_at)
+        finish.set()
+        await wait_until(lambda: not stuck.running)
+        await yield_to_loop()
+
+    run(main(), seed=0)
     assert len(seen) == 3
-    assert "still running 0.0" in caplog.text
-    assert stuck.name in caplog.text
-    release.set()
-    await wait_until(lambda: not stuck.running)
-    await yield_to_loop()
+    # The pending events took 3 s of the 5 s.
+    assert "still running 2 s after being asked to end: stuck" in caplog.text
 
 
 async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() -> None:

@@ -40,7 +40,7 @@ async def http(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def fetch(http: aiohttp.ClientSession, path: str = PODS) -> bytes:
-    async with asyncio.timeout(5), http.get(path) as response:
+    async with asyncio.timeout(30), http.get(path) as response:
         assert response.status == 200
         return await response.read()
 
@@ -56,7 +56,7 @@ def label(server: ApiServer, value: str) -> None:
 
 
 async def event(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         found: dict[str, Any] = msgspec.json.decode(await response.content.readline())
     return found
 
@@ -123,7 +123,7 @@ async def test_an_idle_watch_is_reset_at_once(
 ) -> None:
     async with http.get(FROM_NOW) as watching:
         server.faults.reset(verb="watch", times=1)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             with pytest.raises(aiohttp.ClientError):
                 await watching.content.read()
     assert "0 watches" in repr(server)
@@ -190,7 +190,7 @@ async def test_an_answer_begins_late() -> None:
     async with ApiServer(clock=clock) as server, aiohttp.ClientSession(server.url) as http:
         server.faults.latency(2.0, verb="list")
         reading = asyncio.create_task(fetch(http))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not clock.waiting:  # noqa: ASYNC110 - the server waits behind a socket
                 await asyncio.sleep(0)
         clock.advance(1.9)

@@ -1,0 +1,59 @@
+"""Answers for scrapes, without a server."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from aioinformer.adapters.asgi import MetricsEndpoint
+from aioinformer.adapters.prometheus import PrometheusMetrics
+from aioinformer.errors import UsageError
+from tests.adapters.asgi_clients import AsgiClient, make_scope, request
+
+
+def exposition(accept: str) -> tuple[bytes, str]:
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    return f"accept {accept!r} in the main thread: {in_main_thread}".encode(), "a/b"
+
+
+async def test_a_scrape_is_answered_in_a_thread_with_the_content_type_of_the_metrics() -> None:
+    answer = await request(MetricsEndpoint(exposition))
+    assert (answer.status, answer.headers, answer.ended) == (200, {"content-type": "a/b"}, True)
+    assert answer.body == b"accept '' in the main thread: False"
+
+
+async def test_the_accept_header_chooses_the_format() -> None:
+    endpoint = MetricsEndpoint(PrometheusMetrics(CollectorRegistry()).exposition)
+    plain = await request(endpoint)
+    assert plain.headers["content-type"].startswith("text/plain")
+    assert b"# EOF" not in plain.body
+    openmetrics = AsgiClient()
+    scope = {**make_scope(), "headers": [(b"accept", b"application/openmetrics-text")]}
+    await endpoint(scope, openmetrics.receive, openmetrics.send)
+    assert openmetrics.headers["content-type"].startswith("application/openmetrics-text")
+    assert openmetrics.body.endswith(b"# EOF\n")
+
+
+async def test_requests_other_than_http_are_rejected() -> None:
+    client = AsgiClient()
+    with pytest.raises(UsageError, match="websocket"):
+        await MetricsEndpoint(exposition)({"type": "websocket"}, client.receive, client.send)
+
+
+def test_something_else_than_a_function_of_the_accepted_formats_is_a_type_error() -> None:
+    async def late(accept: str) -> tuple[bytes, str]:
+        return b"", accept
+
+    metrics = PrometheusMetrics(CollectorRegistry())
+    with pytest.raises(TypeError, match=r"write MetricsEndpoint\(metrics\.exposition\), not"):
+        MetricsEndpoint(metrics)  # type: ignore[arg-type] # the beginner's mistake
+    with pytest.raises(TypeError, match="is async"):
+        MetricsEndpoint(late)  # type: ignore[arg-type] # awaited by nobody
+    with pytest.raises(TypeError, match="is to be called as"):
+        MetricsEndpoint(lambda: (b"", ""))  # type: ignore[arg-type,misc] # without the header
+
+
+def test_its_repr_names_the_function() -> None:
+    assert repr(MetricsEndpoint(exposition)) == "<MetricsEndpoint exposition>"

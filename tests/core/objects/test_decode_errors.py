@@ -1,0 +1,106 @@
+"""Errors of decoding, without the input that they quote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from aioinformer._core.objects.decode_errors import decode_error, discard_input, iter_related
+from tests.core.builders import pod
+
+
+class _Typed(msgspec.Struct, forbid_unknown_fields=True):
+    kind: str = ""
+    count: int = 0
+    at: bytes = b""
+
+
+def caught(function: Callable[[], object]) -> Exception:
+    """Return the error that the function raises."""
+    with pytest.raises(Exception) as found:  # noqa: PT011
+        function()
+    return found.value
+
+
+def decode(data: bytes) -> Exception:
+    return caught(lambda: msgspec.json.decode(data, type=_Typed))
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'{"hunter2":1}', "Object contains unknown field (not shown)"),
+        (b'{"count":"hunter2"}', "Expected `int`, got `str` - at `$.count`"),
+        (b'{"count":"hunter2', "Input data was truncated"),
+    ],
+)
+def test_a_message_keeps_the_types_and_the_path_but_not_the_input(data: bytes, text: str) -> None:
+    error = discard_input(decode(data))
+
+    assert str(error) == text
+    assert error.__traceback__ is None
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Invalid value 'x' - at `$.kind`", "Invalid value (not shown) - at `$.kind`"),
+        ("Invalid value 'x'", "Invalid value (not shown)"),
+        ('Invalid value "it\'s\nx"', "Invalid value (not shown)"),
+        ("Invalid enum value `a` - at `$.kind`", "Invalid enum value (not shown) - at `$.kind`"),
+        ("Invalid enum value 'a'", "Invalid enum value (not shown)"),
+        ("Object contains unknown field `a`", "Object contains unknown field (not shown)"),
+        ("Expected `int`, got `str`", "Expected `int`, got `str`"),
+    ],
+)
+def test_a_message_that_quotes_the_input_quotes_nothing_afterwards(message: str, left: str) -> None:
+    error = discard_input(msgspec.ValidationError(message, 7))
+
+    assert error.args == (left, "")
+
+
+def test_an_error_of_encoding_keeps_the_position_and_the_reason() -> None:
+    error = caught(lambda: b"hunter2\xff".decode())
+    discard_input(error)
+
+    assert isinstance(error, UnicodeDecodeError)
+    assert error.args == ("utf-8", b"", 7, 8, "invalid start byte")
+    assert (error.object, error.start, error.end) == (b"", 7, 8)
+
+
+def test_an_error_of_a_text_keeps_nothing_of_the_text() -> None:
+    error = discard_input(caught(lambda: "hunter2\ud800".encode()))
+
+    assert error.args == ("a text that can't be converted",)
+
+
+def test_another_error_keeps_its_arguments() -> None:
+    assert discard_input(ValueError("Invalid value 'x'", 7)).args == ("Invalid value 'x'", 7)
+
+
+def test_each_related_error_is_found_once_and_loses_its_input() -> None:
+    cause, context = msgspec.DecodeError("Invalid value 'a'"), decode(b'{"hunter2":1}')
+    error = ValueError("broken")
+    error.__cause__, error.__context__ = cause, context
+    context.__context__ = error
+
+    assert {id(each) for each in iter_related(error)} == {id(error), id(cause), id(context)}
+    assert len(list(iter_related(error))) == 3
+    discard_input(error)
+    assert [each.__traceback__ for each in (error, cause, context)] == [None] * 3
+    assert str(cause) == "Invalid value (not shown)"
+    assert str(context) == "Object contains unknown field (not shown)"
+
+
+@pytest.mark.parametrize(("path", "named"), [("", "body"), ("spec.x", "spec.x")])
+def test_the_error_of_an_object_names_the_object_and_the_value(path: str, named: str) -> None:
+    cause = msgspec.DecodeError("Invalid value 'x'")
+
+    error = decode_error(pod("a", rv="7"), cause, path=path)
+
+    assert str(error) == (
+        f"pods web/a at resourceVersion 7: its {named} can't be decoded: Invalid value (not shown)"
+    )
+    assert (error.key, error.path, error.resource_version) == ("web/a", path, "7")

@@ -1,0 +1,40 @@
+"""Measured stalls of a process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+PROGRAM = """
+import sys
+from tests.cpu_time import StallMeter
+
+meter = StallMeter()
+meter.start()
+print("started", flush=True)
+sys.stdin.readline()
+print(meter.seconds)
+"""
+
+
+def test_the_time_in_which_a_process_is_stopped_is_a_stall() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        output, _ = process.communicate("\n")
+
+    assert float(output) > 0.8
