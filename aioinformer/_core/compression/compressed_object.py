@@ -30,6 +30,7 @@ __all__ = [
     "CompressionGroup",
     "KnownValues",
     "UncompressedObject",
+    "ValueItems",
     "keep_uncompressed",
     "saved_bytes",
     "store_compressed",
@@ -37,6 +38,9 @@ __all__ = [
 
 KnownValues: TypeAlias = Mapping[str, tuple[str, ...]]
 """The index values of an object by the name of the index."""
+
+ValueItems: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""The same as pairs, which take less memory."""
 
 HEADER: Final = Layout(">IHBB")
 """The size of the JSON (an object of 4 GB is beyond every server), the number of the index values,
@@ -55,7 +59,7 @@ class CompressionGroup:
     __slots__ = ("__weakref__", "codec", "is_reference", "known")
 
     def __init__(
-        self, codec: BodyCodec, known: Sequence[KnownValues], *, is_reference: bool = False
+        self, codec: BodyCodec, known: Sequence[ValueItems], *, is_reference: bool = False
     ) -> None:
         """Create a group without objects."""
         self.codec = codec
@@ -114,7 +118,7 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
     def known_values(self) -> KnownValues:
         """The index values of the object, for those indexes that existed."""
         number: int = HEADER.unpack_from(self.data)[1]
-        return self.group.known[number]
+        return dict(self.group.known[number])
 
     @property
     def uid(self) -> str:

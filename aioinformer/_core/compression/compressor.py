@@ -23,6 +23,7 @@ from aioinformer._core.compression.compressed_object import (
     CompressedObject,
     CompressionGroup,
     KnownValues,
+    ValueItems,
     keep_uncompressed,
     saved_bytes,
     store_compressed,
@@ -89,9 +90,9 @@ class Compressor:
         self._trained_on = 0
         """Bytes of the cache's JSON when the dictionary was trained last; 0 before."""
         self._window = WINDOW
-        self._known: list[KnownValues] = [{}]
+        self._known: list[ValueItems] = [()]
         """The index values by number. Objects with others have the number 0."""
-        self._numbers: dict[tuple[tuple[str, tuple[str, ...]], ...], int] = {(): 0}
+        self._numbers: dict[ValueItems, int] = {(): 0}
         self.references = ReferenceTable(zstd, self._known)
         """The references of owners with many objects."""
         self.trainings = 0
@@ -221,7 +222,7 @@ class Compressor:
             if len(self._known) > MAX_VALUES:
                 return 0
             number = self._numbers[key] = len(self._known)
-            self._known.append(dict(values))
+            self._known.append(key)
         return number
 
     def _measure(self, before: int, after: int) -> None:

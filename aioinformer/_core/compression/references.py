@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from aioinformer._core.compression.compressed_object import (
     CompressedBytes,
     CompressionGroup,
-    KnownValues,
+    ValueItems,
 )
 from aioinformer._core.compression.zstd import RecentCompressors, make_reference_codec
 from aioinformer._core.objects.object_body import UID_LENGTH
@@ -59,7 +59,7 @@ def find_owner(raw: bytes) -> bytes:
 class ReferenceTable:
     """The references of one informer, by the uid of the owner."""
 
-    def __init__(self, zstd: Any, known: Sequence[KnownValues]) -> None:
+    def __init__(self, zstd: Any, known: Sequence[ValueItems]) -> None:
         """Create an empty table.
 
         Args:

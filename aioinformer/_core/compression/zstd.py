@@ -35,6 +35,10 @@ REFERENCE_LEVEL: Final = 1
 """The level of compression with a reference. Level 1 takes the least time, and level 19 leaves only
 a twentieth less: the rest is random."""
 
+REFERENCE_HASH_LOG: Final = 12
+"""The binary logarithm of the places in the table of a compressor: enough for two pods, and quickly
+made."""
+
 RECENT_COMPRESSORS: Final = 4
 """Compressors with a reference that are kept. One takes 0.2 MB and 0.05 ms to create; compressing a
 pod with one that exists takes 0.01 ms. Objects of one owner are compressed one after the other."""
@@ -188,13 +192,15 @@ def _package_reference_codec(module: Any, reference: bytes, recent: RecentCompre
     reference is kept as a frame, and one decompressor serves all references. A decompressor for
     each of them would take 40 kB.
     """
-    head = _stored_frame_head(len(reference))
+    # The functions keep the frame alone, which contains the reference.
+    size, head = len(reference), _stored_frame_head(len(reference))
     stored, start = head + reference, len(head)
+    del reference
 
     def create() -> Callable[[bytes], bytes]:
         raw = module.ZstdCompressionDict(stored[start:], dict_type=module.DICT_TYPE_RAWCONTENT)
         parameters = module.ZstdCompressionParameters.from_level(
-            REFERENCE_LEVEL, source_size=2 * len(reference), hash_log=12, write_dict_id=False
+            REFERENCE_LEVEL, source_size=2 * size, hash_log=REFERENCE_HASH_LOG, write_dict_id=False
         )
         created: Callable[[bytes], bytes] = module.ZstdCompressor(
             compression_params=parameters, dict_data=raw
@@ -213,7 +219,7 @@ def _package_reference_codec(module: Any, reference: bytes, recent: RecentCompre
         _idle_decompressors.append(decompressor)
         return body
 
-    return BodyCodec(compress, decompress, len(reference))
+    return BodyCodec(compress, decompress, size)
 
 
 def _stored_frame_head(size: int) -> bytes:

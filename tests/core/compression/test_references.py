@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import random
+import sys
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -138,7 +139,7 @@ def test_the_dictionary_is_smaller_if_most_objects_have_a_reference() -> None:
     grouped, size = counted(versions(200)), 64 * 1024 * 256
     assert grouped.references.expected_share == 1
     assert counted(pod_bodies()[:20]).references.expected_share == 0
-    sizes = []
+    sizes: list[int] = []
     for compressor in (grouped, Compressor(find_zstd())):
         compressor.install(compressor.train(pod_bodies(), size), size)
         sizes.append(compressor.dictionary_bytes)
@@ -147,13 +148,21 @@ def test_the_dictionary_is_smaller_if_most_objects_have_a_reference() -> None:
 
 def test_a_bounded_number_of_owners_is_counted_between_walks() -> None:
     references = Compressor(find_zstd()).references
-    for number in range(MAX_OWNERS + 1):
-        raw = POD.replace(OWNER, b"%036d" % number)
+    bodies = [POD.replace(OWNER, b"%036d" % number) for number in range(MAX_OWNERS + 1)]
+    for raw in bodies:
         for _ in range(MIN_MEMBERS):
             references.count(raw)
-    assert references.find(raw) is not None
+    assert references.find(bodies[-1]) is not None
     references.rest()
-    assert references.find(POD.replace(OWNER, b"%036d" % 0)) is None
+    assert references.find(bodies[0]) is None
+
+
+def test_a_reference_is_in_memory_once() -> None:
+    reference = bytes(bytearray(POD))
+    before = sys.getrefcount(reference)
+    codec = make_reference_codec(find_zstd(), reference, RecentCompressors())
+    codec.decompress(memoryview(codec.compress(POD)))
+    assert sys.getrefcount(reference) == before
 
 
 def test_few_compressors_are_kept() -> None:
