@@ -1,4 +1,4 @@
-"""Print the pods of a namespace, then their changes, until Ctrl-C.
+"""Print the pods of a namespace, or of all namespaces, then their changes, until Ctrl-C.
 
 python examples/01_print_pods.py [NAMESPACE]
 """
@@ -7,10 +7,10 @@ import asyncio
 import sys
 from contextlib import suppress
 
-from aioinformer import Added, Client, Deleted, SharedInformerFactory, Updated
+from aioinformer import ALL_NAMESPACES, Added, Client, Deleted, SharedInformerFactory, Updated
 
 
-async def main(namespace: str = "default") -> None:
+async def main(namespace: str = ALL_NAMESPACES) -> None:
     async with (
         Client.connect() as client,  # kubeconfig, else the pod's own credentials
         SharedInformerFactory(client, namespace=namespace) as informers,

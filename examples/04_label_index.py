@@ -8,13 +8,15 @@ import sys
 
 from aioinformer import Client, SharedInformerFactory, label_index
 
+NAME, PART_OF = "app.kubernetes.io/name", "app.kubernetes.io/part-of"
 
-async def main(selector: str = "app") -> None:
+
+async def main(selector: str = f"{PART_OF}=shop") -> None:
     async with (
         Client.connect() as client,
         SharedInformerFactory(client) as informers,
     ):
-        pods = informers.informer("pods", indexers={"labels": label_index("app", "tier")}).lister
+        pods = informers.informer("pods", indexers={"labels": label_index(NAME, PART_OF)}).lister
         await informers.wait_synced(timeout=30)
 
         # A selector uses the index: each of these calls visits only the pods with that label.
@@ -27,8 +29,8 @@ async def main(selector: str = "app") -> None:
             print(f"{selector} selects {pod.key}")
 
         # The selector of a Deployment or a Service can be passed unchanged.
-        shops = pods.list(labels={"matchLabels": {"app": "shop"}})
-        print(f"{len(shops)} pods are of the app shop")
+        shops = pods.list(labels={"matchLabels": {PART_OF: "shop"}})
+        print(f"{len(shops)} pods are part of the shop")
 
 
 asyncio.run(main(*sys.argv[1:2]))

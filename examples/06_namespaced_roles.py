@@ -9,6 +9,7 @@ others are shown all the same.
 
 import asyncio
 import sys
+from contextlib import suppress
 
 from aioinformer import Added, Client, Deleted, Scope, SharedInformerFactory, Updated
 from aioinformer.errors import SyncTimeout
@@ -43,4 +44,5 @@ async def main(*namespaces: str) -> None:
                         print("~", pod.key, flush=True)
 
 
-asyncio.run(main(*sys.argv[1:]))
+with suppress(KeyboardInterrupt):
+    asyncio.run(main(*sys.argv[1:]))

@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from aioinformer import CacheFile, Client, Deleted, Event, SharedInformerFactory
+from aioinformer import ALL_NAMESPACES, CacheFile, Client, Deleted, Event, SharedInformerFactory
 
 
-async def main(log: TextIO, namespace: str = "default") -> None:
+async def main(log: TextIO, namespace: str = ALL_NAMESPACES) -> None:
     log.seek(0)
     written = set(log.read().splitlines())
 

@@ -125,11 +125,11 @@ def test_tests_mirror_the_package() -> None:
     assert strays == CROSS_CUTTING
 
 
-def test_a_public_class_name_exists_once() -> None:
+def test_a_class_name_exists_once() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(path.relative_to(PACKAGE)))
     assert not {name: paths for name, paths in places.items() if len(paths) > 1}
 

@@ -16,6 +16,7 @@ from tests.script_processes import run_to_completion, running_script
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NUMBERED = sorted(EXAMPLES.glob("[0-9][0-9]_*.py"))
+WEB_LABELS = {"app.kubernetes.io/name": "web", "app.kubernetes.io/part-of": "shop"}
 SCREEN = 60
 """Lines that fit on one."""
 
@@ -25,8 +26,8 @@ async def a_server_with_pods() -> AsyncGenerator[ApiServer]:
     """Two pods of a shop and one of nothing, in two namespaces; one of them is on no node yet."""
     async with ApiServer() as server:
         for name, namespace, labels, node in (
-            ("web-0", "default", {"app": "shop", "tier": "web"}, "node-1"),
-            ("web-1", "default", {"app": "shop", "tier": "web"}, "node-2"),
+            ("web-0", "default", WEB_LABELS, "node-1"),
+            ("web-1", "default", WEB_LABELS, "node-2"),
             ("tool", "other", {}, ""),
         ):
             body = {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": node}}
@@ -50,6 +51,12 @@ async def test_01_prints_what_happens_until_it_is_interrupted(
         server.cluster.delete("pods", "web-1", namespace="default")
         assert await run.read_line() == b"- default/web-1 deleted\n"
     assert run.stderr == "", "Ctrl-C ends it, and nothing else is to be said"
+
+
+def test_each_numbered_example_is_in_the_table_of_the_page() -> None:
+    page = (EXAMPLES / "README.md").read_text()
+    linked = re.findall(r"^\| \[`(\d\d_\w+\.py)`\]\(\1\)", page, re.MULTILINE)
+    assert linked == [path.name for path in NUMBERED]
 
 
 @pytest.mark.clients
@@ -92,13 +99,13 @@ async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -
 async def test_04_finds_pods_by_labels(server: ApiServer, tmp_path: Path) -> None:
     script, kubeconfig = EXAMPLES / "04_label_index.py", server.kubeconfig(tmp_path / "config")
 
-    run = await run_to_completion(script, kubeconfig, "!app")
+    run = await run_to_completion(script, kubeconfig, "!app.kubernetes.io/name")
 
     assert run.output.splitlines() == [
-        "app=shop: 2 of 3 pods",
-        "tier=web: 2 of 3 pods",
-        "!app selects other/tool",
-        "2 pods are of the app shop",
+        "app.kubernetes.io/name=web: 2 of 3 pods",
+        "app.kubernetes.io/part-of=shop: 2 of 3 pods",
+        "!app.kubernetes.io/name selects other/tool",
+        "2 pods are part of the shop",
     ]
     assert (run.status, run.stderr) == (0, "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.mutation.equivalent import EQUIVALENT, find_outdated, find_reason
@@ -33,3 +34,18 @@ def test_none_in_the_place_of_another_false_value_is_left_to_the_type_check() ->
     assert find_reason("cache.store", "- run(key, again=False) + run(key, again=None)")
     assert find_reason("cache.store", "- self.closed = False + self.closed = True") is None
     assert find_reason("cache.store", "- self.limit = 8 + self.limit = None") is None
+
+
+def test_the_guide_names_modules_of_the_core_once() -> None:
+    guide = CORE.parents[1].joinpath("examples", "guides", "contributing.md").read_text()
+    section = guide.split("## Mutation tests")[1].split("\n## ")[0]
+    table = section.partition("|---|")[2]
+    named = [words.split()[-1] for words in re.findall(r"`([^`\n]+)`", table)]
+    modules = {
+        ".".join(path.relative_to(CORE).with_suffix("").parts)
+        for path in CORE.rglob("*.py")
+        if path.stem != "__init__"
+    }
+
+    assert set(named) <= modules
+    assert len(named) == len(set(named))

@@ -1,6 +1,7 @@
 """Measure a restart with a cache file beside ones without, and the cost of the file under changes.
 
     python -m benchmarks.features.restarts [--objects 50000] [--rate 1000] [--seconds 10]
+                                           [--settle 3] [--no-peer]
 
 The server and each measured program are processes of their own, and the programs run one after the
 other on the same server. CPU time counts, since other processes influence wall time. client-go,
@@ -167,6 +168,8 @@ def main() -> None:
     parser.add_argument("--objects", type=int, default=usual.objects)
     parser.add_argument("--rate", type=int, default=usual.rate)
     parser.add_argument("--seconds", type=float, default=usual.seconds)
+    parser.add_argument("--settle", type=float, default=usual.settle)
+    parser.add_argument("--no-peer", action="store_true", help="leave client-go out")
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
@@ -174,7 +177,9 @@ def main() -> None:
         program = run_program(server, Path(path) if path else None, Arguments(**given))
         sys.stdout.write(json.dumps(asdict(asyncio.run(program))))
         return
-    arguments = Arguments(options.objects, options.rate, options.seconds)
+    arguments = Arguments(
+        *(options.objects, options.rate, options.seconds, options.settle), not options.no_peer
+    )
     print(f"{'':22}readable   synced     bytes  CPU to sync  longest step  load  events/s")
     for name, each in asyncio.run(measure(arguments)).items():
         print(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import signal
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.apiserver
 
 
 @pytest.mark.parametrize("name", ["widgets", "wd", "widget first", "wd/first"])
-async def test_it_prints_what_another_client_does_within_a_second(
+async def test_it_prints_what_another_client_does(
     name: str, api_server: ApiServerProcess, admin: AdminClient, tmp_path: Path
 ) -> None:
     widget = {
@@ -38,11 +37,9 @@ async def test_it_prints_what_another_client_does_within_a_second(
     async with started_cli(*argv, env=environment(tmp_path)) as run:
         header, first = await run.read_line(), await run.read_line()
         await admin.merge_patch("first", {"spec": {"colour": "blue"}})
-        async with asyncio.timeout(1):
-            second = await run.read_line()
+        second = await run.read_line()
         await admin.delete("first")
-        async with asyncio.timeout(1):
-            third = await run.read_line()
+        third = await run.read_line()
         run.send_signal(signal.SIGINT)
         code, out, err = await run.wait()
 

@@ -15,7 +15,7 @@ from playwright.async_api import Page, expect
 
 from aioinformer.testing import ApiServer
 from tests.browser.conftest import Open
-from tests.browser.test_page import SECOND, pod, restart, row
+from tests.browser.test_page import SOON, pod, restart, row
 from tests.examples.fastapi_service import Service
 
 pytestmark = pytest.mark.browser
@@ -139,7 +139,7 @@ async def test_the_focus_stays_in_its_row_while_rows_change(
         await expect(row(page, "web-140")).to_be_visible()
         pod(server, "early-0")
         restart(server, "web-140")
-        await expect(row(page, "web-140")).to_contain_text("1 restart", timeout=SECOND)
+        await expect(row(page, "web-140")).to_contain_text("1 restart", timeout=SOON)
         await expect_focus(page, "web-001")
         await page.keyboard.press("ArrowDown")
         await expect_focus(page, "web-002")
@@ -155,7 +155,7 @@ async def test_the_focus_goes_to_the_next_row_when_its_row_leaves_the_search(
         await page.keyboard.press("ArrowDown")
         failed = {"status": {"phase": "Failed"}}
         server.cluster.merge_patch("pods", "web-001", failed, namespace="web")
-        await expect(row(page, "web-001")).to_have_count(0, timeout=SECOND)
+        await expect(row(page, "web-001")).to_have_count(0, timeout=SOON)
         await expect_focus(page, "web-002")
 
 
@@ -171,7 +171,7 @@ async def test_the_order_is_kept_while_the_user_reads_rows_further_down(
         changed = before[20]
         restart(server, changed)
         server.cluster.delete("pods", before[22], namespace="web")
-        await expect(row(page, changed)).to_contain_text("1 restart", timeout=SECOND)
+        await expect(row(page, changed)).to_contain_text("1 restart", timeout=SOON)
         await expect(row(page, before[22])).to_have_attribute("data-gone", "")
         assert await page.evaluate(names) == before
         await page.get_by_role("button", name="1 changed").click()

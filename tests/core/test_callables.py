@@ -81,3 +81,15 @@ def test_nobody_would_await_what_must_answer_at_once() -> None:
     for function in (later, Later()):
         with pytest.raises(TypeError, match="it is async; it must answer at once"):
             check_not_async(function, "it")
+
+
+def test_the_error_shows_both_signatures() -> None:
+    def takes_two(first: int, second: int) -> None: ...
+
+    with pytest.raises(TypeError) as caught:
+        check_signature(takes_two, "the handler f", "obj", initial=bool)
+    assert str(caught.value) == (
+        "the handler f(first: 'int', second: 'int') -> 'None' is to be called as "
+        "(obj, initial=...): missing a required argument: 'second'"
+    )
+    assert caught.value.__suppress_context__

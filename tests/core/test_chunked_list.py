@@ -92,3 +92,9 @@ def test_shared_chunks_fall_away_one_by_one_behind_the_last_reader() -> None:
             next(reader, None)
         gc.collect()
         assert sum(each() is not None for each in seen) == left, read
+
+
+def test_a_list_differs_from_whatever_is_no_sequence() -> None:
+    assert ChunkedList([1]) != {1}
+    assert ChunkedList([1]) != 1
+    assert ChunkedList([1]) == (1,)

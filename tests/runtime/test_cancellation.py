@@ -22,7 +22,6 @@ import pytest_asyncio
 
 from aioinformer import (
     Added,
-    BackoffPolicy,
     Delta,
     DeltaQueue,
     Event,
@@ -41,7 +40,7 @@ from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.tasks.event_loop import SLICE_SECONDS
 from aioinformer.errors import ConnectionFailed, ServerFailure, Status
-from aioinformer.testing import ClusterSource
+from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.runtime.informers import (
     FAST_BACKOFF,
     SLOW_BACKOFF,
@@ -617,14 +616,15 @@ async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
 
 
 async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
-    source = scripted_source(pods=[ErrorResponse(ServerFailure(Status(500))), list_response()])
-    pods = source.scripts["pods"]
-    informers = SharedInformerFactory(source, backoff=BackoffPolicy(initial=0.2, jitter=0))
-    informers.informer("pods")
+    faults = Faults()
+    informers = SharedInformerFactory(ClusterSource(Cluster(), faults), backoff=FAST_BACKOFF)
+    pods = informers.informer("pods")
+    outage = faults.refuse()
 
     async with informers:
-        await ending.at(lambda: len(pods.requests) == 1, informers.wait_synced)
+        await ending.at(lambda: pods.health.error is not None, informers.wait_synced)
 
+        outage.end()
         await informers.wait_synced(timeout=30)
 
 

@@ -28,24 +28,24 @@ class Scale:
     """The version of the scaled object."""
 
 
-class _Metadata(Struct, rename="camel"):
+class _ScaleMetadata(Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Spec(Struct, frozen=True):
+class _ScaleSpec(Struct, frozen=True):
     replicas: int = 0
 
 
-class _Status(Struct, frozen=True):
+class _ScaleStatus(Struct, frozen=True):
     replicas: int = 0
     selector: str = ""
 
 
 class _ScaleBody(Struct):
     kind: str
-    metadata: _Metadata
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+    metadata: _ScaleMetadata
+    spec: _ScaleSpec = _ScaleSpec()
+    status: _ScaleStatus = _ScaleStatus()
 
 
 _decode = Decoder(_ScaleBody).decode

@@ -26,12 +26,12 @@ IDENTITY_SECONDS = 3.0
 program; the endpoint identifies the cluster then."""
 
 
-class _Metadata(Struct):
+class _UidMetadata(Struct):
     uid: str = ""
 
 
 class _Namespace(Struct):
-    metadata: _Metadata
+    metadata: _UidMetadata
 
 
 async def find_cluster_identity(

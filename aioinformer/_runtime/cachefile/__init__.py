@@ -7,9 +7,9 @@
 cache_file     the options of a cache file, and its users in this process
 file_access    the thread that reads and writes the file
 database       the tables: what is stored, and the checks of a file that is opened
+object_blocks  the table of objects: blocks of changes, which are appended
 stored_scope   the stored state of a scope, and the writes that change it
 stored_shards  the shards of a group in a file: restored, and written
-compression    zstd, if Python or an extra has it
 checkpointer   one informer's states: restored at the start, recorded and written afterwards
 checkpoint     a state that is to be written, and the cache from which it is taken
 shared_tables  the further tables of a shared file: the log of changes for followers

@@ -146,11 +146,13 @@ class FileAccess:
         database = self._database
         if database is None:
             return
-        batches: Iterator[list[KubeObject]] = database.read_objects(
-            scope, resource, OBJECTS_PER_READ, ranges
-        )
-        while batch := await self._try(lambda: next(batches, None)):
-            yield batch
+        batches = database.read_objects(scope, resource, OBJECTS_PER_READ, ranges)
+        try:
+            while batch := await self._try(lambda: next(batches, None)):
+                yield batch
+        finally:
+            if self._executor is not None:
+                self._executor.submit(batches.close)
 
     async def follow(
         self, identity: str, position: int | None, resource: Resource

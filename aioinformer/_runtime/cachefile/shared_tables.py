@@ -20,9 +20,9 @@ from aioinformer._core.cachefile.change_log import (
     LogSequence,
     choose_read,
 )
+from aioinformer._core.compression.block_codec import BlockCodec
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_packed_object
 from aioinformer._core.objects.resources import Resource
-from aioinformer._runtime.cachefile.compression import Codec
 
 __all__ = ["LedScope", "SharedTables"]
 
@@ -100,7 +100,7 @@ class LedScope(Struct, frozen=True):
 class SharedTables:
     """The additional tables of one open file."""
 
-    def __init__(self, connection: sqlite3.Connection, codec: Codec) -> None:
+    def __init__(self, connection: sqlite3.Connection, codec: BlockCodec) -> None:
         """Use the tables of ``connection``; bodies are compressed by ``codec``."""
         self._execute: Callable[..., sqlite3.Cursor] = connection.execute
         self._connection = connection

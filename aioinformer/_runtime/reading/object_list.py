@@ -8,6 +8,7 @@ expired in the middle (client-go's ``FullListIfExpired``).
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import conversion_error, name_of
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reporting.health import describe_error
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import (
     Expired,
@@ -45,6 +47,8 @@ __all__ = [
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
+
+log = logging.getLogger("aioinformer.api")
 
 MAX_RETRIES = 3
 """Further requests for one page. They wait 0.8 to 11 s together, which outlives the restart of one
@@ -161,6 +165,9 @@ async def _read_page_with_retries(
             if backoff.failures >= MAX_RETRIES:
                 raise
             delay = backoff.next(clock(), random.random(), minimum=_retry_after(error))
+            # Without this line, the caller of a list learns of the failure with the last attempt.
+            text = describe_error(error)
+            log.warning("list of %s: %s; next attempt in %.1f s", source.resource, text, delay)
         await asyncio.sleep(delay)
         # The client's limit on repeated requests counts this request.
         request = replace(request, restart=True)

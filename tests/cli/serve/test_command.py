@@ -144,7 +144,7 @@ async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
         await run_pairs(
             prints(it, env, r"node-\d+: \d+ pods", str(EXAMPLES / "02_index_by_node.py")),
             prints(it, env, r"node-\d+: registry.*v1", str(EXAMPLES / "03_typed_model.py")),
-            prints(it, env, r"\d+ pods are of", str(EXAMPLES / "04_label_index.py")),
+            prints(it, env, r"[1-9]\d* pods are part of", str(EXAMPLES / "04_label_index.py")),
             prints(it, env, "deleted: True", str(EXAMPLES / "05_wait_for_own_write.py")),
             prints(it, env, r"\d+ pods: .* Running", str(hosts / "plain_script.py"), "shop"),
             serves(it, env, "/readyz", str(hosts / "aiohttp_web.py")),

@@ -9,14 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer import FieldSelector, IndexFunction, KubeObject, LabelSelector, field, label_index
+from aioinformer import (
+    FieldSelector,
+    IndexFunction,
+    KubeObject,
+    LabelSelector,
+    field,
+    label_index,
+    labelled,
+)
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.cache.protocols import ReadableState
 from aioinformer._core.cache.query import Query, field_selector, label_selector
 from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.deltas import Replaced
-from aioinformer.errors import InvalidPath, InvalidSelector
+from aioinformer._core.objects.view import model_view
+from aioinformer.errors import InvalidPath, InvalidSelector, UsageError
 from tests.core.builders import make_object, pod, pod_body
+from tests.core.models import Pod
 
 
 def state(objects: list[KubeObject], **functions: IndexFunction) -> CacheState:
@@ -233,3 +243,23 @@ def test_an_async_condition_is_an_error_that_names_it() -> None:
 
     with pytest.raises(TypeError, match=r"where=.*is_ready"):
         Query.of(where=is_ready)
+
+
+def test_selectors_that_read_json_are_errors_where_none_is_kept() -> None:
+    view = model_view(Pod)
+    with pytest.raises(UsageError, match=r"^the label selector 'app=shop' reads an object's JSON"):
+        Query.of(labels="app=shop", view=view)
+    with pytest.raises(UsageError, match=r"^the field selector 'spec.nodeName=n1' reads an obj"):
+        Query.of(fields="spec.nodeName=n1", view=view)
+    with pytest.raises(UsageError, match=r"^where: .* reads an object's JSON"):
+        Query.of(where=labelled("app=shop"), view=view)
+    Query.of(fields="metadata.name=a", namespace="web", where=is_behind_a, view=view)
+
+
+def test_a_query_matches_stored_objects_by_everything_but_where() -> None:
+    matches = Query.of(
+        namespace="web", labels="tier=web", fields="spec.nodeName=n1", where=lambda _: False
+    ).matches()
+
+    assert [matches(each) for each in (A, B, C, D)] == [True, True, False, False]
+    assert all(map(Query.of().matches(), ALL))

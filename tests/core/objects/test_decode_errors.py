@@ -104,3 +104,9 @@ def test_the_error_of_an_object_names_the_object_and_the_value(path: str, named:
         f"pods web/a at resourceVersion 7: its {named} can't be decoded: Invalid value (not shown)"
     )
     assert (error.key, error.path, error.resource_version) == ("web/a", path, "7")
+
+
+def test_without_a_path_the_body_is_named() -> None:
+    error = decode_error(pod("a"), ValueError("no"))
+
+    assert (error.path, "its body can't be decoded: no" in str(error)) == ("", True)

@@ -338,9 +338,17 @@ def test_a_field_selector_that_does_not_parse_says_what_and_where(
 
 
 @pytest.mark.parametrize("path", ["", "a=b", "a,b", "a!"])
-def test_a_mapping_with_an_invalid_path_is_an_error(path: str) -> None:
-    with pytest.raises(InvalidSelector, match="as a path"):
+def test_a_mapping_with_an_invalid_path_is_an_error_that_marks_the_path(path: str) -> None:
+    with pytest.raises(InvalidSelector) as caught:
         FieldSelector.parse({path: "x"})
+    sentence, shown, mark = str(caught.value).split("\n")
+    assert sentence == f"invalid selector: can't understand '{path}' as a path"
+    assert (shown, mark.index("^")) == (f"    {path}", 4)
+
+
+def test_a_selector_with_conditions_is_true() -> None:
+    assert LabelSelector.parse("a")
+    assert FieldSelector.parse("a=b")
 
 
 # -- messages of a real server -----------------------------------------------------------------

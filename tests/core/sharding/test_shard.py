@@ -46,3 +46,24 @@ def test_equal_shards_are_equal_keys() -> None:
     assert len({Shard(0, 4), Shard(0, 4), Shard(0, 4, by="namespace")}) == 2
     assert str(Shard(2, 4)) == "shard 2 of 4"
     assert str(Shard(2, 4, by="namespace")) == "shard 2 of 4 by namespace"
+
+
+def test_the_greatest_numbers_are_valid() -> None:
+    assert Shard(MAX_SHARDS - 1, MAX_SHARDS).index == 65535
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0), "count of a Shard must be 1 to 65536, not 0"),
+        ((2, 2), "index of a Shard must be 0 to 1 (count - 1), not 2"),
+        (
+            (0, 2, "name"),
+            "by of a Shard must be 'uid' or 'namespace', the fields that servers hash, not 'name'",
+        ),
+    ],
+)
+def test_an_error_names_the_limits_and_the_value(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        Shard(*arguments)
+    assert str(caught.value) == message

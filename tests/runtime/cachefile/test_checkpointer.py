@@ -263,7 +263,7 @@ async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> No
     accepting = True
     async with running(cluster, path, transform=transform) as warm:
         assert warm.pods.lister["default/a"].labels["value"] == "bad"
-        await until(lambda: warm.heard[-1] == "~ a ->bad")
+        await until(lambda: warm.heard[-1:] == ["~ a ->bad"])
 
 
 async def test_a_full_disk_ends_the_use_of_the_file_and_nothing_else(

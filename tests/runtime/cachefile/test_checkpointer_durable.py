@@ -107,7 +107,7 @@ async def test_a_handler_that_hangs_holds_back_the_file(path: Path) -> None:
         await run_until_it_hangs()
     hang.set()
     async with running(cluster, path, durable="quick", setup=add_slow) as second:
-        await until(lambda: handled[-1] == "~ a 2->3")
+        await until(lambda: handled[-1:] == ["~ a 2->3"])
         await until(lambda: len(second.heard) == 4)
     assert handled == ["= a", "+ b", "~ a ->1", "~ a 1->2", "~ a 2->3"]
     assert second.heard == handled[1:], "the quick one shares the state of the file"

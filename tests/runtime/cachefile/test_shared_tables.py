@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from aioinformer._core.cachefile import block_index
 from aioinformer._core.cachefile.change_log import LogEntry, LogSequence
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.cachefile.identity import ClusterIdentity
@@ -63,7 +64,7 @@ class Leader:
         execute = self.database._connection.execute  # pyright: ignore[reportPrivateUsage]
         execute("PRAGMA cache_spill = 1")
         execute("BEGIN IMMEDIATE")
-        execute("UPDATE objects SET body = zeroblob(20000)")
+        execute("UPDATE blocks SET bodies = zeroblob(20000)")
         execute("DELETE FROM logged_changes")
         self.database._connection.close()  # pyright: ignore[reportPrivateUsage]
 
@@ -113,8 +114,9 @@ class Follower:
 @pytest.mark.parametrize("crashes", [40, pytest.param(1000, marks=pytest.mark.simulation)])
 @pytest.mark.timeout(300)
 def test_followers_see_past_states_in_order_through_crashes_of_leaders(
-    tmp_path: Path, crashes: int
+    tmp_path: Path, crashes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(block_index, "SPARE_ENTRIES", 10)  # most writes reclaim blocks as well
     random = Random(4)
     path = tmp_path / "cache.db"
     server, read_again = Server(random), 0

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from aioinformer import CacheFile, ShardGroup, SharedInformer, SharedInformerFactory
+from aioinformer._core.compression.block_codec import load_codec
 from aioinformer._core.sharding.ranges import HashRanges
+from aioinformer._runtime.cachefile.object_blocks import ObjectBlocks
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.core.builders import PODS
 from tests.runtime.cachefile.programs import INTERVAL, Program, RequestLog, running, until
 from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
@@ -75,10 +78,11 @@ def has_shards(path: Path) -> bool:
 
 
 def stored(path: Path) -> tuple[str, set[str]]:
-    """Return the complete shards, and the names of all rows, of a file that is closed."""
+    """Return the complete shards, and the names of all objects, of a file that is closed."""
     with closing(sqlite3.connect(path)) as connection:
         complete = connection.execute("SELECT complete FROM scope_shards").fetchone()[0]
-        return complete, {row[0] for row in connection.execute("SELECT name FROM objects")}
+        objects = ObjectBlocks(connection, load_codec())
+        return complete, {obj.name for obj in objects.read(1, PODS, None)}
 
 
 async def test_a_member_that_restarts_with_its_shards_makes_no_list(path: Path) -> None:

@@ -41,7 +41,7 @@ def blocking_handler(log: list[str], end: threading.Event) -> Callable[[Event], 
 
     def handle(event: Event) -> None:
         log.append("begin")
-        end.wait(10)
+        end.wait(50)
         log.append("end")
 
     return handle
@@ -81,7 +81,7 @@ async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> Non
         loop.set_default_executor(pool)
 
         def hangs(event: Event) -> None:
-            end.wait(10)
+            end.wait(50)
 
         async with asyncio.TaskGroup() as group:
             some = [make_registration(hangs, run_in_thread=True) for _ in range(3)]
@@ -89,7 +89,7 @@ async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> Non
                 it.start(group)
                 it.listener.put([Added(A1)])
             await asyncio.sleep(0)
-            assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 5) == 7
+            assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 30) == 7
             for it in some:
                 it.remove()
             end.set()
@@ -160,7 +160,7 @@ async def test_a_thread_ends_with_its_handler_and_keeps_no_program_alive() -> No
 
     assert len(set(threads)) == 1
     assert threads[0].daemon
-    await asyncio.to_thread(threads[0].join, 5)
+    await asyncio.to_thread(threads[0].join, 30)
     assert not threads[0].is_alive()
 
 
@@ -168,31 +168,34 @@ async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() ->
     log: list[str] = []
     failures: list[Exception] = []
 
+    def failures_of(name: str) -> list[Exception]:
+        return [each for each in failures if f"<Pod web/{name} " in str(each)]
+
     with held() as end:
 
         def stuck(event: Event) -> None:
             log.append(f"begin {event.obj.name}")
             if event.obj.name == "a":
-                end.wait(10)
+                end.wait(50)
             log.append(f"end {event.obj.name}")
 
         it = make_registration(
             stuck,
             run_in_thread=True,
             concurrency=2,
-            timeout=2.0,  # only the call of a takes as long, also on a busy machine
+            timeout=0.2,
             on_error=lambda _, error: failures.append(error),
         )
         async with running_registration(it):
             it.listener.put([Added(A1), *LIFECYCLE_EVENTS[1:2], Added(B1)])
-            await wait_until(lambda: bool(failures) and "end b" in log)
+            await wait_until(lambda: bool(failures_of("a")) and "end b" in log)
             # The thread of b may begin before the thread of a.
             assert sorted(log) == ["begin a", "begin b", "end b"]
-            assert it.statistics().errors == 1
+            # On a busy machine the call of b may take as long.
+            (error,) = failures_of("a")
             end.set()
             await wait_until(lambda: log.count("end a") == 2)
 
-    (error,) = failures
     assert isinstance(error, HandlerTimeout)
     assert "its thread can't be stopped" in str(error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -77,6 +78,21 @@ async def test_a_page_that_breaks_off_is_requested_again() -> None:
     )
     assert await read_names(source) == ["a", "b"]
     assert [request.restart for request in source.requests] == [False, False, True, True]
+
+
+@in_virtual_time
+async def test_each_failure_that_is_followed_by_another_attempt_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = scripted_lister_watcher(
+        error_response(503, "ServiceUnavailable"), list_response(body("a", 1))
+    )
+    assert await read_names(source) == ["a"]
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("aioinformer.api", "WARNING")
+    assert re.fullmatch(
+        r"list of pods: ServerFailure: .*503.*; next attempt in \d\.\d s", record.message
+    )
 
 
 @in_virtual_time

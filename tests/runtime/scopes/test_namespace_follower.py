@@ -42,6 +42,7 @@ async def test_the_namespaces_that_match_are_read_and_all_are_waited_for() -> No
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
         assert pods.name == "pods in namespaces labelled('team=shop')"
+        await wait_until(lambda: "b" in {namespace for namespace, _ in source.requests})
         with pytest.raises(SyncTimeout, match="namespace b"):
             await informers.wait_synced(0.1)
         source.refused.clear()

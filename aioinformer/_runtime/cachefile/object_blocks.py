@@ -1,0 +1,213 @@
+"""The table of objects in a cache file: blocks of changed objects, which are appended.
+
+``block_index`` (core) describes blocks, and decides which of them are reclaimed. The functions here
+block, and belong to the thread of ``file_access``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from msgspec.msgpack import Decoder, Encoder
+
+from aioinformer._core.cachefile.block_index import BlockEntry, BlockIndex, make_entry
+from aioinformer._core.cachefile.change_record import Changes
+from aioinformer._core.compression.block_codec import BlockCodec
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_packed_object
+from aioinformer._core.objects.resources import Resource
+from aioinformer._core.sharding.ranges import HashRanges
+
+__all__ = ["SCHEMA", "ObjectBlocks"]
+
+SCHEMA = """
+CREATE TABLE blocks (
+    id INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    entries BLOB NOT NULL,
+    bodies BLOB NOT NULL
+);
+CREATE INDEX blocks_of_scope ON blocks (scope);
+"""
+
+READ_ENTRIES = "SELECT entries FROM blocks WHERE id = ?"
+READ_BODIES = "SELECT bodies FROM blocks WHERE id = ?"
+
+BLOCK_ENTRIES = 256
+"""Entries of a block. Encoding and decoding them holds the interpreter for less than a
+millisecond."""
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of bodies at which a block ends before that, so that large objects take little memory."""
+
+RECLAIMED_FOR_ONE = 2
+"""Entries that are reclaimed for each one that is written. More than the one that keeps the size of
+the file, so that a size above the limit comes down, and not all at once: that would take a write of
+all objects."""
+
+Item: TypeAlias = tuple[ObjectKey, BlockEntry, bytes]
+"""The state of an object, with its body."""
+
+Part: TypeAlias = tuple[int, list[BlockEntry], list[tuple[ObjectKey, int]]]
+"""The number of a block, its entries, and the keys and places of the present objects in it."""
+
+_ENCODER = Encoder()
+_DECODER = Decoder(list[BlockEntry])
+
+
+class ObjectBlocks:
+    """The objects of all scopes of one open file."""
+
+    def __init__(self, connection: sqlite3.Connection, codec: BlockCodec) -> None:
+        """Use the table of ``connection``; bodies are compressed by ``codec``."""
+        self._execute: Callable[..., sqlite3.Cursor] = connection.execute
+        self._codec = codec
+        self._indexes: dict[int, BlockIndex] = {}
+        self._readers = 0
+        """Iterators that read objects. Meanwhile no block is reclaimed."""
+
+    def forget(self) -> None:
+        """Read the indexes again before they are used: the file has changed in another way."""
+        self._indexes.clear()
+
+    def _index(self, scope: int) -> BlockIndex:
+        """Return the index of a scope, which is read from the file for the first call."""
+        if scope not in self._indexes:
+            deque(self._read_index(scope), maxlen=0)  # runs the iterator to its end
+        return self._indexes[scope]
+
+    def _read_index(self, scope: int) -> Iterator[Part]:
+        """Read the index of a scope. Return an iterator over all blocks, the newest first."""
+        index = BlockIndex()
+        query = "SELECT id FROM blocks WHERE scope = ? ORDER BY id DESC"
+        for (number,) in self._execute(query, (scope,)).fetchall():
+            entries = self._read_entries(number)
+            yield number, entries, index.add_older(number, entries)
+        self._indexes.setdefault(scope, index)  # a write meanwhile has read the index as well
+
+    def _find_objects(self, scope: int) -> Iterator[Part]:
+        """Return an iterator over the blocks of a scope, and the present objects in them."""
+        index = self._indexes.get(scope)
+        if index is None:
+            yield from self._read_index(scope)
+            return
+        for number in tuple(index.numbers):
+            entries = self._read_entries(number)
+            yield number, entries, index.find(number, entries)
+
+    def _read_entries(self, number: int) -> list[BlockEntry]:
+        return _DECODER.decode(self._execute(READ_ENTRIES, (number,)).fetchone()[0])
+
+    def _read_items(
+        self, number: int, entries: Sequence[BlockEntry], found: Sequence[tuple[ObjectKey, int]]
+    ) -> Iterator[Item]:
+        """Return an iterator over chosen objects of a block: by their keys and places."""
+        if not found:
+            return
+        bodies = self._codec.decompress(self._execute(READ_BODIES, (number,)).fetchone()[0])
+        ends, end = list[int](), 0
+        for entry in entries:
+            end += max(entry.size, 0)
+            ends.append(end)
+        if end != len(bodies):
+            raise ValueError(f"block {number} has {len(bodies)} bytes instead of {end}")
+        for key, place in found:
+            entry = entries[place]
+            yield key, entry, bodies[ends[place] - entry.size : ends[place]]
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def read(
+        self, scope: int, resource: Resource, ranges: HashRanges | None
+    ) -> Iterator[KubeObject]:
+        """Return an iterator over the objects of a scope.
+
+        Args:
+            scope: the number of the scope. Its objects, if in ``ranges``, must not be changed
+                meanwhile.
+            resource: the resource of the objects.
+            ranges: the shards to read; ``None`` for all objects.
+        """
+        self._readers += 1
+        try:
+            for number, entries, found in self._find_objects(scope):
+                if ranges is not None:
+                    found = [
+                        (key, place)
+                        for key, place in found
+                        if ranges.has(entries[place].uid, key.namespace)
+                    ]
+                for key, entry, raw in self._read_items(number, entries, found):
+                    yield create_packed_object(key, entry.uid, entry.version, raw, resource)
+        finally:
+            self._readers -= 1
+
+    # -- writing, in a transaction of the caller -------------------------------------------------
+
+    def write(self, scope: int, changes: Changes) -> None:
+        """Append the newest states of changed objects, and reclaim blocks if most is outdated."""
+        index = self._index(scope)
+        self._append(scope, index, _changed_items(index, changes))
+        if index.excess and not self._readers:
+            limit = RECLAIMED_FOR_ONE * len(changes) + BLOCK_ENTRIES
+            self._append(scope, index, self._reclaim(index, limit))
+
+    def remove(self, scope: int) -> None:
+        """Remove the objects of a scope."""
+        self._indexes.pop(scope, None)
+        self._execute("DELETE FROM blocks WHERE scope = ?", (scope,))
+
+    def find_shards(self, scope: int, ranges: HashRanges) -> list[ObjectKey]:
+        """Return the keys of the objects in ``ranges``."""
+        return [
+            key
+            for _, entries, found in self._find_objects(scope)
+            for key, place in found
+            if ranges.has(entries[place].uid, key.namespace)
+        ]
+
+    def _append(self, scope: int, index: BlockIndex, items: Iterable[Item]) -> None:
+        """Append blocks of these items."""
+        block, size = list[Item](), 0
+        for item in items:
+            block.append(item)
+            size += len(item[2])
+            if len(block) == BLOCK_ENTRIES or size >= BLOCK_BYTES:
+                self._append_block(scope, index, block)
+                block, size = [], 0
+        if block:
+            self._append_block(scope, index, block)
+
+    def _append_block(self, scope: int, index: BlockIndex, items: Sequence[Item]) -> None:
+        entries = _ENCODER.encode([entry for _, entry, _ in items])
+        bodies = self._codec.compress(b"".join([raw for _, _, raw in items]))
+        query = "INSERT INTO blocks (scope, entries, bodies) VALUES (?, ?, ?)"
+        number = self._execute(query, (scope, entries, bodies)).lastrowid
+        if number is None:
+            raise AssertionError("SQLite has inserted a row without a number")
+        index.add(number, [(key, entry.size) for key, entry, _ in items])
+        time.sleep(0)  # lets the event loop's thread have the interpreter
+
+    def _reclaim(self, index: BlockIndex, limit: int) -> Iterator[Item]:
+        """Remove the oldest blocks, with about ``limit`` entries at most. Yield what is to stay."""
+        while limit > 0 and index.excess:
+            number = index.numbers[0]
+            entries = self._read_entries(number)
+            yield from self._read_items(number, entries, index.reclaim(entries))
+            self._execute("DELETE FROM blocks WHERE id = ?", (number,))
+            limit -= len(entries)
+
+    def __repr__(self) -> str:
+        return f"<ObjectBlocks {self._indexes!r}>"
+
+
+def _changed_items(index: BlockIndex, changes: Changes) -> Iterator[Item]:
+    for key, obj in changes.items():
+        if obj is not None:
+            raw = obj.raw
+            yield key, make_entry(key, obj, len(raw)), raw
+        elif index.has(key):
+            yield key, make_entry(key, None, 0), b""
