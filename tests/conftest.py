@@ -37,6 +37,9 @@ MAX_STEP_SECONDS = 1.5
 """Seconds that one step of the loop may take in a test. A full garbage collection is a part of
 the step in which it begins."""
 
+OLD_GENERATION_THRESHOLD = 40
+"""Collections of the middle generation before a full one; Python's default is 10."""
+
 SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 """The warning of asyncio's debug mode."""
 

@@ -172,6 +172,7 @@ async def test_07_reports_the_configmaps_that_no_pod_mentions(
     assert (run.status, run.stderr) == (0, "")
 
 
+@pytest.mark.clients
 async def test_08_waits_until_a_deployment_is_rolled_out(server: ApiServer, tmp_path: Path) -> None:
     """The test is the deployment's controller."""
     cluster, resource = server.cluster, "deployments"
@@ -266,6 +267,7 @@ for script in sys.argv[1:]:
 """A program that runs scripts in turn, since the imports of a process take longer than they do."""
 
 
+@pytest.mark.clients
 async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
     (program := tmp_path / "run_each.py").write_text(RUN_EACH)
 

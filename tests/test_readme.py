@@ -66,6 +66,7 @@ async def test_the_program_of_the_readme_prints_changes_of_a_server(tmp_path: Pa
             assert await run.read_line() == b"Updated default/web-0 Running\n"
 
 
+@pytest.mark.clients
 async def test_the_first_program_of_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     script = tmp_path / "screen.py"
     script.write_text(block("@pods.on_update\n        async"))

@@ -121,6 +121,7 @@ def test_the_floor_reads_every_line(dataset: Dataset) -> None:
     assert floor.measure(dataset).delivered == EVENTS
 
 
+@pytest.mark.benchmarks
 @pytest.mark.parametrize("peer", PYTHON_PEERS, ids=lambda peer: peer.name)
 def test_a_peer_receives_every_event_and_keeps_the_objects(
     dataset: Dataset, peer: PythonPeer
@@ -153,6 +154,7 @@ def test_a_peer_that_fails_is_left_out_and_named_and_the_library_ends_the_run(
             peers.leave_out(needed, failed.value)
 
 
+@pytest.mark.benchmarks
 def test_the_memory_of_a_contestant_is_recorded_while_it_runs(dataset: Dataset) -> None:
     samples = MemorySamples()
     sample = ours("ours").measure(dataset, samples)
@@ -189,6 +191,7 @@ def test_the_load_server_sends_pages_to_those_who_ask_for_them() -> None:
                 assert [item["metadata"]["name"] for item in listed(query)["items"]] == names
 
 
+@pytest.mark.benchmarks
 def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Dataset) -> None:
     wrong = dataclasses.replace(dataset, digest="0" * 64)
     with pytest.raises(MeasurementFailed, match="ours: the last version of some pod"):
@@ -230,6 +233,7 @@ def test_the_load_server_shows_the_same_state_or_another_one_afterwards(
         assert (version(server) == before) is (path == "/forget")
 
 
+@pytest.mark.benchmarks
 def test_a_state_that_changed_is_read_again_as_a_whole(dataset: Dataset) -> None:
     """The benchmark itself fails if objects are missing or the strategy isn't the expected one."""
     dataset.write_relist()

@@ -322,6 +322,7 @@ async def test_the_server_ends_at_once_though_pages_listen(tmp_path: Path) -> No
 # -- one command -------------------------------------------------------------------------------
 
 
+@pytest.mark.clients
 async def test_one_command_serves_an_embedded_cluster_until_it_is_interrupted() -> None:
     command = (sys.executable, "-m", "examples.fastapi_app", "--port", "0", "--objects", "20")
     environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}

@@ -42,6 +42,7 @@ async def wait_for_data(maps: ResourceApi, data: dict[str, str]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.clients
 @pytest.mark.timeout(300)
 async def test_each_deployment_has_a_config_map_that_follows_it(
     program: Path, tmp_path: Path

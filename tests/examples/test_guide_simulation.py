@@ -37,6 +37,7 @@ def test_the_printed_line_repeats_it(tmp_path: Path) -> None:
         run_sections(tmp_path, *BUG, "The report")
 
 
+@pytest.mark.simulation
 def test_the_correction_passes(tmp_path: Path) -> None:
     test = run_sections(tmp_path, *BUG, "The correction")
     test()

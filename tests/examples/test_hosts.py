@@ -87,6 +87,7 @@ async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: P
     assert re.fullmatch(r"no cluster is configured: .*\n", run.stderr)
 
 
+@pytest.mark.clients
 async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
     server: ApiServer, tmp_path: Path
 ) -> None:

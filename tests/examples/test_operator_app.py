@@ -154,7 +154,7 @@ async def test_metrics_and_probes_are_served() -> None:
 
 
 def test_sites_converge_in_simulated_histories() -> None:
-    simulate(sites_converge, seeds=range(3))
+    simulate(sites_converge, seeds=[0])
 
 
 @pytest.mark.simulation

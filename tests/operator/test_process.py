@@ -81,6 +81,7 @@ async def test_a_leader_finishes_its_run_and_releases_the_lease(
     assert lease["spec"]["holderIdentity"] == ""
 
 
+@pytest.mark.clients
 async def test_the_shards_of_a_replica_that_a_signal_ends_are_taken_over(server: ApiServer) -> None:
     async with program(server.url, "--member", "one", "--seconds", "1") as one:
         await reads(one.stdout, "began default/a")
@@ -101,6 +102,7 @@ async def test_the_shards_of_a_replica_that_a_signal_ends_are_taken_over(server:
         assert lease["spec"]["holderIdentity"] == ""
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_replica_that_waits_ends_too(server: ApiServer, number: signal.Signals) -> None:
     async with program(server.url, "--lease", LEASE) as leader:
@@ -112,6 +114,7 @@ async def test_a_replica_that_waits_ends_too(server: ApiServer, number: signal.S
         assert leader.returncode is None
 
 
+@pytest.mark.clients
 async def test_the_second_signal_ends_the_process_at_once(server: ApiServer) -> None:
     async with program(server.url, "--seconds", "600", "--grace", "600") as process:
         await reads(process.stdout, "began default/a")
@@ -121,6 +124,7 @@ async def test_the_second_signal_ends_the_process_at_once(server: ApiServer) -> 
         assert await ends(process) == -signal.SIGINT
 
 
+@pytest.mark.clients
 async def test_runs_that_do_not_finish_are_a_failure(server: ApiServer) -> None:
     async with program(server.url, "--seconds", "600", "--grace", "0.1") as process:
         await reads(process.stdout, "began default/a")
@@ -129,6 +133,7 @@ async def test_runs_that_do_not_finish_are_a_failure(server: ApiServer) -> None:
         assert await ends(process) == EXIT_FAILED
 
 
+@pytest.mark.clients
 async def test_a_resource_that_nobody_serves_is_a_usage_error(server: ApiServer) -> None:
     async with program(server.url, "--resource", "wombats.example.com") as process:
         await reads(process.stderr, "UnknownResource")

@@ -151,10 +151,17 @@ def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) 
 # -- down --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("compacted", [False, True], ids=["resumed", "relisted"])
-def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compacted: bool) -> None:
-    informers = INFORMERS if compacted else MANY_INFORMERS
-
+@pytest.mark.parametrize(
+    ("compacted", "informers"),
+    [
+        pytest.param(False, INFORMERS, id="resumed"),
+        pytest.param(False, MANY_INFORMERS, id="many resumed", marks=pytest.mark.simulation),
+        pytest.param(True, INFORMERS, id="relisted"),
+    ],
+)
+def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(
+    compacted: bool, informers: int
+) -> None:
     async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
         scene = Scene(informers=informers)
         async with scene.started():
@@ -186,7 +193,13 @@ def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(compa
     assert moments["until all have converged"][1] - up <= 90.0
 
 
-@pytest.mark.parametrize("outage", [OUTAGE, 3.0], ids=["60 s", "3 s"])
+@pytest.mark.parametrize(
+    "outage",
+    [
+        pytest.param(OUTAGE, id="60 s", marks=pytest.mark.simulation),
+        pytest.param(3.0, id="3 s"),
+    ],
+)
 def test_11_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at_first(
     outage: float,
 ) -> None:
@@ -232,7 +245,13 @@ class Absent(Scene):
             self.cluster.create(WIDGETS, widget, namespace=namespace)
 
 
-@pytest.mark.parametrize("served", [False, True], ids=["never there", "removed"])
+@pytest.mark.parametrize(
+    "served",
+    [
+        pytest.param(False, id="never there", marks=pytest.mark.simulation),
+        pytest.param(True, id="removed"),
+    ],
+)
 def test_no_second_sees_more_than_fifty_requests_for_a_resource_that_is_not_served(
     served: bool,
 ) -> None:
@@ -313,6 +332,7 @@ def test_eight_initial_states_are_read_at_a_time() -> None:
     assert 0.1 * INFORMERS / Limits().lists <= synced <= 0.15 * INFORMERS / Limits().lists
 
 
+@pytest.mark.simulation
 def test_without_the_limits_they_would_storm() -> None:
     """The other tests compare with this case: each informer has only its own backoff."""
 

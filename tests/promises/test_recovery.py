@@ -73,7 +73,13 @@ async def _wait_fresh(informer: SharedInformer) -> float:
 
 @pytest.mark.parametrize("compacted", [False, True], ids=["resumed", "expired"])
 @pytest.mark.parametrize(
-    ("outage", "longest"), [(5.0, 8.0), (20.0, 8.0), (60.0, 8.0), (300.0, 15.0)]
+    ("outage", "longest"),
+    [
+        pytest.param(5.0, 8.0, marks=pytest.mark.simulation),
+        (20.0, 8.0),
+        pytest.param(60.0, 8.0, marks=pytest.mark.simulation),
+        pytest.param(300.0, 15.0, marks=pytest.mark.simulation),
+    ],
 )
 def test_fifteen_informers_are_fresh_seconds_after_their_server_is_back(
     outage: float, longest: float, compacted: bool

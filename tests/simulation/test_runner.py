@@ -30,6 +30,7 @@ def trace(*arguments: str, hash_seed: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.simulation
 def test_a_trace_is_the_same_in_another_process_whatever_hashes_are() -> None:
     ours = simulate(draw(SEED)).trace()
     assert ours.count("\n") > 1000
@@ -70,6 +71,7 @@ def test_the_command_line_runs_several_histories(capsys: pytest.CaptureFixture[s
     assert second.startswith("<History seed=4 ")
 
 
+@pytest.mark.simulation
 def test_the_command_line_explains_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     with an_index_loses_entries.planted():
         assert main(["--seed", "3", "--histories", "9"]) == 1

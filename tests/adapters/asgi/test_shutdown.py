@@ -172,7 +172,14 @@ async def read_to_end(http: httpx.AsyncClient, synced: list[int]) -> None:
             pass
 
 
-@pytest.mark.parametrize("arguments", [[], ["--workers", "2"]], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param([], id="one process"),
+        pytest.param(["--workers", "2"], id="two workers", marks=pytest.mark.clients),
+        pytest.param(["--reload"], id="reload", marks=pytest.mark.clients),
+    ],
+)
 async def test_streams_end_cleanly_when_uvicorn_receives_sigterm(
     tmp_path: Path, arguments: list[str]
 ) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.features.pages import Arguments, measure
 
 
+@pytest.mark.benchmarks
 async def test_every_client_receives_every_write_while_one_is_stalled() -> None:
     served, received = await measure(Arguments(clients=4, rate=50, seconds=0.4, stalled=1))
     assert served.writes >= 15

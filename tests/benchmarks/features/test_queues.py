@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.features.queues import Comparison, Times, compare, measure, measure_plain, table
 
 
@@ -23,6 +25,7 @@ async def test_asyncios_queue_is_measured_at_what_it_can_do() -> None:
     assert found.merged == found.delayed == 0
 
 
+@pytest.mark.benchmarks
 def test_ours_is_measured_in_a_process_of_its_own_and_stands_alone_without_go() -> None:
     found = compare(40, 1, peers=False)
     assert set(found.times) == {"ours", "asyncio.Queue"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from aioinformer.testing import ApiServer, Cluster
 from benchmarks.features.servers import GADGETS, Arguments, measure_embedded, measure_writes
 
@@ -19,6 +21,7 @@ async def test_every_watcher_receives_every_write_over_http() -> None:
     assert figures.writes_per_second > 0
 
 
+@pytest.mark.benchmarks
 async def test_every_watcher_receives_every_write_of_the_process() -> None:
     figures = await measure_embedded(SMALL)
     assert figures["events in process"] == 40 * 3

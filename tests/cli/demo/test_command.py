@@ -17,6 +17,7 @@ SECONDS = "5"
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
+@pytest.mark.clients
 async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
     argv = ("demo", "--seconds", SECONDS, "--objects", "60")
     async with started_cli(*argv, env=environment(tmp_path)) as run:

@@ -197,6 +197,7 @@ async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.clients
 async def test_an_informer_reads_the_cluster_of_a_command_that_was_started_again(
     tmp_path: Path,
 ) -> None:

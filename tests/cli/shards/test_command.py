@@ -59,6 +59,7 @@ def test_a_group_is_a_table() -> None:
     )
 
 
+@pytest.mark.clients
 async def test_the_members_of_a_running_group_are_shown(server: ApiServer, tmp_path: Path) -> None:
     async with (
         Client(server.url) as client,

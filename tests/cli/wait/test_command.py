@@ -50,6 +50,7 @@ async def test_a_rollout_ends_the_wait(server: ApiServer, tmp_path: Path) -> Non
         assert await run.wait() == (0, "deployment.apps/web: rollout complete\n", "")
 
 
+@pytest.mark.clients
 async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_path: Path) -> None:
     create_deployment(server)
     argv = ("-v", "wait", "deploy/web", "--for", "rollout", "--timeout", "2m", "-s", server.url)
@@ -78,6 +79,7 @@ async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path
     )
 
 
+@pytest.mark.clients
 @pytest.mark.parametrize(
     ("state", "reason"),
     [

@@ -65,6 +65,7 @@ async def test_the_state_comes_first_and_then_each_change_at_once(
     assert (code, out, err) == (130, "", "")
 
 
+@pytest.mark.clients
 async def test_the_first_page_is_shown_while_the_list_goes_on(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -231,6 +232,7 @@ async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
         assert "\x1b" not in await terminal.wait_for_text("Running")
 
 
+@pytest.mark.clients
 async def test_it_ends_quietly_when_nobody_reads_it_any_more(
     config: str, env: dict[str, str]
 ) -> None:
@@ -339,6 +341,7 @@ def _config(path: Path, server: str, **more: str) -> str:
     return str(path)
 
 
+@pytest.mark.clients
 async def test_a_forbidden_list_is_reported_once_and_retried(
     env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -381,6 +384,7 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
     assert code == 130
 
 
+@pytest.mark.clients
 async def test_a_watch_goes_on_when_its_server_is_back_and_says_so(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -432,6 +436,7 @@ async def test_in_a_terminal_it_says_how_far_it_is(
     assert "pods in default: 500 of 1,001 items (50%)" in said
 
 
+@pytest.mark.clients
 async def test_verbose_logs_everything(server: ApiServer, config: str, env: dict[str, str]) -> None:
     async with started_cli("watch", "pods", "-v", "--kubeconfig", config, env=env) as run:
         await run.read_line()
@@ -525,6 +530,7 @@ async def test_a_field_that_the_server_does_not_know_ends_it(
     assert "field label not supported: spec.colour" in said
 
 
+@pytest.mark.clients
 async def test_a_server_that_is_not_there_is_named(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
@@ -535,6 +541,7 @@ async def test_a_server_that_is_not_there_is_named(
     assert server.url.removeprefix("http://") in said
 
 
+@pytest.mark.clients
 async def test_a_wrong_token_is_reported_without_the_token(
     env: dict[str, str], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from aioinformer import Indexer, KubeObject, Lister, field, label_index
 from aioinformer._core.cache.compressed_index import MAX_KEPT, CompressedIndex
@@ -126,7 +126,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(STEPS, max_size=12))
 def test_after_any_history_both_caches_are_equal(steps: list[tuple[Any, ...]]) -> None:
     caches = TwoCaches()
