@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
-from aioinformer._core.selectors.label_parser import LabelMapping
-from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
-from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file alone
+if TYPE_CHECKING:  # for programs that use these features, and for types
+    from aioinformer._core.selectors.label_parser import LabelMapping
+    from aioinformer._core.selectors.scopes import Namespaces
     from aioinformer._runtime.cachefile.cache_file import CacheFile
+    from aioinformer._runtime.reporting.problem import OnError
 
 __all__ = [
     "InformerKeywords",
