@@ -28,8 +28,8 @@ from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health, ScopeHealth
+from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
 from tests.simulation.network import Network, RecordingSource, connection_of
 from tests.simulation.plan import (
