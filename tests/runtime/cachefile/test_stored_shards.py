@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, closing
@@ -21,7 +20,14 @@ from aioinformer._runtime.cachefile.object_blocks import ObjectBlocks
 from aioinformer.errors import UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.core.builders import PODS
-from tests.runtime.cachefile.programs import INTERVAL, Program, RequestLog, running, until
+from tests.runtime.cachefile.programs import (
+    INTERVAL,
+    Program,
+    RequestLog,
+    crash_file,
+    running,
+    until,
+)
 from tests.runtime.scopes.memory_assignment import MemoryAssignment
 
 LISTS = {"list", "watchlist", "page"}
@@ -346,15 +352,3 @@ def change(random: Random, cluster: Cluster) -> None:
                 put(cluster, number)  # in another shard, probably
         else:
             label(cluster, f"p{number}", str(random.random()))
-
-
-def crash_file(random: Random, path: Path, crashed: Path) -> None:
-    """Copy a file as a crash leaves it."""
-    if not path.exists():
-        return
-    shutil.copyfile(path, crashed)
-    log = path.with_name(f"{path.name}-wal")
-    kept = log.read_bytes() if log.exists() else b""
-    cut = random.random() < 0.5
-    crashed_log = crashed.with_name(f"{crashed.name}-wal")
-    crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)
