@@ -43,14 +43,14 @@ from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.work_queue import WorkQueue
 from aioinformer._runtime.delivery.handlers import Handler
-from aioinformer._runtime.delivery.listener import Statistics
 from aioinformer._runtime.delivery.registration import Registration
+from aioinformer._runtime.delivery.statistics import Statistics
 from aioinformer._runtime.delivery.streams import EventStream, merge
 from aioinformer._runtime.informer.factory import ALL_NAMESPACES, SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
-from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health
+from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import ResourceWriter

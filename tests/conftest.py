@@ -40,6 +40,9 @@ the step in which it begins."""
 OLD_GENERATION_THRESHOLD = 40
 """Collections of the middle generation before a full one; Python's default is 10."""
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""The part of Python's default text of an object that differs between processes."""
+
 SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 """The warning of asyncio's debug mode."""
 
@@ -150,6 +153,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Ignore the folders whose tests all have a mark that the default run excludes."""
     marked = collection_path.parent == TESTS and collection_path.name in MARKED_FOLDERS
     return True if marked and _is_default_run(config) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Reject test ids with the address of an object, which differs between the workers.
+
+    pytest-xdist would run no test at all.
+    """
+    for item in items:
+        if ADDRESS.search(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: give the parameter an id of its own")
 
 
 def pytest_collection_finish() -> None:

@@ -24,7 +24,7 @@ from aioinformer._runtime.controllers.options import ControllerKeywords
 from aioinformer._runtime.controllers.reconcile_runs import BlockingReconcile, Reconcile
 from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.options import InformerKeywords
-from aioinformer._runtime.reporting.error_hook import OnError
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer._runtime.writing.event_recorder import EventRecorder

@@ -12,7 +12,8 @@ from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.leaderelection.election import ElectionTimes
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._runtime.delivery.options import check_int
-from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.error_hook import check_hook
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer.errors import UsageError
 
 __all__ = ["GRACE_PERIOD", "OperatorOptions", "default_identity"]

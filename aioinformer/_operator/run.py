@@ -24,7 +24,7 @@ from aioinformer._runtime.informer.factory import SharedInformerFactory
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.elector import LeaderElector
 from aioinformer._runtime.reflector.lister_watcher import Source
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.resource_writer import WriterSource

@@ -16,7 +16,7 @@ from aioinformer import ListerWatcher, ListRequest, Resource, SharedInformer, Wa
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.requests import Request
-from aioinformer._runtime.reporting.error_hook import Problem
+from aioinformer._runtime.reporting.problem import Problem
 from aioinformer.errors import FetchError
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import running_in_background

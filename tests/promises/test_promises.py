@@ -189,11 +189,12 @@ async def test_4_readers_see_the_old_set_or_the_new_one(server: ApiServer, clien
         cluster.compact()
         new = {f"new-{i}" for i in range(300)} | {f"kept-{i}" for i in range(100)}
         with _Reader(pods) as reader:
+            await wait_until(lambda: bool(reader.seen))
             await server.start()
             await wait_until(lambda: {obj.name for obj in pods.lister} == new)
             await wait_until(lambda: len(recorder.events) == 600)
-    assert reader.seen <= {frozenset(old), frozenset(new)}
-    assert frozenset(new) in reader.seen
+            await wait_until(lambda: frozenset(new) in reader.seen)
+    assert reader.seen == {frozenset(old), frozenset(new)}
     deleted = [event for event in recorder.events if isinstance(event, Deleted)]
     assert {event.obj.name for event in deleted} == old - new
     assert {event.reason for event in deleted} == {"vanished"}

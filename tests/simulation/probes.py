@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from operator import is_
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
@@ -28,8 +29,8 @@ from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.error_hook import Problem
 from aioinformer._runtime.reporting.health import Health, ScopeHealth
+from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.scopes.scoped_source import FollowedNamespaces, ScopedSource
 from tests.simulation.network import Network, RecordingSource, connection_of
 from tests.simulation.plan import (
@@ -165,7 +166,7 @@ class MailboxProbe:
     def batches(self) -> int:
         """The number of pending batches beside live events: replays, diffs, resyncs, marks."""
         box = self.mailbox
-        return box._live.uncounted + (box._initial is not None) + (box._resync is not None)  # pyright: ignore[reportPrivateUsage]
+        return box.recent.uncounted + (box._initial is not None) + (box._resync is not None)  # pyright: ignore[reportPrivateUsage]
 
     @property
     def dropping(self) -> bool:
@@ -178,9 +179,10 @@ class MailboxProbe:
         return bool(box._unseen) or (box._initial is not None and self._has_deletions())  # pyright: ignore[reportPrivateUsage]
 
     def _has_deletions(self) -> bool:
-        """Return True if a deletion is in the queue. No batch is open before the initial state."""
-        queue = self.mailbox._live.queue  # pyright: ignore[reportPrivateUsage]
-        return any(isinstance(each, Deleted) for events, _, _ in queue for each in events)
+        """Return True if a deletion is pending, in the open batch or in the queue."""
+        recent = self.mailbox.recent
+        batches = (copy(recent.rest), *(events for events, _, _ in recent.queue))
+        return any(isinstance(each, Deleted) for events in batches for each in events)
 
 
 class InformerProbe:

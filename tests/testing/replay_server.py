@@ -21,7 +21,7 @@ from aioinformer.testing import ApiServer, Cluster, ManualClock
 from tests.client.recordings import FOLDER, read_recording
 from tests.testing.recorded_exchanges import as_submitted
 
-READ_TIMEOUT = 5.0
+READ_TIMEOUT = 30.0
 """Seconds after which a read of missing bytes fails the test."""
 
 

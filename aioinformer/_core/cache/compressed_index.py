@@ -6,11 +6,18 @@ compression.
 
 from __future__ import annotations
 
-from aioinformer._core.cache.store import Index, IndexValues
+from collections.abc import Callable
+from typing import Any, Final
+
+from aioinformer._core.cache.store import Index, IndexFunction, IndexValues
 from aioinformer._core.compression.compressed_object import CompressedBytes
-from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 
 __all__ = ["CompressedIndex"]
+
+MAX_KEPT: Final = 4096
+"""Objects whose values are kept until they are compressed, 0.8 MB at most. After a list, nearly all
+values are read once more."""
 
 
 class CompressedIndex(Index):
@@ -20,13 +27,43 @@ class CompressedIndex(Index):
     decompressed to be filed again, or removed.
     """
 
-    __slots__ = ()
+    def __init__(
+        self,
+        name: str,
+        function: IndexFunction[Any],
+        adapter: Callable[[KubeObject], Any] | None = None,
+    ) -> None:
+        """Make an index without objects; the arguments are those of ``Index``."""
+        super().__init__(name, function, adapter)
+        self._kept: dict[ObjectKey, tuple[int, IndexValues]] = {}
+        """The values found last for a key, and the identity of the object.
+
+        A cached object and the object of an entry exist at the same time, or the entry is of the
+        cached object: whatever is cached was filed after all that was cached before. So equal
+        identities mean the same object, and no entry keeps an object alive.
+        """
 
     def values(self, obj: KubeObject) -> IndexValues:
         """Return the values of a cached object; raise whatever the function raises."""
         stored = obj.stored
         if type(stored) is CompressedBytes:
-            known = stored.group.values.get(self.name)
-            if known is not None:
-                return known
-        return Index.values(self, obj)
+            known = stored.known_values.get(self.name)
+            return Index.values(self, obj) if known is None else known
+        found = Index.values(self, obj)
+        kept = self._kept
+        if len(kept) >= MAX_KEPT:
+            kept.clear()
+        kept[obj.key] = id(obj), found
+        return found
+
+    def take_values(self, obj: KubeObject) -> IndexValues:
+        """Return the values under which a cached object was filed, which is compressed now.
+
+        The values that were kept are freed. If none were, the function is called.
+        """
+        identity, found = self._kept.pop(obj.key, (0, ()))
+        if identity == id(obj):
+            return found
+        found = self.values(obj)
+        self._kept.pop(obj.key, None)
+        return found

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from aioinformer._core.objects.deltas import (
     Bookmark,
@@ -29,7 +30,9 @@ from aioinformer._core.objects.deltas import (
 )
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
 from aioinformer._core.objects.stored import size_of
-from aioinformer._core.sharding.ranges import HashRanges
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["DeltaFIFO"]
 

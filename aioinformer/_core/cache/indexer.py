@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aioinformer._core.cache.comparison import (
     append_change,
@@ -59,8 +59,10 @@ from aioinformer._core.objects.kube_object import (
 )
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.objects.view import ObjectView
-from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["Indexer", "StagedReplacement"]
 

@@ -14,17 +14,19 @@ the function that starts a scan.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
-from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query, Search, Where
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
+
+if TYPE_CHECKING:  # loaded by the first selection
+    from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
 
 __all__ = ["Lister", "LiveLister", "StartScan"]
 
@@ -220,6 +222,8 @@ class Lister(Generic[T]):
         fields: FieldChoice,
         where: Where[T] | None,
     ) -> Search[T]:
+        from aioinformer._core.cache.query import Query  # for programs that select objects
+
         query = Query.of(
             namespace=namespace, labels=labels, fields=fields, where=where, view=self._view
         )

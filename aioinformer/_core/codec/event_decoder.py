@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from sys import intern
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -43,8 +44,10 @@ from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
-from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import ProtocolError, UnexpectedObject, server_error
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.shard_filter import ShardFilter
 
 __all__ = ["OTHER_SHARD", "EventDecoder"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from sys import maxsize
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
@@ -39,9 +39,10 @@ from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import BUILT_IN, Resource
 from aioinformer._core.quantities import quantity
-from aioinformer._core.sharding.ranges import HashRanges
-from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import ProtocolError, UnexpectedObject
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.shard_filter import ShardFilter
 
 __all__ = ["ITEM_CAP", "ListDecoder", "ListEnvelope"]
 
@@ -256,6 +257,8 @@ class ListDecoder:
         """
         if self._shard is None or not envelope.shard_selector:
             return
+        from aioinformer._core.sharding.ranges import HashRanges  # for informers of shards
+
         applied = HashRanges.parse(envelope.shard_selector)
         if applied is not None and applied != self._shard.requested:
             raise self._protocol_error("the server has applied another shard selector")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from sys import maxsize
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -20,8 +21,10 @@ from aioinformer._core.codec.shape import Converter
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer.errors import FetchError, UnexpectedObject
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.shard_filter import ShardFilter
 
 __all__ = ["WatchBatch", "WatchDecoder"]
 

@@ -4,6 +4,7 @@
 
 zstd               the installed zstd: of Python 3.14, or of the package ``zstandard``
 compressor         the dictionary of one informer, and the objects that are worth compressing
+references         one body as the reference of all objects of one owner
 compressed_object  the class that an object has while it is compressed
 block_codec        the compression of many bodies at once, for cache files
 """

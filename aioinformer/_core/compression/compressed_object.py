@@ -13,7 +13,8 @@ read. A body that was decoded stays so for a while, as with any object (``object
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from struct import Struct as Layout
 from typing import ClassVar, Final, TypeAlias, cast
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ __all__ = [
     "CompressionGroup",
     "KnownValues",
     "UncompressedObject",
+    "ValueItems",
     "keep_uncompressed",
     "saved_bytes",
     "store_compressed",
@@ -37,61 +39,120 @@ __all__ = [
 KnownValues: TypeAlias = Mapping[str, tuple[str, ...]]
 """The index values of an object by the name of the index."""
 
-SIZE_BYTES: Final = 4
-"""Bytes that hold the size of the JSON: an object of 4 GB is beyond every server."""
-HEADER_BYTES: Final = SIZE_BYTES + 2
-"""The size of the JSON, and the lengths of uid and version, each in one byte."""
+ValueItems: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""The same as pairs, which take less memory."""
+
+HEADER: Final = Layout(">IHBB")
+"""The size of the JSON (an object of 4 GB is beyond every server), the number of the index values,
+and the lengths of uid and version."""
 COMPRESSED_BYTES: Final = 32 + 33
 """Bytes of a ``CompressedBytes``, and of the header of its data."""
 
+UUID_BYTES: Final = 16
+PACKED_UID: Final = 255
+"""The length of a uid that stands for a UUID in 16 bytes, as those of all API servers are."""
 
-class CompressionGroup(Struct, frozen=True, eq=False, gc=False):
+
+class CompressionGroup:
     """The things that compressed objects have in common."""
 
-    codec: BodyCodec
-    """Decompresses the objects."""
-    values: KnownValues
-    """The index values of each of the objects, for those indexes that existed."""
+    __slots__ = ("__weakref__", "codec", "is_reference", "known")
+
+    def __init__(
+        self, codec: BodyCodec, known: Sequence[ValueItems], *, is_reference: bool = False
+    ) -> None:
+        """Create a group without objects."""
+        self.codec = codec
+        """Decompresses the objects."""
+        self.known = known
+        """Index values by their number, for those indexes that existed."""
+        self.is_reference = is_reference
+        """True if the codec has a body of the same owner as its reference; otherwise the codec has
+        a dictionary, or nothing."""
 
 
 class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
     """The compressed JSON of one object. Its length is the length of the JSON itself."""
 
     data: bytes
-    """Size of the JSON, lengths of uid and version, uid, version, frame."""
+    """The header, uid, version, frame."""
     group: CompressionGroup
 
     @classmethod
-    def of(cls, raw: bytes, uid: str, version: str, group: CompressionGroup) -> CompressedBytes:
+    def of(
+        cls, raw: bytes, uid: str, version: str, group: CompressionGroup, values: int = 0
+    ) -> CompressedBytes:
         """Return ``raw`` compressed.
 
+        Args:
+            raw: the JSON.
+            uid: the object's uid.
+            version: its resourceVersion.
+            group: compresses the JSON.
+            values: the number of the object's index values in the group.
+
         Raises:
-            ValueError: uid or version is longer than 255 bytes.
+            ValueError: uid or version is longer than 254 bytes.
         """
-        name, number = uid.encode(), version.encode()
-        header = len(raw).to_bytes(SIZE_BYTES, "big") + bytes((len(name), len(number)))
-        return cls(b"%b%b%b%b" % (header, name, number, group.codec.compress(raw)), group)
+        identity, length = _pack_uid(uid)
+        number = version.encode()
+        if len(number) >= PACKED_UID:
+            raise ValueError("the version is too long")
+        header = HEADER.pack(len(raw), values, length, len(number))
+        return cls(b"%b%b%b%b" % (header, identity, number, group.codec.compress(raw)), group)
 
     def __len__(self) -> int:
-        return int.from_bytes(self.data[:SIZE_BYTES], "big")
+        return int.from_bytes(self.data[:4], "big")
+
+    def _version_place(self) -> tuple[int, int]:
+        """Return the offset of the version, and that behind it."""
+        _, _, uid_length, length = HEADER.unpack_from(self.data)
+        start = HEADER.size + (UUID_BYTES if uid_length == PACKED_UID else uid_length)
+        return start, start + length
 
     def decompress(self) -> bytes:
         """Return the JSON."""
-        data = self.data
-        start = HEADER_BYTES + data[SIZE_BYTES] + data[SIZE_BYTES + 1]
-        return self.group.codec.decompress(memoryview(data)[start:])
+        return self.group.codec.decompress(memoryview(self.data)[self._version_place()[1] :])
+
+    @property
+    def known_values(self) -> KnownValues:
+        """The index values of the object, for those indexes that existed."""
+        number: int = HEADER.unpack_from(self.data)[1]
+        return dict(self.group.known[number])
 
     @property
     def uid(self) -> str:
         """``metadata.uid`` of the object."""
-        return self.data[HEADER_BYTES : HEADER_BYTES + self.data[SIZE_BYTES]].decode()
+        data = self.data
+        length, start = data[HEADER.size - 2], HEADER.size
+        if length == PACKED_UID:
+            return _unpack_uuid(data[start : start + UUID_BYTES])
+        return data[start : start + length].decode()
 
     @property
     def version(self) -> str:
         """``metadata.resourceVersion`` of the object."""
-        data = self.data
-        start = HEADER_BYTES + data[SIZE_BYTES]
-        return data[start : start + data[SIZE_BYTES + 1]].decode()
+        start, end = self._version_place()
+        return self.data[start:end].decode()
+
+
+def _pack_uid(uid: str) -> tuple[bytes, int]:
+    """Return the bytes of a uid, and the length that the header has for it."""
+    try:
+        packed = bytes.fromhex(uid.replace("-", ""))
+    except ValueError:
+        packed = b""
+    if len(packed) == UUID_BYTES and _unpack_uuid(packed) == uid:
+        return packed, PACKED_UID
+    text = uid.encode()
+    if len(text) >= PACKED_UID:
+        raise ValueError("the uid is too long")
+    return text, len(text)
+
+
+def _unpack_uuid(packed: bytes) -> str:
+    digits = packed.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 class CompressedPlace(IdentityPlace):
@@ -110,7 +171,7 @@ class CompressedPlace(IdentityPlace):
         self.uid, self.version, self.identity = place.uid, place.version, place.identity
 
 
-for _type in (CompressedPlace, BodyCodec):  # in the error of msgspec.json.encode
+for _type in (CompressedPlace, CompressionGroup):  # in the error of msgspec.json.encode
     _type.__name__ = IdentityPlace.__name__
 _compressed_places: dict[IdentityPlace, CompressedPlace] = {}
 

@@ -1,10 +1,14 @@
 """The compression of one informer's objects: its dictionary, and the objects that are worth it.
 
-A frame of zstd that stands alone holds one object and can refer to nothing else. A dictionary,
-trained on a sample of the cache, has what the objects have in common, so that a frame holds the
-rest: a pod of 7 kB takes 0.7 kB instead of 2.3 kB. The dictionary is trained again once frames have
-become larger than they were with it at first, as another kind of objects does, and once the cache
-has outgrown it. Objects with an older dictionary are then compressed again, so that it is freed.
+A frame of zstd that stands alone holds one object and can refer to nothing else: a pod of 7 kB
+takes 2.3 kB. Objects of one owner, such as the pods of a ReplicaSet, share nearly everything. Once
+an owner has enough objects, one of them becomes their reference, and a pod takes 0.3 kB. A
+reference is freed with the last object that needs it (``ReferenceTable``).
+
+All other objects have a dictionary, trained on a sample of the cache: a pod takes 0.7 kB. The
+dictionary is trained again once frames have become larger than they were with it at first, as
+another kind of objects does, and once the cache has outgrown it. Objects with an older dictionary
+are then compressed again, so that it is freed.
 
 Training belongs into a thread: the caller takes the sample, calls ``train`` there, and ``install``.
 """
@@ -19,10 +23,12 @@ from aioinformer._core.compression.compressed_object import (
     CompressedObject,
     CompressionGroup,
     KnownValues,
+    ValueItems,
     keep_uncompressed,
     saved_bytes,
     store_compressed,
 )
+from aioinformer._core.compression.references import ReferenceTable
 from aioinformer._core.compression.zstd import BodyCodec, make_codec, train_dictionary
 from aioinformer._core.objects.kube_object import KubeObject
 
@@ -47,7 +53,10 @@ MAX_SAMPLE_BYTES: Final = 16 * 1024 * 1024
 """Bytes of a sample, which is in memory during the training."""
 
 DICTIONARY_PART: Final = 256
-"""The dictionary takes one byte for so many bytes of JSON, in these limits:"""
+"""The dictionary takes one byte for so many bytes of JSON of objects without a reference,"""
+SHARED_DICTIONARY_PART: Final = 4096
+"""and one for so many of the others, since each owner's first objects have none; in these limits:
+"""
 MIN_DICTIONARY: Final = 16 * 1024
 MAX_DICTIONARY: Final = 512 * 1024
 """Beyond, a frame shrinks by a twentieth for each doubling, and compressing takes longer."""
@@ -63,7 +72,7 @@ WINDOW_PART: Final = 4
 WORSE: Final = 1.25
 """A dictionary has stopped fitting when frames are larger than at first by this factor."""
 
-MAX_GROUPS: Final = 8192
+MAX_VALUES: Final = 8192
 """Different index values that are kept for objects, 2 MB at most. Objects with others are read when
 they are filed again."""
 
@@ -81,6 +90,11 @@ class Compressor:
         self._trained_on = 0
         """Bytes of the cache's JSON when the dictionary was trained last; 0 before."""
         self._window = WINDOW
+        self._known: list[ValueItems] = [()]
+        """The index values by number. Objects with others have the number 0."""
+        self._numbers: dict[ValueItems, int] = {(): 0}
+        self.references = ReferenceTable(zstd, self._known)
+        """The references of owners with many objects."""
         self.trainings = 0
         """Dictionaries that were installed."""
         self._use(make_codec(zstd))
@@ -92,8 +106,7 @@ class Compressor:
 
     def _use(self, codec: BodyCodec) -> None:
         self._codec = codec
-        self._groups: dict[tuple[tuple[str, tuple[str, ...]], ...], CompressionGroup] = {}
-        self._without_values = CompressionGroup(codec, {})
+        self._group = CompressionGroup(codec, self._known)
         self._window_json, self._window_stored, self._window_count = 0, 0, 0
         self._first_share = 0.0
         """The share of the bytes that was left in the first window of this dictionary."""
@@ -128,7 +141,9 @@ class Compressor:
         Returns:
             ``None`` if the objects have too little in common.
         """
-        size = min(max(json_bytes // DICTIONARY_PART, MIN_DICTIONARY), MAX_DICTIONARY)
+        shared = int(json_bytes * self.references.expected_share)
+        size = (json_bytes - shared) // DICTIONARY_PART + shared // SHARED_DICTIONARY_PART
+        size = min(max(size, MIN_DICTIONARY), MAX_DICTIONARY)
         dictionary = train_dictionary(self._zstd, sample, size)
         return make_codec(self._zstd, dictionary) if dictionary else None
 
@@ -156,7 +171,9 @@ class Compressor:
             return len(obj.stored) >= MIN_BYTES
         if kind is CompressedObject:
             stored = obj.stored
-            return type(stored) is CompressedBytes and stored.group.codec is not self._codec
+            if type(stored) is CompressedBytes:
+                group = stored.group
+                return group is not self._group and not group.is_reference
         return False
 
     def compress(self, obj: KubeObject, values: KnownValues) -> CompressedBytes | None:
@@ -169,8 +186,14 @@ class Compressor:
         Returns:
             ``None`` if the object can't be compressed.
         """
+        raw, uid, version, number = obj.raw, obj.uid, obj.resource_version, self._number(values)
         try:
-            return CompressedBytes.of(obj.raw, obj.uid, obj.resource_version, self._group(values))
+            reference = self.references.find(raw)
+            if reference is not None:
+                compressed = CompressedBytes.of(raw, uid, version, reference, number)
+                if self.references.fits(raw, compressed):
+                    return compressed
+            return CompressedBytes.of(raw, uid, version, self._group, number)
         except ValueError:  # such a uid or version is no API server's
             return None
 
@@ -187,19 +210,20 @@ class Compressor:
             return 0
         before = 0 if first else saved_bytes(obj)
         store_compressed(obj, compressed)
-        self._measure(size, len(compressed.data))
+        if not compressed.group.is_reference:
+            self._measure(size, len(compressed.data))
         return saved_bytes(obj) - before
 
-    def _group(self, values: KnownValues) -> CompressionGroup:
-        if not values:
-            return self._without_values
+    def _number(self, values: KnownValues) -> int:
+        """Return the number of these index values; 0 if there is no room for them."""
         key = tuple(values.items())
-        group = self._groups.get(key)
-        if group is None:
-            if len(self._groups) >= MAX_GROUPS:
-                return self._without_values
-            group = self._groups[key] = CompressionGroup(self._codec, dict(values))
-        return group
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self._known) > MAX_VALUES:
+                return 0
+            number = self._numbers[key] = len(self._known)
+            self._known.append(key)
+        return number
 
     def _measure(self, before: int, after: int) -> None:
         """Record the size of a frame, and find out if the dictionary still fits."""

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from operator import length_hint
 
 from aioinformer._core.chunked_list import drain_chunks
 from aioinformer._core.delivery.batch_queue import (
@@ -89,6 +88,7 @@ class Mailbox:
             raise ValueError(f"limit must be at least 1, not {limit}")
         self.limit = limit
         self.overflow = Overflow(overflow)
+        self._blocks = self.overflow.blocks
         self.synced = False
         """True once the consumer has asked for the event after the initial state."""
         self.max_pending = 0
@@ -105,11 +105,12 @@ class Mailbox:
         self.marks_pending = 0
         """The number of ``mark`` calls behind whose place the consumer has not asked for an event.
         It is never 0 again if a mark was discarded with the pending events."""
+        self.recent = BatchQueue(event_map)
+        """The recent events. To be read only. An attribute because it is read for every batch."""
         self._holds = holds
         self._event_map = event_map
         self._initial: Replay | None = None
         self._coalesced = CoalescedEvents()
-        self._live = BatchQueue(event_map)
         self._resync: Replay | None = None
         self._unseen = UnseenDeletions()
         self._relist_scopes: set[str | None] = set()
@@ -134,7 +135,7 @@ class Mailbox:
             events = map_events(events, self._event_map)
         if self.closed or not events:
             return False
-        pending = self._live.add(events, at) + self._coalesced.count
+        pending = self.recent.add(events, at) + self._coalesced.count
         if pending > self.limit:
             if self.overflow.merges:
                 self._merge_excess()
@@ -186,8 +187,10 @@ class Mailbox:
             self._relist_scopes.clear()
         if batches:
             self._relist_scopes.add(scope)
-        live = self._live
-        behind = self._initial or self._coalesced.changes or live.queue or length_hint(live.rest)
+        live = self.recent
+        behind = (
+            self._initial or self._coalesced.changes or live.queue or live.rest.__length_hint__()
+        )
         if overflowed:
             self.overflowed = True
         elif initial and not behind:  # a pending resync doesn't count: it is delivered last
@@ -219,30 +222,30 @@ class Mailbox:
 
     def mark(self) -> None:
         """Mark this place in the order of events, for a cache file."""
-        self._live.add_mark()
+        self.recent.add_mark()
         self.marks_pending += 1
 
     def merge_oldest(self, count: int) -> None:
         """Merge up to ``count`` of the oldest queued events, if the rule ``merges``."""
         self._merge(count)
-        self._live.split_open_batch()
+        self.recent.split_open_batch()
 
     def _merge_excess(self) -> None:
         """Merge the oldest events until the limit is kept, up to ``MAX_MERGED``."""
         self.needs_merge = True
         # The batches of a relist are filtered when they are opened, which takes long.
-        filtering = self._live.uncounted and self._event_map is not None
+        filtering = self.recent.uncounted and self._event_map is not None
         budget = 0 if filtering else MAX_MERGED
         while self.needs_merge and budget > 0:
             excess = self.pending - self.limit
             count = min((excess + 1) // 2, budget)  # a merged event removes two events at most
             self._merge(count)
             budget -= count
-        self._live.split_open_batch()
+        self.recent.split_open_batch()
 
     def _merge(self, count: int) -> None:
-        live = self._live
-        if not length_hint(live.rest):
+        live = self.recent
+        if not live.rest.__length_hint__():
             self._open_batch(by_consumer=False)
         for event in islice(live.rest, count):
             live.dropped += 1
@@ -261,7 +264,7 @@ class Mailbox:
 
     def clear(self) -> Iterator[None]:
         """Discard everything that is pending. Advancing the returned iterator frees it in steps."""
-        steps = free_in_steps(self._coalesced, self._live.clear(), self._initial, self._resync)
+        steps = free_in_steps(self._coalesced, self.recent.clear(), self._initial, self._resync)
         self._coalesced = CoalescedEvents(merged=self._coalesced.merged)
         self._unseen = UnseenDeletions()
         self._initial = self._resync = None
@@ -290,14 +293,14 @@ class Mailbox:
                 event = self._next_initial(self._initial)
             elif self._coalesced.changes:
                 event = self._next_coalesced()
-            elif (event := next(self._live.rest, None)) is not None:
+            elif (event := next(self.recent.rest, None)) is not None:
                 if not (self._unseen.objects and self._unseen.discard_event(event)):
                     return event
-                self._live.dropped += 1
+                self.recent.dropped += 1
                 continue
-            elif self._live.queue:
+            elif self.recent.queue:
                 self._open_batch(by_consumer=True)
-                if self._event_map is not None and not length_hint(self._live.rest):
+                if self._event_map is not None and not self.recent.rest.__length_hint__():
                     break  # the filter took its time, and no event passed
                 continue
             elif self._resync is not None:
@@ -319,13 +322,13 @@ class Mailbox:
         Returns:
             ``None`` if nothing is pending, or if other events come first and need ``pop``.
         """
-        live = self._live
+        live = self.recent
         if self._initial is not None or self._coalesced.changes or self._unseen.objects:
             return None
         if live.uncounted and self._event_map is not None:
             return None  # to filter a whole batch takes long: ``pop`` pauses in between
         self.should_yield = False
-        while not length_hint(live.rest):
+        while not live.rest.__length_hint__():
             events = live.open()
             if events is None:
                 return None
@@ -338,7 +341,7 @@ class Mailbox:
 
     def _open_batch(self, *, by_consumer: bool) -> bool:
         """Open the next batch, for the consumer or for merging. Returns False if there is none."""
-        events = self._live.open()
+        events = self.recent.open()
         if events is SYNC_MARK and by_consumer:
             self.synced = True
         elif events is SYNC_MARK:
@@ -377,12 +380,12 @@ class Mailbox:
     @property
     def pending(self) -> int:
         """The number of pending live events, merged ones included."""
-        return self._live.live + self._coalesced.count
+        return self.recent.live + self._coalesced.count
 
     @property
     def state_pending(self) -> bool:
         """True if part of a whole state is pending: initial, of a relist, or of a resync."""
-        return self._initial is not None or self._live.relist_pending or self._resync is not None
+        return self._initial is not None or self.recent.relist_pending or self._resync is not None
 
     @property
     def has_filter(self) -> bool:
@@ -392,12 +395,13 @@ class Mailbox:
     @property
     def free(self) -> int:
         """The number of live events that may still be put."""
-        return self.limit - self.pending if self.overflow.blocks else UNLIMITED
+        # No event is merged then, so that all of them are in ``recent``.
+        return self.limit - self.recent.live if self._blocks else UNLIMITED
 
     @property
     def relist_pending(self) -> bool:
         """True if part of a relist's diff is pending."""
-        return self._live.relist_pending
+        return self.recent.relist_pending
 
     def has_relist_of(self, scope: str | None) -> bool:
         """Return True if part of a diff of this scope may be pending."""
@@ -411,20 +415,15 @@ class Mailbox:
     @property
     def empty(self) -> bool:
         """True if nothing is pending, live or not."""
-        live = self._live  # read for every batch: so no call of its properties
+        live = self.recent  # read for every batch: so no call of its properties
         if self._initial is not None or self._coalesced.changes or live.queue:
             return False
-        return self._resync is None and not length_hint(live.rest)
-
-    @property
-    def more_batches(self) -> bool:
-        """True if there may be another batch behind the borrowed one."""
-        return len(self._live.queue) > 0
+        return self._resync is None and not live.rest.__length_hint__()
 
     @property
     def delivered(self) -> int:
         """The number of events that were popped."""
-        return self._live.delivered + self._delivered_singly
+        return self.recent.delivered + self._delivered_singly
 
     @property
     def merged(self) -> int:
@@ -437,7 +436,7 @@ class Mailbox:
         if (initial := self._initial) is not None:
             return initial.queued_at
         merged = self._coalesced.oldest
-        return self._live.oldest if merged is None else merged
+        return self.recent.oldest if merged is None else merged
 
     def __repr__(self) -> str:
         return f"<Mailbox pending={self.pending}/{self.limit} {self.overflow} synced={self.synced}>"

@@ -6,12 +6,14 @@ The vocabulary is that of client-go's atomic FIFO.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field, structs
 
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
-from aioinformer._core.sharding.ranges import HashRanges
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = [
     "Bookmark",

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
+from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Index
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
@@ -19,6 +20,7 @@ from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import BodyCodec, find_zstd
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import (
+    Added,
     Deleted,
     Event,
     KubeObject,
@@ -41,6 +43,9 @@ OBJECTS_PER_CLOCK = 16
 LARGE_BYTES = 256 * 1024
 """Bytes of JSON from which on an object is compressed in a thread: it takes a millisecond and
 more."""
+
+SORTED_KEYS = 1024
+"""Keys that are sorted at once, in about a millisecond."""
 
 FREED_PART = 2 * 1024 * 1024
 """Bytes that a walk frees before it returns them to the system: 0.5 to 1 ms, as one step."""
@@ -65,22 +70,26 @@ class CacheCompression:
         self.compressor = Compressor(find_zstd())
         self._indexer = indexer
         self._rest = rest
-        self._recent: dict[ObjectKey, None] = {}
-        """The keys of objects that have changed since the last pass."""
-        self._resting: dict[ObjectKey, None] = {}
+        self._recent: dict[ObjectKey, bool] = {}
+        """The keys of objects that have changed since the last pass; True for new objects."""
+        self._resting: dict[ObjectKey, bool] = {}
         """The keys of objects that had changed before it, and are due in the next pass."""
         self._walk_due = False
 
     @property
     def overhead_bytes(self) -> int:
-        """An estimate of the bytes of the dictionary."""
-        return DICTIONARY_COPIES * self.compressor.dictionary_bytes
+        """An estimate of the bytes of the dictionary and of the references."""
+        compressor = self.compressor
+        return DICTIONARY_COPIES * compressor.dictionary_bytes + compressor.references.total_bytes
 
     def record(self, events: Sequence[Event]) -> None:
         """Receive the events of one step."""
         recent = self._recent
         for event in events:
-            recent[event.obj.key] = None
+            if type(event) is Added:
+                recent[event.obj.key] = True
+                continue
+            recent.setdefault(event.obj.key, False)
             if type(event) is Updated:
                 self.saved_bytes -= saved_bytes(event.old)
             elif type(event) is Deleted:
@@ -100,16 +109,41 @@ class CacheCompression:
         due, self._resting, self._recent = self._resting, self._recent, {}
         state = self._indexer.state
         count, json_bytes = len(state.objects), state.json_bytes
-        if self.compressor.needs_training(count, json_bytes):
-            await self._train(json_bytes)
-            self._walk_due = True
-        if self._walk_due:
+        train = self.compressor.needs_training(count, json_bytes)
+        if train or self._walk_due:
             self._walk_due = False
+            await self._count_owners()
+            if train:
+                await self._train(json_bytes)
             await self._walk()
         else:
-            get = state.objects.get
-            found = [get(key) for key in due if key not in self._resting]
-            await self._compress_all(obj for obj in found if obj is not None)
+            await self._compress_changed(due)
+        self.compressor.references.rest()
+
+    async def _count_owners(self) -> None:
+        """Count the objects of each owner in the cache, as far as they aren't compressed."""
+        references, time_slice = self.compressor.references, TimeSlice()
+        references.count_again()
+        objects = drain_chunks([*iter_chunks(self._indexer.state.objects.values())])
+        for number, obj in enumerate(objects, 1):
+            if self.compressor.is_due(obj) and type(obj) is KubeObject:
+                references.count(obj.raw)
+            if number % OBJECTS_PER_CLOCK == 0:
+                await time_slice.maybe_yield(STEP_SECONDS)
+
+    async def _compress_changed(self, due: dict[ObjectKey, bool]) -> None:
+        get, references = self._indexer.state.objects.get, self.compressor.references
+        keys = [key for key in due if key not in self._resting]
+        for start in range(0, len(keys), SORTED_KEYS):
+            # The names of objects of one owner are similar.
+            found: list[KubeObject] = []
+            for key in sorted(keys[start : start + SORTED_KEYS]):
+                obj = get(key)
+                if obj is not None:
+                    found.append(obj)
+                    if due[key] and type(obj) is KubeObject:
+                        references.count(obj.raw)
+            await self._compress_all(found)
 
     async def _train(self, json_bytes: int) -> None:
         compressor = self.compressor
@@ -165,7 +199,7 @@ class CacheCompression:
     def _has_rested(self, obj: KubeObject) -> bool:
         """Return True if an object is still cached and closed, and didn't change lately."""
         if cached_body(obj) is not None:
-            self._recent[obj.key] = None  # in use: look again later
+            self._recent.setdefault(obj.key, False)  # in use: look again later
             return False
         key = obj.key
         return key not in self._recent and key not in self._resting and self._is_cached(obj)
@@ -187,7 +221,11 @@ class CacheCompression:
         state = self._indexer.state.part_of(obj.key)
         indexes: Iterable[Index] = () if state is None else state.indexes.values()
         try:
-            return {each.name: each.values(obj) for each in indexes if each.adapter is None}
+            return {
+                each.name: each.take_values(obj)
+                for each in indexes
+                if isinstance(each, CompressedIndex) and each.adapter is None
+            }
         except Exception:  # noqa: BLE001 - the function didn't raise when the object was filed
             return {}
 

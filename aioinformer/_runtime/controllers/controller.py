@@ -56,7 +56,7 @@ from aioinformer._runtime.controllers.triggers import (
 from aioinformer._runtime.controllers.workers import Workers
 from aioinformer._runtime.delivery.handlers import InternalHandler, handler_name
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reporting.error_hook import OnError
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.scopes.shard_gate import ShardGate
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.tasks.event_loop import check_loop

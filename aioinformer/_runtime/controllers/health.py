@@ -25,8 +25,9 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reporting.error_hook import LogThrottle, Problem, call_hook
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
+from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.blocking_detector import describe_blocking
 from aioinformer._runtime.writing.event_recorder import EventRecorder

@@ -13,7 +13,8 @@ from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.options import check_int
-from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.error_hook import check_hook
+from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer._runtime.writing.event_recorder import EventRecorder
 from aioinformer._runtime.writing.failure_condition import check_condition_type

@@ -23,7 +23,7 @@ from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.delivery.handlers import handler_name
 from aioinformer._runtime.delivery.thread_pool import HandlerThreads
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.safe_tracing import await_in_span, reconcile_span_factory
 from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER, BlockingReporter
 from aioinformer.errors import HandlerCancelled, ReconcileTimeout

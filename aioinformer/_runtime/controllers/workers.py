@@ -29,7 +29,7 @@ from aioinformer._runtime.controllers.reconcile_context import ReconcileContext
 from aioinformer._runtime.controllers.reconcile_runs import ReconcileRuns
 from aioinformer._runtime.controllers.run_writes import RunWrites, WriteTarget
 from aioinformer._runtime.controllers.work_queue import WorkQueue
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import (

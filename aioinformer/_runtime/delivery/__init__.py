@@ -4,7 +4,8 @@ pump ──▶ listener ──▶ runner ──▶ call ──▶ async handler
            │             └── inline_dispatch ──▶ plain function
            └──▶ streams ──▶ async for
 
-listener          a mailbox with a wake-up; the gate at which the pump waits; statistics
+listener          a mailbox with a wake-up; the gate at which the pump waits
+statistics        the numbers of a listener
 options           the options of a handler or a stream
 registration      a listener with a handler; the object that ``add_handler`` returns
 handlers          the forms of a handler, compiled into one function; views and spans

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.blocking_detector import describe_blocking
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
 

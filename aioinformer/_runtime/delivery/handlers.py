@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
+from types import FunctionType, MethodType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -187,7 +188,7 @@ def compile_handler(handler: Handler[Any]) -> CompiledHandler:
         call, kinds = _event_function(**found), tuple(METHODS[each][0] for each in found)
     elif callable(handler):
         check_signature(handler, name, "event")
-        call, kinds = handler, (Added, Updated, Deleted)
+        call, kinds = _bound_call(handler), (Added, Updated, Deleted)
     else:
         raise TypeError(
             f"a handler has on_add, on_update or on_delete, or is a function of one event; "
@@ -229,6 +230,15 @@ def _event_function(
         return on_delete(event.obj, reason=event.reason) if on_delete else None
 
     return call
+
+
+def _bound_call(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the ``__call__`` method of an object with one; any other function unchanged.
+
+    CPython calls a method in half the time that it takes to call an object.
+    """
+    function = type(handler).__call__
+    return MethodType(function, handler) if isinstance(function, FunctionType) else handler
 
 
 def handler_name(handler: object) -> str:

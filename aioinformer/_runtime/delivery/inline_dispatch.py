@@ -181,6 +181,7 @@ class InlineHandler:
         """Call the handler until no live event is pending, or time is up."""
         listener, caller, due = self._listener, self._caller, self._dispatcher.deadline
         mailbox, call, blocking_limit = listener.mailbox, caller.call, caller.blocking_limit
+        recent = mailbox.recent
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
         notable = 0.0  # a call that took longer is the longest one, or has blocked the loop
         try:
@@ -209,7 +210,7 @@ class InlineHandler:
                     if now >= due:
                         self.schedule()
                         return now
-                if not mailbox.more_batches:
+                if not recent.queue:
                     return now
             if not mailbox.empty:  # the rest is for the task, which takes events one by one
                 waiter.set_result(None)

@@ -18,8 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
@@ -29,7 +28,10 @@ from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import ListenerOverflow, NotRunning
 
-__all__ = ["BackpressureGate", "CallTimes", "Listener", "Statistics", "loop_time"]
+if TYPE_CHECKING:  # for programs that read the numbers
+    from aioinformer._runtime.delivery.statistics import Statistics
+
+__all__ = ["BackpressureGate", "CallTimes", "Listener", "loop_time"]
 
 
 class BackpressureGate:
@@ -55,39 +57,6 @@ class BackpressureGate:
 
     def __repr__(self) -> str:
         return f"<BackpressureGate {'closed' if self.closed else 'open'}>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
-    """The numbers of a listener at one moment."""
-
-    pending: int
-    """Live events that are queued. Events that were merged into another one don't count."""
-    limit: int
-    """Live events that the mailbox holds."""
-    high: int
-    """The most live events that were ever pending. With ``overflow="coalesce"`` they are counted
-    after merging."""
-    delivered: int
-    """Events that were passed to the handler or taken from the stream."""
-    merged: int
-    """Events that were merged into a later event, and so not delivered by themselves."""
-    errors: int
-    """Calls of the handler that failed."""
-    synced: bool
-    """True if the handler has returned from all objects that were cached when it joined."""
-    oldest: float
-    """Seconds that the oldest pending event has waited; 0 if none is pending. Resyncs don't
-    count."""
-    spent_last: float
-    """Seconds that the last call of the handler took."""
-    spent_mean: float
-    """Seconds that a call took on average."""
-    spent_max: float
-    """Seconds that the longest call took."""
-    blocking_calls: int = 0
-    """Calls of the handler that have held the event loop for more than 250 ms at a stretch, async
-    or not; see ``InformerOptions.report_blocking``."""
 
 
 class CallTimes:
@@ -455,6 +424,8 @@ class Listener:
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""
+        from aioinformer._runtime.delivery.statistics import Statistics  # when first read
+
         mailbox, times = self.mailbox, self.call_times
         since = mailbox.oldest
         return Statistics(

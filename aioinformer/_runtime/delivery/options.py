@@ -6,16 +6,18 @@ documentation explains. Everything below takes the one object.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from aioinformer._core.arguments import check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
-from aioinformer._core.selectors.event_filter import Filter
 from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:  # for listeners with a filter
+    from aioinformer._core.selectors.event_filter import Filter
 
 __all__ = ["HandlerOptions", "ListenerOptions", "check_int"]
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from aioinformer._runtime.delivery.call import (
     ActiveCall,
@@ -23,12 +24,15 @@ from aioinformer._runtime.delivery.call import (
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import CompiledHandler
 from aioinformer._runtime.delivery.inline_dispatch import InlineDispatcher, InlineHandler
-from aioinformer._runtime.delivery.listener import Listener, Statistics
+from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.delivery.options import HandlerOptions
 from aioinformer._runtime.delivery.runner import HandlerRunner
 from aioinformer._runtime.tasks.blocking_detector import BLOCKING_REPORTER
 from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer.errors import ListenerOverflow, ShutdownIncomplete, UsageError
+
+if TYPE_CHECKING:  # for programs that read the numbers
+    from aioinformer._runtime.delivery.statistics import Statistics
 
 __all__ = ["Registration", "drain_handlers"]
 

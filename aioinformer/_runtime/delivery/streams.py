@@ -18,16 +18,19 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, overload
 from weakref import ref
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._core.objects.view import ObjectView
-from aioinformer._runtime.delivery.listener import Listener, Statistics
+from aioinformer._runtime.delivery.listener import Listener
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import NotRunning, UsageError
+
+if TYPE_CHECKING:  # for programs that read the numbers
+    from aioinformer._runtime.delivery.statistics import Statistics
 
 __all__ = ["EventSource", "EventStream", "MergedStream", "Sourced", "merge"]
 

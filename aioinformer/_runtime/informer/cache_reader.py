@@ -10,12 +10,11 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.protocols import ObjectCache
-from aioinformer._core.cache.query import Query
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -29,6 +28,9 @@ from aioinformer._runtime.informer.waiters import ObjectVersion
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
+
+if TYPE_CHECKING:  # for waits with a selection
+    from aioinformer._core.cache.query import Query
 
 __all__ = ["CacheReader", "ObjectTest"]
 

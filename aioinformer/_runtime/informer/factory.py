@@ -23,7 +23,6 @@ from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.delivery.registration import drain_handlers
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.informer.informer_key import InformerKey
@@ -34,6 +33,7 @@ from aioinformer._runtime.informer.options import (
     chosen_options,
 )
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
+from aioinformer._runtime.reflector.shard_source import is_whole
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
@@ -309,14 +309,14 @@ class SharedInformerFactory:
         if namespace is not None and namespaces is not None:
             raise UsageError("namespace= and namespaces= exclude each other; pass one of them")
         options = chosen_options(request)
-        if self._options.shard is None and options.get("shard") == Shard(0, 1):
+        if self._options.shard is None and is_whole(options.get("shard")):
             del options["shard"]  # all objects: the same informer as without a shard
         chosen = self._options.merge(options)
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
             shard_selector=chosen.shard_selector,
-            shard=None if chosen.shard == Shard(0, 1) else chosen.shard,
+            shard=None if is_whole(chosen.shard) else chosen.shard,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
             fields=request.get("fields", ""),
@@ -387,6 +387,8 @@ class SharedInformerFactory:
         # Followed namespaces are read as a whole, whatever part of the resource is.
         whole: dict[str, Any] = {"shard_selector": ""}
         if self._options.shard is not None:
+            from aioinformer._core.sharding.shard import Shard  # for informers of shards
+
             whole["shard"] = Shard(0, 1)
         return self._get_or_create(namespaces, {}, whole)
 

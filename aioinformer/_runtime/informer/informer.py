@@ -14,7 +14,6 @@ from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
-from aioinformer._core.cache.query import FieldChoice, LabelChoice, Query
 from aioinformer._core.cache.store import Indexers, IndexFunction
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT
@@ -25,8 +24,6 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView
-from aioinformer._core.selectors.event_filter import Filter
-from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
 from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
@@ -35,14 +32,17 @@ from aioinformer._runtime.informer.cache_reader import ObjectTest
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.scan import Scan
 
-if TYPE_CHECKING:  # for programs that measure or compare the cache, read streams, or write
+if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
+    from aioinformer._core.cache.query import FieldChoice, LabelChoice
     from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.selectors.event_filter import Filter
+    from aioinformer._core.selectors.scopes import Scope
     from aioinformer._runtime.delivery.streams import EventStream
+    from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
 __all__ = ["SharedInformer"]
@@ -408,6 +408,8 @@ class SharedInformer(Generic[T]):
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             UsageError: as for ``wait_until``, and so a ``ModelMismatch`` and ``TypeError``.
         """
+        from aioinformer._core.cache.query import Query  # rarely needed
+
         query = Query.of(namespace=namespace, labels=labels, fields=fields, view=self._view)
         return await self._reader.wait_until_all(predicate, query, at_least, timeout)
 
@@ -455,8 +457,7 @@ class SharedInformer(Generic[T]):
             UsageError: the namespace is read already, or ``namespaces=`` names none to change.
             ValueError: ``namespace`` can't be the name of one.
         """
-        scopes = self._pipeline.changeable_scopes()
-        scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
+        self._pipeline.add_namespace(namespace, scope)
 
     def remove_namespace(self, namespace: str) -> None:
         """Stop reading a namespace. Its objects become ``Deleted(reason="scope_removed")``.

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping
 from types import NoneType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.objects.resources import Resource, resolve_built_in, versioned_name
-from aioinformer._core.selectors.label_parser import LabelMapping
-from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
-from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
-from aioinformer._core.sharding.assignment import ShardAssignment
-from aioinformer._core.sharding.shard import Shard
+from aioinformer._runtime.reflector.shard_source import group_of
 from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:  # for informers of shards, of several namespaces or with selectors
+    from aioinformer._core.selectors.label_parser import LabelMapping
+    from aioinformer._core.selectors.scopes import Namespaces, NamespaceSelection
+    from aioinformer._core.sharding.assignment import ShardAssignment
+    from aioinformer._core.sharding.shard import Shard
 
 __all__ = ["InformerKey"]
 
@@ -88,6 +90,8 @@ class InformerKey(Struct, frozen=True):
         if namespaces is not None:
             if not resolved.namespaced:
                 raise UsageError(f"{resolved} are in no namespace: namespaces= can't select them")
+            from aioinformer._core.selectors.scopes import NamespaceSelection  # rarely needed
+
             selection = NamespaceSelection.parse(namespaces, labels=labels, fields=fields)
             return cls(
                 resolved,
@@ -103,8 +107,8 @@ class InformerKey(Struct, frozen=True):
         return cls(
             resolved,
             (namespace or None) if resolved.namespaced else None,
-            str(LabelSelector.parse(labels)),
-            str(FieldSelector.parse(fields)),
+            _label_text(labels),
+            _field_text(fields),
             managed_fields,
             shape or DEFAULT_SHAPE,
             shard_selector=shard_selector,
@@ -135,8 +139,25 @@ class InformerKey(Struct, frozen=True):
     def __str__(self) -> str:
         shard = self.shard_selector
         if self.shard is not None:
-            shard = (
-                str(self.shard) if isinstance(self.shard, Shard) else f"shards of {self.shard.name}"
-            )
+            group = group_of(self.shard)
+            shard = str(self.shard) if group is None else f"shards of {group.name}"
         selectors = ",".join(filter(None, (self._selectors, shard)))
         return f"{self._description} where {selectors}" if selectors else self._description
+
+
+def _label_text(selector: str | LabelMapping) -> str:
+    """Return the text of a label selector. The parser is loaded for programs that select."""
+    if selector == "":
+        return ""
+    from aioinformer._core.selectors.selectors import LabelSelector
+
+    return str(LabelSelector.parse(selector))
+
+
+def _field_text(selector: str | Mapping[str, str]) -> str:
+    """Return the text of a field selector. The parser is loaded for programs that select."""
+    if selector == "":
+        return ""
+    from aioinformer._core.selectors.selectors import FieldSelector
+
+    return str(FieldSelector.parse(selector))

@@ -17,7 +17,6 @@ from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
-from aioinformer._core.selectors.event_filter import EventFilter, Filter
 from aioinformer._runtime.delivery.call import current_call
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
@@ -42,6 +41,7 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
 if TYPE_CHECKING:  # for programs with a cache file, or with streams
+    from aioinformer._core.selectors.event_filter import EventFilter, Filter
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.delivery.streams import EventSource, EventStream
 
@@ -192,6 +192,8 @@ class ListenerRegistry(Generic[T]):
     ) -> EventFilter | None:
         if predicate is None:
             return None
+        from aioinformer._core.selectors.event_filter import EventFilter  # for its users alone
+
         return EventFilter(predicate, errors.report_filter_exception, view=self._view)
 
     def make_mailbox(

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
 from aioinformer._core.instrumentation import Metrics, Tracing
-from aioinformer._core.selectors.label_parser import LabelMapping
-from aioinformer._core.selectors.scopes import Namespaces
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
-from aioinformer._runtime.reporting.error_hook import OnError, check_hook
+from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer.errors import FetchError, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file alone
+if TYPE_CHECKING:  # for programs that use these features, and for types
+    from aioinformer._core.selectors.label_parser import LabelMapping
+    from aioinformer._core.selectors.scopes import Namespaces
     from aioinformer._runtime.cachefile.cache_file import CacheFile
+    from aioinformer._runtime.reporting.problem import OnError
 
 __all__ = [
     "InformerKeywords",
@@ -103,7 +104,7 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     compress: bool | float = False
     """True to compress cached objects with zstd after 10 seconds without a change; or the seconds,
     1 at least. An object is compressed after that time, and before twice that time. It takes about
-    a tenth of its JSON then, and each read of its body decompresses it, in 5 µs for a pod. Without
+    a tenth of its JSON then, and each read of its body decompresses it, in 6 µs for a pod. Without
     effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra ``zstd``."""
 
     @property

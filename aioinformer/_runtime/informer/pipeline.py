@@ -26,7 +26,6 @@ from aioinformer._core.cache.store import Index, Indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.sharding.shard import Shard
 from aioinformer._runtime.informer.cache_reader import CacheReader
 from aioinformer._runtime.informer.listener_registry import ListenerRegistry
 from aioinformer._runtime.informer.options import InformerOptions
@@ -34,6 +33,7 @@ from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
+from aioinformer._runtime.reflector.shard_source import group_of
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import (
@@ -50,10 +50,12 @@ from aioinformer.errors import NotRunning, NotSynced, UsageError
 
 # Parts for the users of an option alone: their modules are loaded by the first informer with the
 # option, so that other programs start sooner.
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.partitions import PartitionedIndexer
     from aioinformer._core.cache.verification import Verification
+    from aioinformer._core.selectors.scopes import Scope
     from aioinformer._core.sharding.assignment import ShardAssignment
+    from aioinformer._core.sharding.shard import Shard
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.informer.verifier import PeriodicVerifier
@@ -159,8 +161,7 @@ class InformerPipeline(Generic[T]):
             "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        shard = options.shard
-        group = None if shard is None or isinstance(shard, Shard) else shard
+        group = group_of(options.shard)
         refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Checkpointer(
             self.name,
@@ -237,18 +238,27 @@ class InformerPipeline(Generic[T]):
 
     def _run_on_group(self, make_scopes: Callable[[RunReflector], Reflectors]) -> Reflectors:
         """Return the reflectors of the scopes; on a group, they read the shards that are held."""
-        if self._shard is None or isinstance(self._shard, Shard):
+        group = group_of(self._shard)
+        if group is None:
             return make_scopes(self._run_reflector)
         from aioinformer._runtime.scopes.group_reflectors import GroupReflectors
 
         open_shards = None if self.checkpointer is None else self.checkpointer.open_shards
-        reflectors = GroupReflectors(self.name, self._shard, make_scopes, open_shards)
+        reflectors = GroupReflectors(self.name, group, make_scopes, open_shards)
         self.group_shards = reflectors.shards
         return reflectors
 
     @property
     def _run_reflector(self) -> RunReflector:
         return run_reflector if self.checkpointer is None else self.checkpointer.restore_and_run
+
+    def add_namespace(self, namespace: str, scope: Scope | None) -> None:
+        """Read one more namespace, with the selectors of the informer without a ``scope``."""
+        # Imported here, since only informers of several namespaces have scopes.
+        from aioinformer._core.selectors.scopes import Scope, check_namespace, check_scope
+
+        scopes = self.changeable_scopes()
+        scopes.add(check_namespace(namespace), check_scope(Scope() if scope is None else scope))
 
     def changeable_scopes(self) -> ScopeSet:
         """Return the namespaces, for a program that changes them.
@@ -388,9 +398,10 @@ class InformerPipeline(Generic[T]):
 
 def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
     """Return the part of an informer's objects that its shards can be, as text."""
-    if shard is None or isinstance(shard, Shard):
-        return str(shard)
-    return f"group {shard.name}: {shard.count} shards by {shard.by}"
+    group = group_of(shard)
+    return (
+        str(shard) if group is None else f"group {group.name}: {group.count} shards by {group.by}"
+    )
 
 
 def _index_type(*, compressed: bool) -> type[Index]:

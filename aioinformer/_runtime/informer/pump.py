@@ -189,9 +189,9 @@ class Pump:
                 time_slice.started_at = clock()
             if self._listeners_changed:
                 self._refresh()
-            free = (
-                await self._wait_for_mailboxes(time_slice) if self._blocking else self._batch_size
-            )
+            free = self._free_in_mailboxes()
+            if free <= 0:
+                free = await self._wait_for_mailboxes(time_slice)
             replaced = self._apply_changes(time_slice, free)
             if self._needs_merge:
                 await self._merge_pending(time_slice)
@@ -205,7 +205,14 @@ class Pump:
         while full := [each for each in self._blocking_listeners if each.mailbox.free <= 0]:
             await self._wait_for_room(full, time_slice)
         self._full_listeners = []
-        return min((each.mailbox.free for each in self._blocking), default=self._batch_size)
+        return self._free_in_mailboxes()
+
+    def _free_in_mailboxes(self) -> int:
+        """Return the number of events that all mailboxes take, at most those of a batch."""
+        free = self._batch_size
+        for listener in self._blocking:  # as of the last ``_refresh``
+            free = min(free, listener.mailbox.free)
+        return free
 
     @property
     def _blocking_listeners(self) -> list[Listener]:

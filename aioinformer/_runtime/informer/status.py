@@ -15,14 +15,14 @@ from aioinformer._core.objects.object_body import decoded_bodies
 from aioinformer._runtime.delivery.registration import Registration
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
-from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
 
-if TYPE_CHECKING:  # for programs that measure memory, or have a cache file or compress=
+if TYPE_CHECKING:  # for programs that use these features
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
+    from aioinformer._runtime.reporting.health import Health
 
 __all__ = ["InformerStatus"]
 
@@ -56,6 +56,8 @@ class InformerStatus:
 
     def health(self) -> Health:
         """Return a snapshot for programs."""
+        from aioinformer._runtime.reporting.health import Health  # when a program first reads it
+
         status, state, view = self._reporter.status, self._indexer.state, self._indexer.view
         blocking = [each for each in self.registrations() if each.blocking_calls]
         health = Health(

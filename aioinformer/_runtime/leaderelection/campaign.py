@@ -27,7 +27,7 @@ from aioinformer._core.leaderelection.election import (
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors import (
     Conflict,
     FetchError,

@@ -13,7 +13,7 @@ from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.leaderelection.election import ElectionPhase
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 
 __all__ = ["ElectionHealth", "ElectionState", "ElectionStatus"]
 

@@ -21,7 +21,7 @@ from aioinformer._core.leaderelection.lease import Fencing
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.cancellation import BodyCanceller
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer.errors import LeadershipLost, UsageError
 
 __all__ = ["LeadershipTerm"]

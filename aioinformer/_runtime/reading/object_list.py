@@ -25,7 +25,7 @@ from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import conversion_error, name_of
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.event_loop import TimeSlice
 from aioinformer.errors import (
     Expired,

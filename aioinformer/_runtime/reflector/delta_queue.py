@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.objects.deltas import Bookmark, Correction, Delta, QueueEntry
 from aioinformer._core.objects.kube_object import DeleteReason, KubeObject, ObjectKey
-from aioinformer._core.sharding.ranges import HashRanges
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["DeltaQueue", "EntryQueue", "InformerQueue", "ScopeQueue"]
 

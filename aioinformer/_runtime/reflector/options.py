@@ -7,7 +7,7 @@ option is documented here, on its field.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,9 +18,11 @@ from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
-from aioinformer._core.sharding.assignment import ShardAssignment
-from aioinformer._core.sharding.shard import Shard
 from aioinformer.errors import UsageError
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.assignment import ShardAssignment
+    from aioinformer._core.sharding.shard import Shard
 
 __all__ = ["ReflectorKeywords", "ReflectorOptions"]
 
@@ -164,13 +166,15 @@ def _check_watch_seconds(limits: object) -> None:
     _check_number("the greatest of watch_seconds", greatest, cast("int", least))
 
 
-_SHARDS = Shard, ShardAssignment
-
-
 def _check_shard(shard: object, selector: str) -> None:
-    if shard is not None and (isinstance(shard, type) or not isinstance(shard, _SHARDS)):
+    if shard is None:
+        return
+    from aioinformer._core.sharding.assignment import ShardAssignment  # for informers of shards
+    from aioinformer._core.sharding.shard import Shard
+
+    if isinstance(shard, type) or not isinstance(shard, Shard | ShardAssignment):
         raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
-    if shard is not None and selector:
+    if selector:
         raise UsageError("shard= and shard_selector= exclude each other; pass shard= alone")
 
 

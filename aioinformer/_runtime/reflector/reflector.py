@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from typing_extensions import Unpack
 
@@ -33,7 +33,6 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
 from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
@@ -46,10 +45,13 @@ from aioinformer._runtime.reflector.lister_watcher import (
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reflector.shard_source import make_shard_filter, select_shard
 from aioinformer._runtime.reflector.watchdog import Watchdog
-from aioinformer._runtime.reporting.health import ReflectorStatus
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["Reflector"]
 

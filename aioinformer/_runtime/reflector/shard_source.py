@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.sharding.assignment import ShardAssignment
-from aioinformer._core.sharding.ranges import HashRanges
-from aioinformer._core.sharding.shard import Shard
-from aioinformer._core.sharding.shard_filter import ShardFilter
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsListOptions
 from aioinformer.errors import UsageError
 
-__all__ = ["make_shard_filter", "select_shard"]
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.assignment import ShardAssignment
+    from aioinformer._core.sharding.shard import Shard
+    from aioinformer._core.sharding.shard_filter import ShardFilter
+
+__all__ = ["group_of", "is_whole", "make_shard_filter", "select_shard"]
+
+
+def is_whole(shard: Shard | ShardAssignment | None) -> bool:
+    """Return True if ``shard`` is the only one of its resource: ``Shard(0, 1)``."""
+    if shard is None:
+        return False
+    from aioinformer._core.sharding.shard import Shard  # for informers of shards
+
+    return shard == Shard(0, 1)
+
+
+def group_of(shard: Shard | ShardAssignment | None) -> ShardAssignment | None:
+    """Return the group in a ``shard=``; ``None`` for one shard, and for all objects."""
+    if shard is None:
+        return None
+    from aioinformer._core.sharding.shard import Shard  # for informers of shards
+
+    return None if isinstance(shard, Shard) else shard
 
 
 def make_shard_filter(
@@ -23,8 +44,12 @@ def make_shard_filter(
     Raises:
         UsageError: the shards are by namespace, and the objects are in none.
     """
-    if shard is None or shard == Shard(0, 1):
+    if shard is None or is_whole(shard):
         return None
+    from aioinformer._core.sharding.ranges import HashRanges  # for informers of shards
+    from aioinformer._core.sharding.shard import Shard
+    from aioinformer._core.sharding.shard_filter import ShardFilter
+
     if shard.by == "namespace" and not resource.namespaced:
         example = f"Shard({shard.index}, {shard.count})" if isinstance(shard, Shard) else "a group"
         raise UsageError(

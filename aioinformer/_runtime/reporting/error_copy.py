@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from aioinformer._core.objects.decode_errors import iter_related
-from aioinformer._runtime.reporting.health import error_text
+from aioinformer._runtime.reporting.error_texts import error_text
 
 __all__ = ["copy_error"]
 

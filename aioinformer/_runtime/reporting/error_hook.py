@@ -10,55 +10,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import iscoroutinefunction
-from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.reporting.health import describe_error
-
-__all__ = ["LogThrottle", "OnError", "Problem", "call_hook", "check_hook"]
+__all__ = ["LogThrottle", "call_hook", "check_hook"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
 
 TRACEBACK_INTERVAL = 1.0
 """Seconds between two tracebacks of one handler or controller."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Something went wrong, and the informer goes on."""
-
-    informer: str
-    """The name of the informer."""
-    phase: str
-    """The work that failed: ``list``, ``watchlist``, ``watch``, ``freshness_check``, ``discovery``,
-    ``rewind``, ``verify``, ``object``, ``handler``; of a controller ``reconcile``, ``trigger``."""
-    cause: str
-    """The kind of failure, in one word: the name of an ``Outcome`` in lower case, such as
-    ``access_denied`` (403), ``unauthorized`` (401), ``expired``, ``unreachable``,
-    ``watch_refused`` or ``idle_timeout``; ``rejected`` for an object;
-    ``differs`` for a cache that was compared with the server; for a handler or a controller, its
-    name."""
-    error: Exception
-    """The exception, with the server's Status in it if there is one."""
-    retry_in: float | None = None
-    """Seconds to the next attempt; ``None`` if there is none."""
-    key: ObjectKey | None = None
-    """The object that a controller failed to reconcile."""
-
-    def __str__(self) -> str:
-        again = "" if self.retry_in is None else f"; next attempt in {self.retry_in:.1f} s"
-        of = "" if self.key is None else f" of {self.key}"
-        return (
-            f"{self.informer}: {self.phase}{of} {self.cause}: {describe_error(self.error)}{again}"
-        )
-
-
-OnError: TypeAlias = Callable[[Problem], None]
-"""Is called with every problem, in the event loop: it must be quick and must not wait. What it
-raises is logged and has no effect."""
 
 
 def check_hook(on_error: object) -> None:

@@ -1,26 +1,20 @@
 """The health of an informer: for readiness probes, errors of timeouts, and people.
 
-The reflector keeps a ``ReflectorStatus`` up to date. A ``Health`` is a snapshot of the status and
-of the cache. Times are seconds relative to the snapshot, so that they are readable in a log.
+A ``Health`` is a snapshot of the cache and of a ``ReflectorStatus``. Times are seconds relative to
+the snapshot, so that they are readable in a log. An informer loads this module when its health is
+first read, since the two dataclasses take longer to create than any other part of the library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import FilteredBy
+from aioinformer._runtime.reporting.error_texts import error_text
 
-__all__ = [
-    "Health",
-    "InformerState",
-    "ReflectorStatus",
-    "ScopeHealth",
-    "describe_error",
-    "error_text",
-]
+__all__ = ["Health", "InformerState", "ScopeHealth"]
 
 InformerState: TypeAlias = Literal[
     "new",
@@ -235,103 +229,3 @@ class Health:
         shown = [f"({each})" for each in troubled[:MAX_SHOWN_SCOPES]]
         more = ["..."] if len(troubled) > MAX_SHOWN_SCOPES else []
         return ", ".join([counts, *shown, *more])
-
-
-class ReflectorStatus:
-    """The current state of a reflector."""
-
-    def __init__(self) -> None:
-        """Make the status of a reflector that has not started."""
-        self.state: InformerState = "new"
-        self.error: Exception | None = None
-        self.absent = False
-        """True if the server is known not to serve the resource."""
-        self.watch_refusal: Exception | None = None
-        """The error with which the server refuses watches, while lists refresh the cache."""
-        self.fresh_at: float | None = None
-        """The time at which the server last proved that the received state is up to date."""
-        self.ignored = 0
-        """The number of events that were ignored because of their kind or namespace."""
-        self.differences = 0
-        """The number of differences that the last comparison found."""
-        self.repaired = 0
-        """The number of differences that comparisons have repaired."""
-        self._verified_at: float | None = None
-        self._clock: Callable[[], float] = float
-        self._since = 0.0
-        self._retry_at: float | None = None
-
-    def start(self, clock: Callable[[], float]) -> None:
-        """Record that the reflector has started; ``clock`` returns monotonic seconds."""
-        self._clock = clock
-        self._since = clock()
-
-    def set_state(self, state: InformerState) -> None:
-        """Change the state, and forget a scheduled retry."""
-        if state != self.state:
-            self.state, self._since = state, self._clock()
-        self._retry_at = None
-
-    def clear_error(self) -> None:
-        """Forget the error, since a list or a watch has succeeded."""
-        self.error = self.watch_refusal
-        if self.state == "waiting":  # the next request follows at once
-            self.set_state("listing" if self.watch_refusal is None else "polling")
-
-    def record_error(self, error: Exception) -> None:
-        """Record the last error."""
-        self.error = error
-
-    def replace_error(self, copy_error: Callable[[Exception], Exception]) -> None:
-        """Remember a copy of the last error."""
-        if self.error is not None:
-            self.error = copy_error(self.error)
-
-    def schedule_retry(self, delay: float) -> None:
-        """Record that the next request is due in ``delay`` seconds."""
-        healthy = self.watch_refusal is not None and self.error is self.watch_refusal
-        self.set_state("absent" if self.absent else "polling" if healthy else "waiting")
-        self._retry_at = self._clock() + delay
-
-    def record_comparison(self, differences: int, repaired: int = 0) -> None:
-        """Record a comparison of the cache with the server, and the number of its differences."""
-        self.differences = differences - repaired
-        self.repaired += repaired
-        if not differences:
-            self._verified_at = self._clock()
-
-    @property
-    def verified(self) -> float | None:
-        """Seconds since the last comparison without differences."""
-        return None if self._verified_at is None else self._clock() - self._verified_at
-
-    @property
-    def since(self) -> float:
-        """Seconds in this state."""
-        return self._clock() - self._since
-
-    @property
-    def fresh(self) -> float | None:
-        """Seconds since the last proof of freshness."""
-        return None if self.fresh_at is None else self._clock() - self.fresh_at
-
-    @property
-    def retry_in(self) -> float | None:
-        """Seconds to the next request, while waiting."""
-        return None if self._retry_at is None else max(0.0, self._retry_at - self._clock())
-
-    def __repr__(self) -> str:
-        return f"<ReflectorStatus {self.state} error={self.error!r}>"
-
-
-def error_text(error: BaseException) -> str:
-    """Return an exception's text. ``__str__`` may be the program's code, and may raise."""
-    try:
-        return str(error)
-    except Exception as failure:  # noqa: BLE001 - the program's code
-        return f"<its __str__ raised {type(failure).__name__}>"
-
-
-def describe_error(error: BaseException) -> str:
-    """Return an exception's class and text, for logs."""
-    return f"{type(error).__name__}: {error_text(error)}"

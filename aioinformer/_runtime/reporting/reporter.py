@@ -13,14 +13,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
 from aioinformer._runtime.reporting.error_copy import copy_error
-from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
-from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, describe_error
+from aioinformer._runtime.reporting.error_hook import call_hook, check_hook
+from aioinformer._runtime.reporting.error_texts import describe_error
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.reporting.safe_tracing import (
     SafeSpan,
@@ -28,6 +30,10 @@ from aioinformer._runtime.reporting.safe_tracing import (
     make_informer_trace,
 )
 from aioinformer.errors import CacheDiffers, FetchError
+
+if TYPE_CHECKING:  # for programs that read the health, or have an error hook
+    from aioinformer._runtime.reporting.health import InformerState
+    from aioinformer._runtime.reporting.problem import OnError
 
 __all__ = ["InformerReporter"]
 
@@ -289,6 +295,10 @@ class InformerReporter:
         self._call_hook(phase, cause, error, retry_in)
 
     def _call_hook(self, phase: str, cause: str, error: Exception, retry_in: float | None) -> None:
+        if self._on_error is None:
+            return
+        from aioinformer._runtime.reporting.problem import Problem  # for programs with a hook
+
         problem = Problem(
             informer=self.informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )

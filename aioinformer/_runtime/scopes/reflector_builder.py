@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.reflector.delta_queue import EntryQueue, ScopeQueue
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
@@ -21,6 +21,9 @@ from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer.errors import FetchError, UsageError
+
+if TYPE_CHECKING:  # for informers of several namespaces
+    from aioinformer._core.selectors.scopes import Scope
 
 __all__ = ["ReflectorBuilder"]
 

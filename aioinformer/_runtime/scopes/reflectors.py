@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.health import Health
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
+
+if TYPE_CHECKING:  # for informers of shards
+    from aioinformer._core.sharding.ranges import HashRanges
+    from aioinformer._runtime.reporting.health import Health
 
 __all__ = [
     "Reflectors",

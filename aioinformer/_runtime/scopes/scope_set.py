@@ -19,12 +19,8 @@ from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.selectors.scopes import Scope
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue, ScopeQueue
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.health import (
-    Health,
-    InformerState,
-    ReflectorStatus,
-    ScopeHealth,
-)
+from aioinformer._runtime.reporting.health import Health, InformerState, ScopeHealth
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.scopes.namespace_follower import NamespaceFollower, StartTurn
 from aioinformer._runtime.scopes.reflectors import (
     RunReflector,

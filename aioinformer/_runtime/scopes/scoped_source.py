@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.predicates import ObjectPredicate
-from aioinformer._core.selectors.scopes import NamespaceSelection, Scope
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
-from aioinformer._runtime.reporting.health import Health
+
+if TYPE_CHECKING:  # for types alone
+    from aioinformer._core.selectors.predicates import ObjectPredicate
+    from aioinformer._core.selectors.scopes import NamespaceSelection, Scope
+    from aioinformer._runtime.reporting.health import Health
 
 __all__ = ["FollowedNamespaces", "NamespaceInformer", "ScopedSource"]
 
@@ -34,8 +37,7 @@ class NamespaceInformer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedNamespaces:
+class FollowedNamespaces(Struct, frozen=True):
     """The namespaces to follow."""
 
     informer: NamespaceInformer
@@ -44,14 +46,13 @@ class FollowedNamespaces:
     """The selection in each of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScopedSource:
+class ScopedSource(Struct, frozen=True):
     """Lists and watches of one resource in several namespaces."""
 
     resource: Resource
-    open: Callable[[str, Scope], ListerWatcher] = field(repr=False)
+    open: Callable[[str, Scope], ListerWatcher]
     """Returns the list and watch of one namespace. Raises a ValueError for a name that is none."""
-    scopes: Mapping[str, Scope] = field(default_factory=dict[str, Scope])
+    scopes: Mapping[str, Scope] = {}
     """The namespaces at the beginning."""
     followed: FollowedNamespaces | None = None
     """The namespaces to follow; ``None`` if the program adds and removes namespaces."""

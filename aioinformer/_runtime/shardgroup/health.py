@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.shardgroup.shard_sets import format_shards
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 
 __all__ = ["GroupHealth", "GroupState"]
 

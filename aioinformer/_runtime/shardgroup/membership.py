@@ -19,7 +19,7 @@ from aioinformer._core.shardgroup.shard_sets import format_shards
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.leaderelection.campaign import Campaign
 from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.shardgroup.lease_storage import MemberLeaseStorage
 from aioinformer._runtime.shardgroup.subscriptions import GroupSubscriptions
 from aioinformer._runtime.writing.resource_writer import ResourceWriter

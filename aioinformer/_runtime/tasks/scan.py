@@ -9,13 +9,15 @@ gives its lister the ``Scan`` of this module.
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.query import Search
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice, running_loop
+
+if TYPE_CHECKING:  # for programs that select objects
+    from aioinformer._core.cache.query import Search
 
 __all__ = ["Scan"]
 

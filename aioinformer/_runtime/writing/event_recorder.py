@@ -30,7 +30,8 @@ from aioinformer._core.writing.event_objects import (
     ReportingController,
 )
 from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
-from aioinformer._runtime.reporting.error_hook import OnError, Problem, call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import call_hook, check_hook
+from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
 from aioinformer._runtime.writing.resource_writer import ResourceWriter

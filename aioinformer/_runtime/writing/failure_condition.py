@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.writing.status_conditions import ConditionStatus
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.writing.resource_writer import ResourceWriter
 from aioinformer.errors import (
     CleanupFailed,

@@ -21,7 +21,7 @@ from aioinformer._core.objects.view import name_of
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.streams import EventSource
 from aioinformer._runtime.reporting.error_hook import LogThrottle
-from aioinformer._runtime.reporting.health import describe_error
+from aioinformer._runtime.reporting.error_texts import describe_error
 
 __all__ = ["RESET_FRAME", "SYNCED_FRAME", "Encode", "FrameEncoder", "metadata"]
 

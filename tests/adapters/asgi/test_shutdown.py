@@ -177,6 +177,7 @@ async def read_to_end(http: httpx.AsyncClient, synced: list[int]) -> None:
     [
         pytest.param([], id="one process"),
         pytest.param(["--workers", "2"], id="two workers", marks=pytest.mark.clients),
+        pytest.param(["--reload"], id="reload", marks=pytest.mark.clients),
     ],
 )
 async def test_streams_end_cleanly_when_uvicorn_receives_sigterm(

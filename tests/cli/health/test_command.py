@@ -36,7 +36,7 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 async def found(
-    server: ApiServer, name: str, namespace: str = "", timeout: float = 5
+    server: ApiServer, name: str, namespace: str = "", timeout: float = 30
 ) -> ResourceReport:
     async with Client(server.url, token="secret-1") as client:
         return await check_resource(client, name, namespace, timeout=timeout)
@@ -154,7 +154,7 @@ async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
 async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -> None:
     report = ServerReport(url=server.url)
     async with Client(server.url, token="secret-1") as client:
-        await check_server(client, report, timeout=5)
+        await check_server(client, report, timeout=30)
 
     assert report.version == "v1.36.0"
     assert report.latency is not None
@@ -166,7 +166,7 @@ async def test_a_forbidden_version_is_reported_without_an_error(server: ApiServe
     report = ServerReport(url=server.url)
     with server.faults.status(403, reason="Forbidden", verb="get", times=1):
         async with Client(server.url, token="secret-1") as client:
-            await check_server(client, report, timeout=5)
+            await check_server(client, report, timeout=30)
 
     assert (report.version, report.latency) == ("(version not readable)", None)
 
@@ -174,9 +174,9 @@ async def test_a_forbidden_version_is_reported_without_an_error(server: ApiServe
 async def test_the_user_is_named_where_the_server_knows_and_says_it(server: ApiServer) -> None:
     said, denied = ServerReport(url=server.url), ServerReport(url=server.url)
     async with Client(server.url, token="secret-1") as client:
-        await check_server(client, said, timeout=5)
+        await check_server(client, said, timeout=30)
         with server.faults.status(404, resource="selfsubjectreviews"):
-            await check_server(client, denied, timeout=5)
+            await check_server(client, denied, timeout=30)
 
     assert said.user == "admin (groups system:masters, system:authenticated)"
     assert denied.user == ""

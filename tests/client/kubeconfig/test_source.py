@@ -238,7 +238,7 @@ async def test_a_context_without_a_user_is_anonymous(
         ("canary-7c21\0", "is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
         ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig"),
         ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
-        ("canary-7c21: " + "[" * 1500, "is not valid YAML: it is nested too deeply"),
+        ("canary-7c21: " + "[" * 500, "is not valid YAML: it is nested too deeply"),
         ("{}", "has no current context; it has no contexts"),
     ],
     ids=[

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from aioinformer import Indexer, KubeObject, Lister, field, label_index
-from aioinformer._core.cache.compressed_index import CompressedIndex
+from aioinformer._core.cache.compressed_index import MAX_KEPT, CompressedIndex
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import Compressor
@@ -32,7 +32,7 @@ def version_of(name: str, content: int, version: int, *, packed: bool) -> KubeOb
     body["metadata"] |= {
         "name": name,
         "namespace": "web",
-        "uid": f"0b1d2c3e-5f60-4a7b-8c9d-{ord(name):012d}",
+        "uid": f"0b1d2c3e-5f60-4a7b-8c9d-{int.from_bytes(name.encode(), 'big'):012d}",
         "resourceVersion": str(version),
     }
     raw = json.dumps(body, separators=(",", ":")).encode()
@@ -208,3 +208,40 @@ def test_an_index_that_is_added_later_reads_compressed_objects() -> None:
     assert [len(bucket) for bucket in index.buckets.values()] == [len(NAMES)]
     indexer.apply(Delta("Deleted", version_of("a", 0, 2, packed=False)), [])
     assert [len(bucket) for bucket in index.buckets.values()] == [len(NAMES) - 1]
+
+
+def test_values_under_which_an_object_was_filed_are_not_read_again_for_its_compression() -> None:
+    function = CountedIndex()
+    indexer = Indexer({"node": function}, index_type=CompressedIndex)
+    for version in (1, 2):
+        indexer.apply(Delta("Updated", version_of("a", 0, version, packed=False)), [])
+    index, obj = indexer.state.indexes["node"], indexer.state.objects[key("a")]
+    assert isinstance(index, CompressedIndex)
+    assert function.calls == 2
+    found = index.take_values(obj)
+    assert function.calls == 2
+    assert found == (obj["spec"]["nodeName"],)
+    assert index.take_values(obj) == found
+    assert function.calls == 3, "the values were taken"
+
+
+def test_values_of_another_version_are_not_taken_for_those_of_the_cached_one() -> None:
+    indexer = Indexer({"node": field("spec.nodeName")}, index_type=CompressedIndex)
+    indexer.apply(Delta("Updated", version_of("a", 0, 1, packed=False)), [])
+    index, obj = indexer.state.indexes["node"], indexer.state.objects[key("a")]
+    assert isinstance(index, CompressedIndex)
+    other = version_of("a", 1, 2, packed=False)
+    assert index.values(other) != index.take_values(obj) == (obj["spec"]["nodeName"],)
+
+
+def test_values_are_kept_for_a_bounded_number_of_objects() -> None:
+    function = CountedIndex()
+    index = CompressedIndex("node", function)
+    objects = [version_of(f"a{number}", 0, 1, packed=False) for number in range(MAX_KEPT + 1)]
+    for obj in objects:
+        index.values(obj)
+    calls = function.calls
+    index.take_values(objects[-1])
+    assert function.calls == calls
+    index.take_values(objects[0])
+    assert function.calls == calls + 1

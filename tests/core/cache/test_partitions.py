@@ -20,6 +20,7 @@ from aioinformer._core.objects.deltas import (
     Replaced,
 )
 from aioinformer._core.objects.kube_object import DeleteReason
+from aioinformer._core.objects.view import conversion_view
 from aioinformer.errors import IndexFailed, NotSynced, UsageError
 from tests.core.builders import PODS, pod
 
@@ -519,3 +520,14 @@ def test_the_reprs_count_the_namespaces() -> None:
     assert repr(cache) == "<PartitionedIndexer <PartitionedState parts=0/2 synced=False> waiting=2>"
     replacement = cache.replace(Replaced([pod("x", namespace="a")], "10", scope="a"))
     assert repr(replacement).startswith("<PartitionReplacement <StagedReplacement ")
+
+
+def test_the_view_is_that_of_each_namespace() -> None:
+    view = conversion_view(name_of)
+    cache = PartitionedIndexer(view=view)
+    cache.add_scope("a")
+    relist(cache, "a", pod("x", namespace="a"))
+    part = cache.part("a")
+
+    assert part is not None
+    assert cache.view is part.view is view

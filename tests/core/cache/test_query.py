@@ -60,6 +60,13 @@ ALL = [A, B, C, D]
 # -- what is selected --------------------------------------------------------------------------
 
 
+def described(arguments: dict[str, Any]) -> str:
+    """Return the arguments of a query, functions by name: each worker needs the same test id."""
+    return ", ".join(
+        f"{name}={getattr(value, '__name__', value)}" for name, value in arguments.items()
+    )
+
+
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -84,7 +91,7 @@ ALL = [A, B, C, D]
         (asked(fields=FieldSelector.parse("spec.absent=x")), ""),
         (asked(labels=LabelSelector.parse("tier=web"), where=is_behind_a), "b"),
     ],
-    ids=lambda value: str(value.keywords) if isinstance(value, partial) else value,
+    ids=lambda value: described(value.keywords) if isinstance(value, partial) else value,
 )
 @pytest.mark.parametrize("indexed", [False, True], ids=["scanned", "indexed"])
 def test_what_is_selected_does_not_depend_on_indexes(

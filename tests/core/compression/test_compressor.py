@@ -10,9 +10,9 @@ from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import (
     GROWTH,
     MAX_DICTIONARY,
-    MAX_GROUPS,
     MAX_SAMPLE_BYTES,
     MAX_SAMPLES,
+    MAX_VALUES,
     MIN_BYTES,
     MIN_SAMPLES,
     WINDOW,
@@ -147,7 +147,7 @@ def test_index_values_are_kept_for_a_bounded_number_of_groups() -> None:
     assert again is not None
     assert first.group is again.group
     small = object_of(raw)
-    for number in range(MAX_GROUPS + 10):
+    for number in range(MAX_VALUES + 10):
         found = compressor.compress(small, {"node": (f"node-{number}",)})
         assert found is not None
-        assert found.group.values == ({"node": (f"node-{number}",)} if number < MAX_GROUPS else {})
+        assert found.known_values == ({"node": (f"node-{number}",)} if number < MAX_VALUES else {})

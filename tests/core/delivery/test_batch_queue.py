@@ -22,8 +22,8 @@ def without_b(event: Event) -> Event | None:
 
 
 def opened(queue: BatchQueue) -> list[list[Event]]:
-    """Open all batches, and return their events."""
-    batches: list[list[Event]] = []
+    """Open all batches, and return their events, with the rest of the open batch."""
+    batches = [list(queue.rest)] if queue.rest.__length_hint__() else []
     while queue.open() is not None:
         batches.append(list(queue.rest))
     return batches
@@ -43,6 +43,39 @@ def test_batches_are_opened_in_the_order_they_came() -> None:
         None,
         False,
     )
+
+
+def test_events_are_opened_at_once_if_none_come_before() -> None:
+    queue = BatchQueue()
+    queue.add((A,), 1.0)
+    first = queue.rest
+    queue.borrowed = True
+    queue.add((B,), 2.0)
+    assert (queue.live, queue.oldest, list(first), queue.rest is first) == (2, 1.0, [A], True)
+    queue.open()
+    second = queue.rest
+    assert (list(second), queue.live, queue.oldest) == ([B], 0, None)
+
+    queue.add((C,), 3.0)
+
+    assert (queue.live, queue.oldest, queue.borrowed, queue.relist_pending) == (
+        1,
+        3.0,
+        False,
+        False,
+    )
+    assert (list(second), list(queue.rest), queue.delivered) == ([], [C], 3)
+
+
+def test_events_behind_a_relist_are_not_opened_before_it() -> None:
+    queue = BatchQueue()
+    queue.add_uncounted([(A, B)], 1.0, marked=False)
+    queue.open()
+    next(queue.rest)
+    queue.add((C,), 2.0)
+
+    assert (queue.live, list(queue.rest)) == (1, [B])
+    assert queue.open() == (C,)
 
 
 def test_what_does_not_count_is_not_live_whether_it_is_open_or_not() -> None:
@@ -66,7 +99,6 @@ def test_a_filter_is_given_so_much_of_a_relist_at_once() -> None:
 def test_a_borrowed_batch_ends_when_other_events_go_before() -> None:
     queue = BatchQueue()
     queue.add((A, B, C), 1.0)
-    queue.open()
     run = queue.rest
     assert next(run) is A
     queue.split_open_batch()
@@ -81,9 +113,8 @@ def test_a_borrowed_batch_ends_when_other_events_go_before() -> None:
 
 def test_discarded_events_are_not_delivered() -> None:
     queue = BatchQueue()
-    queue.add((A, B), 1.0)
+    queue.add((A, B), 1.0)  # opened at once
     queue.add((C,), 2.0)
-    queue.open()
     run = queue.rest
     next(run)
     queued = queue.clear()
@@ -110,9 +141,7 @@ def test_an_empty_queue_has_nothing_pending() -> None:
 def test_adding_returns_the_number_of_live_events_with_the_rest_of_the_open_batch() -> None:
     queue = BatchQueue()
 
-    assert queue.add((A, B, C), 1.0) == 3
-    queue.open()
-    assert queue.live == 3
+    assert queue.add((A, B, C), 1.0) == queue.live == 3
     next(queue.rest)
     assert queue.add((A,), 2.0) == queue.live == 3
     queue.open()
@@ -132,7 +161,6 @@ def test_the_rest_of_the_open_batch_is_the_oldest() -> None:
     queue = BatchQueue()
     queue.add((A,), 1.0)
     queue.add((B,), 2.0)
-    queue.open()
 
     assert queue.oldest == 1.0
     next(queue.rest)
@@ -206,7 +234,9 @@ def test_a_filter_that_closes_its_own_listener_ends_the_batch() -> None:
 
 def test_an_opened_batch_is_not_borrowed() -> None:
     queue = BatchQueue()
-    queue.add((A, B), 1.0)
+    queue.add((C,), 1.0)
+    queue.add((A, B), 2.0)
+    next(queue.rest)
     queue.borrowed = True
     queue.open()
     run = queue.rest

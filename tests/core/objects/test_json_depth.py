@@ -102,3 +102,20 @@ def test_deep_bytes_that_are_no_event_are_no_event() -> None:
         watched(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")
     with pytest.raises(ProtocolError, match="is malformed"):
         listed(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")
+
+
+def test_each_of_several_deep_parts_becomes_a_zero() -> None:
+    deep = b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1)
+    cut = b"[" * (MAX_DEPTH - 1) + b"0" + b"]" * (MAX_DEPTH - 1)
+
+    assert truncate_depth(b'{"a":%b,"b":1,"c":%b}' % (deep, deep)) == (
+        b'{"a":%b,"b":1,"c":%b}' % (cut, cut)
+    )
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_json_that_does_not_end_stays_unchanged(levels: int) -> None:
+    unended = b"[" * levels
+    assert truncate_depth(unended) == unended
+    behind = b"[" * (MAX_DEPTH + 1) + b"]"
+    assert truncate_depth(behind) == b"[" * MAX_DEPTH + b"0"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
@@ -103,3 +105,15 @@ def pods_are_stored(cluster: Cluster, path: Path, *namespaces: str) -> bool:
     content = b"".join(each.read_bytes() for each in (path, Path(f"{path}-wal")) if each.exists())
     pods = [pod for each in namespaces for pod in cluster.objects("pods", namespace=each)]
     return all(pod["metadata"]["uid"].encode() in content for pod in pods)
+
+
+def crash_file(random: Random, path: Path, crashed: Path) -> None:
+    """Copy a file as a crash leaves it: with the beginning of what its write-ahead log had."""
+    if not path.exists():
+        return
+    shutil.copyfile(path, crashed)
+    log = path.with_name(f"{path.name}-wal")
+    kept = log.read_bytes() if log.exists() else b""
+    cut = random.random() < 0.5
+    crashed_log = crashed.with_name(f"{crashed.name}-wal")
+    crashed_log.write_bytes(kept[: random.randrange(len(kept) + 1)] if cut else kept)

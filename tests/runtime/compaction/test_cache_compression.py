@@ -62,9 +62,10 @@ class Parts:
 
     @property
     def dictionaries(self) -> set[int]:
-        """The identities of the codecs that the cached objects refer to."""
+        """The identities of the dictionaries that the cached objects refer to."""
         found = [obj.stored for obj in self.objects]
-        return {id(each.group.codec) for each in found if type(each) is CompressedBytes}
+        groups = [each.group for each in found if type(each) is CompressedBytes]
+        return {id(group.codec) for group in groups if not group.is_reference}
 
     def check_saved(self) -> None:
         assert self.compression.saved_bytes == sum(map(saved_bytes, self.objects))

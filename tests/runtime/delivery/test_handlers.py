@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from types import MethodType
 from typing import Any, cast
 
 import pytest
@@ -239,3 +240,27 @@ def test_a_decorated_function_must_take_the_arguments_of_its_method(method: Meth
 
     with pytest.raises(TypeError, match="is to be called as"):
         compile_method(method, of_an_event)
+
+
+class CountedEvents:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, event: Event) -> None:
+        self.count += 1
+
+
+async def test_a_callable_object_is_called_by_the_method_of_its_class() -> None:
+    counted = CountedEvents()
+    vars(counted)["__call__"] = print  # ignored: Python looks in the class alone
+
+    compiled = compile_handler(counted)
+    compiled.call(Added(A1))
+
+    assert isinstance(compiled.call, MethodType)
+    assert (compiled.name, counted.count) == ("CountedEvents", 1)
+
+
+@pytest.mark.parametrize("function", [print, partial(print, end=""), list[Event]().append])
+def test_another_function_is_called_itself(function: Any) -> None:
+    assert compile_handler(function).call is function

@@ -91,10 +91,14 @@ async def test_a_handler_that_holds_the_loop_is_reported_with_its_name_and_stack
 
 
 async def test_a_quick_handler_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    steps: list[float] = []
+
     async def handler(event: Event) -> None:
-        hold_loop(0.05)
-        await asyncio.sleep(0)
-        hold_loop(0.05)
+        for _ in range(2):
+            began = time.monotonic()
+            hold_loop(0.05)
+            steps.append(time.monotonic() - began)
+            await asyncio.sleep(0)
 
     cluster = cluster_with_pods("a", "b", "c", "d", "e")
     pods = pod_informer(cluster)
@@ -103,8 +107,10 @@ async def test_a_quick_handler_is_not_reported(caplog: pytest.LogCaptureFixture)
         await registration.wait_synced(timeout=30)
 
     assert registration.statistics().delivered == 5
-    assert registration.statistics().blocking_calls == 0
-    assert caplog.records == []
+    # A machine that stalls makes a step long, and such a step may be reported.
+    long = sum(seconds > 0.2 for seconds in steps)
+    assert registration.statistics().blocking_calls <= long
+    assert len(caplog.records) <= long
 
 
 async def test_a_handler_that_runs_in_a_thread_may_block(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from aioinformer import Health
-from aioinformer._runtime.reporting.health import InformerState, ReflectorStatus, ScopeHealth
+from aioinformer._runtime.reporting.health import InformerState, ScopeHealth
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer.errors import ConnectionFailed
 
 

@@ -133,8 +133,8 @@ async def test_new_objects_of_a_held_shard_are_no_initial_ones() -> None:
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         pods = informers.informer("pods", shard=group)
         recorder = Recorder()
-        pods.add_handler(recorder)
-        await informers.wait_synced(10)
+        registration = pods.add_handler(recorder)
+        await registration.wait_synced(30)
         recorder.events.clear()
         put(cluster, 5)
         await wait_until(lambda: recorder.events == ["added p5 initial=False"])

@@ -97,17 +97,20 @@ async def test_a_task_that_the_reported_task_starts_belongs_to_the_same_reporter
 
 
 async def test_short_steps_are_not_reported_however_many_they_are() -> None:
-    reports = RecordedReports()
+    reports, steps = RecordedReports(), list[float]()
 
     async def take_short_steps() -> None:
         for _ in range(8):
+            began = time.monotonic()
             hold_loop(0.05)
+            steps.append(time.monotonic() - began)
             await asyncio.sleep(0)
 
     with detect_blocking(), reported_to(reports):
         await asyncio.gather(*(asyncio.create_task(take_short_steps()) for _ in range(3)))
 
-    assert reports.stacks == []
+    # A machine that stalls makes a step long, and such a step may be reported.
+    assert len(reports.stacks) <= sum(seconds > 0.2 for seconds in steps)
 
 
 async def test_a_task_without_a_reporter_is_left_alone() -> None:

@@ -23,7 +23,7 @@ def nobody() -> tuple[str, ...]:
 
 
 async def leave(supervisor: Supervisor, error: BaseException | None = None) -> None:
-    await supervisor.leave(error, timeout=1, running_names=nobody)
+    await supervisor.leave(error, timeout=30, running_names=nobody)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import NextRequest, Phase
 from aioinformer._runtime.reflector.reflector import Reflector
-from aioinformer._runtime.reporting.health import ReflectorStatus
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from tests.simulation.bugs.planted_bug import Original, other_options, planted_bug, planted_bugs
 from tests.simulation.network import Network

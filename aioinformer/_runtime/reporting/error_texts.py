@@ -1,0 +1,18 @@
+"""The texts of exceptions for logs and health, without raising."""
+
+from __future__ import annotations
+
+__all__ = ["describe_error", "error_text"]
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception's text. ``__str__`` may be the program's code, and may raise."""
+    try:
+        return str(error)
+    except Exception as failure:  # noqa: BLE001 - the program's code
+        return f"<its __str__ raised {type(failure).__name__}>"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an exception's class and text, for logs."""
+    return f"{type(error).__name__}: {error_text(error)}"
