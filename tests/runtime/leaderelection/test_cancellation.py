@@ -94,15 +94,16 @@ async def test_a_process_that_was_stopped_for_too_long_does_nothing_more() -> No
         source.api(LEASES),
         KEY,
         identity="a",
-        lease_duration=0.08,
-        renew_deadline=0.05,
-        retry_period=0.02,
+        lease_duration=0.32,
+        renew_deadline=0.2,
+        retry_period=0.08,
     )
     steps = list[str]()
 
     async def body() -> None:
-        asyncio.get_running_loop().call_later(0.005, time.sleep, 0.07)
-        await asyncio.sleep(0.02)
+        # The stop begins in the next turn of the loop, so long before the timer is due.
+        asyncio.get_running_loop().call_soon(time.sleep, 0.28)
+        await asyncio.sleep(0.08)
         steps.append("too late")
 
     async def lead() -> None:
