@@ -334,7 +334,7 @@ class Convergence(RuleBasedStateMachine):
         if self.staging and self.staging.step(size):
             events = self.staging.commit()
             for listener in self.listeners:
-                listener.box.put_relist([events] if events else [], initial=self.staging.initial)
+                listener.box.put_relist(events.chunks, initial=self.staging.initial)
             self.freeing, self.staging = self.staging, None
 
     # -- listeners ---------------------------------------------------------------------------------
