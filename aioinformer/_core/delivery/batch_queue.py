@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from aioinformer._core.delivery.replay import EventMap, map_events
+from aioinformer._core.delivery.replay import EventBatch, EventMap, map_events
 from aioinformer._core.objects.kube_object import Event
 
 __all__ = ["FILTER_BATCH", "POSITION_MARK", "SYNC_MARK", "Batch", "BatchQueue"]
@@ -19,7 +19,7 @@ __all__ = ["FILTER_BATCH", "POSITION_MARK", "SYNC_MARK", "Batch", "BatchQueue"]
 FILTER_BATCH = 32
 """Events of a relist that a filter sees in one step: it may have to decode the body of each."""
 
-Batch: TypeAlias = tuple[Sequence[Event], float, int]
+Batch: TypeAlias = tuple[EventBatch, float, int]
 """Events, the loop's time at which they came, and how many of them count against the limit."""
 
 SYNC_MARK: list[Event] = []
@@ -42,7 +42,7 @@ class BatchIterator(Iterator[Event], Protocol):
 
 if TYPE_CHECKING:
 
-    def _iterate(events: Sequence[Event]) -> BatchIterator: ...
+    def _iterate(events: EventBatch) -> BatchIterator: ...
 else:
     _iterate = iter
     """Of a tuple or a list; ``iter`` is declared to return no more than an ``Iterator``."""
@@ -75,7 +75,7 @@ class BatchQueue:
         self._queued_live = 0  # live events
         self._opened_events = 0  # events of batches that were opened
 
-    def add(self, events: Sequence[Event], at: float) -> int:
+    def add(self, events: EventBatch, at: float) -> int:
         """Queue live events. Returns ``live``."""
         count = len(events)
         left = self.rest.__length_hint__()
@@ -89,7 +89,7 @@ class BatchQueue:
         self._queued_live = live = self._queued_live + count
         return live + left if self._open_is_live else live
 
-    def add_uncounted(self, batches: Sequence[Sequence[Event]], at: float, *, marked: bool) -> None:
+    def add_uncounted(self, batches: Sequence[EventBatch], at: float, *, marked: bool) -> None:
         """Queue the diff of a relist, with ``SYNC_MARK`` behind it if ``marked``."""
         self.queue.extend((batch, at, 0) for batch in batches)
         self.uncounted += len(batches)
@@ -101,7 +101,7 @@ class BatchQueue:
         """Queue ``POSITION_MARK``."""
         self.queue.append((POSITION_MARK, self.at, 0))
 
-    def open(self) -> Sequence[Event] | None:
+    def open(self) -> EventBatch | None:
         """Open the next batch and return it, or ``None`` if there is none."""
         if not self.queue:
             return None
@@ -115,7 +115,7 @@ class BatchQueue:
         self._opened_events += len(events)
         return events
 
-    def _filter_batch(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _filter_batch(self, events: EventBatch) -> EventBatch:
         """Return the filtered begin of a relist's batch, and queue the rest again."""
         if events is POSITION_MARK:
             return events

@@ -33,6 +33,7 @@ from aioinformer._core.delivery.batch_queue import (
 from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.delivery.replay import (
+    EventBatch,
     EventMap,
     Replay,
     UnseenDeletions,
@@ -119,7 +120,7 @@ class Mailbox:
 
     # -- filling -------------------------------------------------------------------------------
 
-    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
+    def put(self, events: EventBatch, at: float = 0.0) -> bool:
         """Queue live events. The sequence is kept and not copied.
 
         Every event is accepted. If the rule ``blocks``, the owner checks ``free`` first.
@@ -161,7 +162,7 @@ class Mailbox:
 
     def put_relist(
         self,
-        batches: Sequence[Sequence[Event]],
+        batches: Sequence[EventBatch],
         at: float = 0.0,
         *,
         initial: bool = False,

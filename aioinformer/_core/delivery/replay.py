@@ -9,7 +9,7 @@ their turn comes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ from aioinformer._core.objects.kube_object import (
 )
 
 __all__ = [
+    "EventBatch",
     "EventMap",
     "Replay",
     "UnseenDeletions",
@@ -40,6 +41,9 @@ T = TypeVar("T")
 
 FREE_STEP = 256
 """Objects that are freed in one step: a tenth of a millisecond."""
+
+EventBatch: TypeAlias = list[Event] | tuple[Event, ...]
+"""Events in order. No other sequence, because the iterators of these two know how many are left."""
 
 EventMap: TypeAlias = Callable[[Event], Event | None]
 """A filter: returns the event to deliver instead of an event, or ``None`` for none. It must neither
@@ -161,7 +165,7 @@ def _map_events(
     return (event and event_map(event) for event in events)
 
 
-def map_events(events: Sequence[Event], event_map: EventMap | None) -> Sequence[Event]:
+def map_events(events: EventBatch, event_map: EventMap | None) -> EventBatch:
     """Return the events that the filter lets through."""
     if event_map is None:
         return events

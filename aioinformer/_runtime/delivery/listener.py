@@ -23,6 +23,7 @@ from weakref import ReferenceType
 
 from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
+from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
@@ -184,7 +185,7 @@ class Listener:
 
     # -- the informer's side -------------------------------------------------------------------
 
-    def put(self, events: Sequence[Event], at: float = 0.0) -> bool:
+    def put(self, events: EventBatch, at: float = 0.0) -> bool:
         """Queue live events that have come ``at`` this time of the loop. Nothing is copied.
 
         Returns:
@@ -207,7 +208,7 @@ class Listener:
 
     def put_relist(
         self,
-        batches: Sequence[Sequence[Event]],
+        batches: Sequence[EventBatch],
         at: float = 0.0,
         *,
         initial: bool = False,

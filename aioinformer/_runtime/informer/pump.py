@@ -17,6 +17,7 @@ from weakref import WeakMethod
 from aioinformer._core.cache.comparison import without_traceback
 from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
+from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.deltas import (
     Bookmark,
     Confirmed,
@@ -368,9 +369,7 @@ class Pump:
         if initial:  # a relist leaves too much free memory to return in one step
             self.compaction.list_installed(count)
 
-    def _put_relist(
-        self, batches: Sequence[Sequence[Event]], kind: Replaced, *, initial: bool
-    ) -> None:
+    def _put_relist(self, batches: Sequence[EventBatch], kind: Replaced, *, initial: bool) -> None:
         """Distribute the changes of a list, and mark the end of the first state of the cache.
 
         Args:

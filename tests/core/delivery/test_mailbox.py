@@ -447,7 +447,7 @@ def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
     """
     box = coalescing(4)
     states = [pod("a", rv=str(number)) for number in range(7)]
-    updates = [Updated(old, new) for old, new in pairwise(states)]
+    updates: list[Event] = [Updated(old, new) for old, new in pairwise(states)]
     box.put(updates[:4])
     run = box.borrow_batch()
     assert run is not None
@@ -541,7 +541,9 @@ def test_an_initial_addition_that_is_annihilated_counts_as_delivered() -> None:
 def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
     """A limit above that, or a relist of thousands in front, takes several."""
     box = coalescing(1)
-    many = [Added(pod(str(number), uid=str(number))) for number in range(MAX_MERGED + 10)]
+    many: list[Event] = [
+        Added(pod(str(number), uid=str(number))) for number in range(MAX_MERGED + 10)
+    ]
     box.put_relist([many])
     steps, before = 0, box.needs_merge
     box.put([Added(A1), Added(B1)])

@@ -32,7 +32,7 @@ def listener(
     return Listener("stream of pods", mailbox, gate or BackpressureGate())
 
 
-def additions(count: int) -> list[Added]:
+def additions(count: int) -> list[Event]:
     return [Added(pod(f"web-{n}", n)) for n in range(count)]
 
 
