@@ -211,12 +211,12 @@ def test_a_filter_does_not_see_live_events() -> None:
 @pytest.mark.parametrize("more", [0, 1])
 def test_the_rest_of_a_long_relist_is_queued_first(more: int) -> None:
     queue = BatchQueue(lambda event: event)
-    queue.add_uncounted([[A] * (FILTER_BATCH + more), [C]], 5.0, marked=False)
+    queue.add_uncounted([(A,) * (FILTER_BATCH + more), (C,)], 5.0, marked=False)
 
     assert queue.open() == (A,) * FILTER_BATCH
     assert (queue.uncounted, list(queue.queue)) == (
         1 + more,
-        [([A], 5.0, 0)] * more + [([C], 5.0, 0)],
+        [((A,), 5.0, 0)] * more + [((C,), 5.0, 0)],
     )
 
 

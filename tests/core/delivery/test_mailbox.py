@@ -658,7 +658,7 @@ def test_a_filter_that_excludes_a_whole_relist_yields_in_between() -> None:
     """It is asked as the listener gets there, so many times in one go and no more."""
     asked: list[Event] = []
     box = Mailbox(limit=4, holds=always, event_map=asked.append)
-    box.put_relist([[Added(A1)] * 100] * 10)
+    box.put_relist([(Added(A1),) * 100] * 10)
 
     assert box.borrow_batch() is None
     assert box.pop() is None

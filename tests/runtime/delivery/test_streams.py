@@ -278,7 +278,7 @@ async def test_reading_a_full_mailbox_without_waiting_yields_to_the_loop() -> No
         "stream of pods", Mailbox(limit=count, holds=lambda _: True), BackpressureGate()
     )
     stream = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
-    listener.put([Updated(pod("a", 1), pod("a", 2))] * count)
+    listener.put((Updated(pod("a", 1), pod("a", 2)),) * count)
     listener.close(drop=False)
     consumed, turns_at = 0, list[int]()
 

@@ -209,7 +209,7 @@ async def test_skipping_many_events_yields_in_between() -> None:
 async def test_reading_many_events_yields_to_the_loop() -> None:
     count = 10_000
     listener = Listener("a stream", Mailbox(limit=count, holds=lambda _: True), BackpressureGate())
-    listener.put([Added(pod("a", 1))] * count)
+    listener.put((Added(pod("a", 1)),) * count)
     listener.close(drop=False)
     turns_at: list[int] = []
     read = 0
