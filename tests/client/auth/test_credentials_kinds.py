@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -245,7 +246,7 @@ async def test_a_client_certificate_that_the_handshake_rejects_is_read_again(
 ) -> None:
     guard, tls = AuthenticatingServer(), client_certificate_context(it.certificates)
     other = trustme.CA()
-    tls.verify_mode = tls.verify_mode.CERT_REQUIRED
+    tls.verify_mode = ssl.CERT_REQUIRED
     async with http_server(guard.handle, tls=tls) as it.server:
         foreign = other.issue_cert(NAMES[0])
         it.leaves = (foreign, it.leaves[1])
