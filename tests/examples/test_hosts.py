@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from aioinformer.testing import ApiServer
+from aioinformer.testing.faults.faults import Fault
 from tests.examples.notebooks import Notebook
 from tests.examples.sample_controller import eventually
 from tests.script_processes import RUN_SECONDS, RunningScript, run_to_completion, running_script
@@ -34,14 +36,20 @@ async def a_server_with_two_pods() -> AsyncGenerator[ApiServer]:
         yield server
 
 
+def free_port() -> int:
+    """Return a port on which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
 @asynccontextmanager
 async def service(
     script: str, server: ApiServer, folder: Path, *, seconds: float = RUN_SECONDS
 ) -> AsyncGenerator[tuple[RunningScript, httpx.AsyncClient]]:
     """Run a program that serves on a port until Ctrl-C, with a client."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with (
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
         running_script(HOSTS / script, server, folder, str(port), seconds=seconds) as run,
@@ -187,16 +195,49 @@ async def test_uvicorn_workers_share_one_watch(
     monkeypatch.setenv("CACHE_FOLDER", str(tmp_path))
     watches = server.faults.latency(1e-9, verb="watch")
     async with service("uvicorn_workers.py", server, tmp_path, seconds=200) as (run, http):
-        for _ in range(5):  # five processes that import FastAPI take long on a busy machine
-            with suppress(TimeoutError):
-                await eventually(lambda: all_workers(http))
-                break
-        assert watches.hits == 1, "one watch for four workers"
-        server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
-        await eventually(lambda: same_caches(http, server))
-        states = [each["state"] for each in await answers(http, "/worker")]
-        assert sorted(set(states)) == ["following", "watching"]
+        await _share_one_watch(server, http, watches)
     assert run.status == 0
+
+
+@pytest.mark.clients
+@pytest.mark.timeout(240)
+async def test_gunicorn_workers_share_one_watch_and_end_at_sigterm(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("uvicorn_worker")
+    monkeypatch.setenv("CACHE_FOLDER", str(tmp_path))
+    port = free_port()
+    arguments = [
+        "examples.hosts.uvicorn_workers:app",
+        f"--chdir={ROOT}",
+        f"--bind=127.0.0.1:{port}",
+        "--worker-class=uvicorn_worker.UvicornWorker",
+        "--workers=4",
+        "--timeout=120",  # a worker that starts on a busy machine is not killed
+    ]
+    program = Path(sys.executable).with_name("gunicorn")
+    watches = server.faults.latency(1e-9, verb="watch")
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as http,
+        running_script(
+            program, server, tmp_path, *arguments, end=signal.SIGTERM, seconds=200
+        ) as run,
+    ):
+        await _share_one_watch(server, http, watches)
+    assert run.status == 0
+
+
+async def _share_one_watch(server: ApiServer, http: httpx.AsyncClient, watches: Fault) -> None:
+    """Wait for four workers, and check that one of them watches and all have the same cache."""
+    for _ in range(5):  # five processes that import FastAPI take long on a busy machine
+        with suppress(TimeoutError):
+            await eventually(lambda: all_workers(http))
+            break
+    assert watches.hits == 1, "one watch for four workers"
+    server.cluster.create("pods", {"metadata": {"name": "web-2"}}, namespace="default")
+    await eventually(lambda: same_caches(http, server))
+    states = [each["state"] for each in await answers(http, "/worker")]
+    assert sorted(set(states)) == ["following", "watching"]
 
 
 async def answers(http: httpx.AsyncClient, path: str) -> list[dict[str, str]]:
