@@ -25,13 +25,11 @@ The examples of this reference are tested. In an example, ``client`` is an open 
 ``deployments`` two synced informers, ``ctx`` the context of a reconcile, and all names of this page
 are imported. An ``await`` outside of a function stands for one inside of the program's coroutine.
 
-This package loads a name when a program first uses the name. So ``import aioinformer`` loads
-neither an HTTP library nor anyio, and a program pays for the parts that it uses.
+This package loads a name when a program first uses the name. So ``import aioinformer`` takes a
+millisecond and loads no other module of the library, and a program pays for the parts that it uses.
 """
 
 from importlib import import_module
-
-from aioinformer import errors as errors
 
 _MODULES = {
     # the connection
@@ -123,6 +121,8 @@ globals()["__all__"] = sorted(["errors", *" ".join(_MODULES.values()).split()])
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module when a program first uses the name."""
+    if name == "errors":
+        return import_module(f"{__name__}.errors")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_MODULE_OF[name]), name)
@@ -132,4 +132,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """List the public names before they are loaded too."""
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted({*globals(), *_MODULE_OF, "errors"})

@@ -6,8 +6,9 @@ The reflector's state machine decides about the next request after each of these
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from aioinformer.errors.usage import InformerError
 
@@ -43,8 +44,7 @@ Phase = Literal["credentials", "discovery", "list", "watch", "write"]
 """The purpose of a request. ``write`` is create, update, patch and delete."""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The API server's description of an error: its ``v1.Status`` object.
 
     A plain-text response, which a server sends for a missing custom resource, becomes a Status with
@@ -57,7 +57,7 @@ class Status:
     """The machine-readable reason, such as ``Expired``; empty if the server gave none."""
     message: str = ""
     """The server's sentence."""
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    details: Mapping[str, Any] = {}
     """The ``details`` as received: name, kind, causes, retryAfterSeconds."""
     retry_after: float | None = None
     """Seconds to wait, from the ``Retry-After`` header or ``details.retryAfterSeconds``."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
 
-from aioinformer.errors.delays import delay_seconds
 from aioinformer.errors.usage import InformerError
 
 __all__ = [
@@ -228,6 +227,8 @@ class TemporaryError(InformerError):
     def __init__(
         self, message: str = "", *, requeue_after: float | timedelta | None = None
     ) -> None:
+        from aioinformer.errors.delays import delay_seconds  # for reconcilers alone
+
         super().__init__(message)
         self.requeue_after = None if requeue_after is None else delay_seconds(requeue_after)
         """Seconds until the next run; ``None`` for the backoff."""

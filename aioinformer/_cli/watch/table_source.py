@@ -13,6 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from msgspec import structs
+
 from aioinformer import Client, KubeObject, ListRequest, Resource, WatchRequest
 from aioinformer._cli.watch.server_tables import (
     TABLE_ACCEPT,
@@ -170,7 +172,7 @@ class TableListerWatcher:
         """
         if request.resource_version == ANY and not request.continue_token:
             limit = request.limit or PAGE_SIZE
-            request = replace(request, resource_version=NEWEST, limit=limit)
+            request = structs.replace(request, resource_version=NEWEST, limit=limit)
         if not request.continue_token:
             self.source.progress.start()
         source = self.source

@@ -14,11 +14,11 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import quote
 
 from aiohttp.http import RawResponseMessage
+from msgspec.structs import replace
 
 from aioinformer._core.objects.decode_errors import discard_input, iter_related
 from aioinformer._core.quantities import quantity

@@ -19,13 +19,13 @@ import math
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import cast
 
 import aiohttp
 import msgspec
+from msgspec.structs import replace
 from yarl import URL
 
 from aioinformer._client.auth.redaction import Redactor

@@ -6,8 +6,9 @@ and sends it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 __all__ = [
     "ANY",
@@ -35,15 +36,14 @@ Verb: TypeAlias = Literal["list", "watchlist", "watch", "freshness_check", "disc
 object, read only for its resourceVersion; ``discovery`` reads the resources that are served."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListRequest:
+class ListRequest(Struct, frozen=True):
     """One page of a list."""
 
     resource_version: str = ANY
     limit: int = PAGE_SIZE
     """Items per page; 0 requests all of them."""
     continue_token: str = ""
-    restart: bool = field(default=False, compare=False)
+    restart: bool = False
     """True if the request follows a failure, or replaces a stream that ended. Such requests share a
     budget in one client. The server doesn't receive this flag."""
     freshness_check: bool = False
@@ -73,8 +73,7 @@ class ListRequest:
         return query
 
 
-@dataclass(frozen=True, slots=True)
-class WatchRequest:
+class WatchRequest(Struct, frozen=True):
     """A stream of the changes after a resourceVersion; as a WatchList, of the whole state first."""
 
     resource_version: str
@@ -83,7 +82,7 @@ class WatchRequest:
     initial: bool = False
     """True if the stream begins with the whole state (KEP-3157). The state is at least as new as
     ``resource_version``; without a version, it is the newest."""
-    restart: bool = field(default=False, compare=False)
+    restart: bool = False
     """True if the request follows a failure, or replaces a stream that ended."""
 
     @property
@@ -103,11 +102,10 @@ class WatchRequest:
         return query
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryRequest:
+class DiscoveryRequest(Struct, frozen=True):
     """A read of the server's discovery documents, which show if the resource is served."""
 
-    restart: bool = field(default=True, compare=False)
+    restart: bool = True
     """True: the request always follows a failure."""
 
     @property

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from aioinformer.errors import UnknownResource
 
@@ -21,6 +23,7 @@ __all__ = [
     "Resource",
     "find_built_in",
     "is_path_segment",
+    "parse_table",
     "resolve_built_in",
     "versioned_name",
 ]
@@ -40,8 +43,7 @@ def is_path_segment(text: str) -> bool:
     return plain and text not in ("", ".", "..")
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True, eq=False):
     """A resource, as the API server's URLs name it.
 
     Two resources are equal if their group, version and plural are, which make up the URL. So a
@@ -61,10 +63,10 @@ class Resource:
     group: str
     version: str
     plural: str
-    kind: str = field(compare=False)
-    namespaced: bool = field(default=True, compare=False)
-    singular: str = field(default="", compare=False)
-    short_names: tuple[str, ...] = field(default=(), compare=False)
+    kind: str
+    namespaced: bool = True
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parts = {"version": self.version, "plural": self.plural, "group": self.group or "core"}
@@ -72,7 +74,22 @@ class Resource:
             if not is_path_segment(value):
                 raise ValueError(f"a resource's {part} is one URL segment, not {value!r}")
         if not self.singular:
-            object.__setattr__(self, "singular", self.kind.lower())
+            force_setattr(self, "singular", self.kind.lower())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Resource):
+            return NotImplemented
+        return self._identity == other._identity
+
+    def __ne__(self, other: object) -> bool:  # the method of Struct compares identities
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[str, str, str]:
+        return self.group, self.version, self.plural
 
     @property
     def api_version(self) -> str:
@@ -195,7 +212,8 @@ events.k8s.io/v1
 """
 
 
-def _parse_table(table: str) -> Iterator[Resource]:
+def parse_table(table: str) -> Iterator[Resource]:
+    """Yield the resources of a table in the form of the built-in one."""
     group = version = ""
     for line in filter(None, table.splitlines()):
         if not line.startswith(" "):
@@ -209,7 +227,7 @@ def _parse_table(table: str) -> Iterator[Resource]:
         )
 
 
-BUILT_IN: tuple[Resource, ...] = tuple(_parse_table(_TABLE))
+BUILT_IN: tuple[Resource, ...] = tuple(parse_table(_TABLE))
 """The resources that every cluster serves, the core group first."""
 
 _BY_IDENTITY = {resource: resource for resource in BUILT_IN}
