@@ -8,10 +8,10 @@ stored beside the state, and compared when the state is read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType
+from types import CodeType, NoneType
 from typing import Any, TypeGuard, cast
 
 import msgspec
@@ -19,6 +19,9 @@ import msgspec
 from aioinformer._core.objects.resources import Resource
 
 __all__ = ["ClusterIdentity", "describe_function", "scope_identity"]
+
+_PLAIN = (str, bytes, int, float, NoneType)
+"""Types whose values have the same text in each process; ``bool`` is an ``int``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,25 @@ def scope_identity(
 
 
 def describe_function(function: Callable[..., Any]) -> str:
-    """Return the name and a hash of the code of a function of the program, with a hash of the
-    arguments that a ``functools.partial`` adds.
+    """Return the name of a function of the program, with a hash of its code and of its parameters.
+
+    The parameters are the arguments that a ``functools.partial`` adds, default values, and the
+    variables of an enclosing function. Of the latter two only functions, plain values and
+    collections of plain values count: the text of another object differs in each process.
 
     A function that calls another one can change its results without a change here. For that case a
     program gives its cache file a ``version``.
     """
+    return _describe(function, ())
+
+
+def _describe(function: Callable[..., Any], enclosing: tuple[object, ...]) -> str:
+    """Describe a function that is a parameter of the ``enclosing`` ones."""
+    if any(function is each for each in enclosing):
+        return "recursive"
+    enclosing = (*enclosing, function)
     if _is_partial(function):
-        return _describe_partial(function)
+        return _describe_partial(function, enclosing)
     wrapped: Any = getattr(function, "__func__", function)
     code = getattr(wrapped, "__code__", None)
     name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
@@ -75,6 +89,11 @@ def describe_function(function: Callable[..., Any]) -> str:
         return f"{_type_name(wrapped)}:{name}"
     digest = hashlib.sha256()
     _hash_code(code, digest.update)
+    for value in _captured_values(wrapped):
+        if callable(value):
+            digest.update(_describe(value, enclosing).encode())
+        elif _is_plain(value):
+            digest.update(_constant_text(value).encode())
     return f"{name}:{digest.hexdigest()}"
 
 
@@ -82,20 +101,44 @@ def _is_partial(function: object) -> TypeGuard[partial[Any]]:
     return isinstance(function, partial)
 
 
-def _describe_partial(function: partial[Any]) -> str:
+def _describe_partial(function: partial[Any], enclosing: tuple[object, ...]) -> str:
     """Describe the wrapped function, with a hash of the arguments, which may be secret.
 
     An argument whose ``repr`` shows its address has another hash in each process, so that the
     stored state is not continued: a needless list, and never a state of other arguments.
     """
     arguments = [("", each) for each in function.args] + sorted(function.keywords.items())
-    shown = repr([(name, _describe_argument(each)) for name, each in arguments])
+    shown = repr(
+        [
+            (name, _describe(each, enclosing) if callable(each) else _constant_text(each))
+            for name, each in arguments
+        ]
+    )
     digest = hashlib.sha256(shown.encode()).hexdigest()
-    return f"{describe_function(function.func)}({digest})"
+    return f"{_describe(function.func, enclosing)}({digest})"
 
 
-def _describe_argument(argument: object) -> str:
-    return describe_function(argument) if callable(argument) else _constant_text(argument)
+def _captured_values(function: Any) -> Iterator[object]:
+    """Yield the default values of a function, and the variables of the enclosing function."""
+    keyword_defaults: dict[str, object] = function.__kwdefaults__ or {}
+    yield from function.__defaults__ or ()
+    yield from (keyword_defaults[name] for name in sorted(keyword_defaults))
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # the enclosing function has not assigned the variable yet
+            continue
+
+
+def _is_plain(value: object) -> bool:
+    """Return True if the text of a value is the same in each process."""
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value)
+        return all(isinstance(each, _PLAIN) for pair in items.items() for each in pair)
+    if isinstance(value, (tuple, list, set, frozenset)):
+        members = cast("Collection[object]", value)
+        return all(isinstance(each, _PLAIN) for each in members)
+    return isinstance(value, _PLAIN)
 
 
 def _type_name(value: object) -> str:
@@ -115,7 +158,7 @@ def _hash_code(code: CodeType, update: Callable[[bytes], None]) -> None:
 
 
 def _constant_text(constant: object) -> str:
-    # The order of a frozenset's repr differs between two processes.
-    if isinstance(constant, frozenset):
-        return repr(sorted(map(repr, cast("frozenset[object]", constant))))
+    # The order of a set's repr differs between two processes.
+    if isinstance(constant, (set, frozenset)):
+        return repr(sorted(map(repr, cast("Collection[object]", constant))))
     return repr(constant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
 
 import pytest
@@ -134,3 +135,86 @@ def test_an_entry_has_the_metadata_of_its_object() -> None:
     obj: KubeObject = pod("a", rv="7")
     entry = make_entry(obj.key, obj, 5)
     assert (entry.key, entry.uid, entry.version, entry.size) == (obj.key, "uid-a", "7", 5)
+
+
+def test_the_oldest_block_is_reclaimed_once_most_entries_and_the_spare_ones_are_outdated() -> None:
+    index = BlockIndex()
+    keys = [ObjectKey("web", f"p{number}") for number in range(4)]
+    index.add(1, [(key, 1) for key in keys])
+    for number in range(2, 2 + block_index.SPARE_ENTRIES // 4 + 1):
+        assert not index.excess
+        index.add(number, [(key, 1) for key in keys])
+    assert not index.excess, "two entries for each object and the spare ones"
+    index.add(1000, [(keys[0], 1)])
+    assert index.excess
+
+
+def test_an_object_without_bytes_is_an_object() -> None:
+    index, key = BlockIndex(), ObjectKey("web", "a")
+    index.add(1, [(key, 0)])
+    assert (index.has(key), len(index)) == (True, 1)
+    entry = make_entry(key, pod("a"), 0)
+    assert index.find(1, [entry]) == [(key, 0)]
+    read = BlockIndex()
+    assert read.add_older(1, [entry]) == [(key, 0)]
+    assert repr(read) == "<BlockIndex objects=1 entries=1 blocks=1>"
+
+
+def test_the_entry_of_a_removal_has_the_key_alone() -> None:
+    entry = make_entry(ObjectKey("web", "a"), None, 5)
+    assert (entry.namespace, entry.name, entry.uid, entry.version) == ("web", "a", "", "")
+    assert entry.size == block_index.REMOVED
+
+
+def test_the_keys_of_one_namespace_share_its_text() -> None:
+    index = BlockIndex()
+    entries = [make_entry(ObjectKey("".join(["w", "eb"]), name), pod(name), 5) for name in "ab"]
+    assert entries[0].namespace is not entries[1].namespace
+    (first, _), (second, _) = index.add_older(1, entries)
+    assert first.namespace is second.namespace
+
+
+def test_a_removal_in_an_older_block_does_not_hide_a_newer_state() -> None:
+    index, key = BlockIndex(), ObjectKey("web", "a")
+    newer, removal, older = (make_entry(key, obj, 5) for obj in (pod("a"), None, pod("a")))
+    assert index.add_older(3, [newer]) == [(key, 0)]
+    assert index.add_older(2, [removal]) == []
+    assert index.add_older(1, [older]) == []
+    assert (len(index), list(index.numbers)) == (1, [1, 2, 3])
+    assert index.reclaim([older]) == []
+    assert index.reclaim([removal]) == []
+    assert index.has(key), "the removal is older than the object"
+    assert repr(index) == "<BlockIndex objects=1 entries=1 blocks=1>"
+
+
+def test_objects_behind_an_outdated_entry_of_a_block_are_found() -> None:
+    index = BlockIndex()
+    a, b = (make_entry(ObjectKey("web", name), pod(name), 5) for name in "ab")
+    assert index.add_older(2, [a]) == [(a.key, 0)]
+    assert index.add_older(1, [a, b]) == [(b.key, 1)]
+    assert len(index) == 2
+
+
+def test_objects_of_one_name_in_two_namespaces_are_two() -> None:
+    index = BlockIndex()
+    keys = [ObjectKey("web", "a"), ObjectKey("shop", "a")]
+    entries = [make_entry(key, pod("a"), 5) for key in keys]
+    assert index.add_older(1, entries) == [(keys[0], 0), (keys[1], 1)]
+    assert all(map(index.has, keys))
+
+
+def test_a_removed_object_is_not_revived_by_an_older_block() -> None:
+    index, key = BlockIndex(), ObjectKey("web", "a")
+    assert index.add_older(2, [make_entry(key, None, 0)]) == []
+    assert not index.has(key)
+    assert index.add_older(1, [make_entry(key, pod("a"), 5)]) == []
+    assert (index.has(key), len(index)) == (False, 0)
+
+
+def test_the_key_of_a_removal_is_released_with_its_block() -> None:
+    index, key = BlockIndex(), ObjectKey("web", "a")
+    entry, before = make_entry(key, None, 0), sys.getrefcount(key)
+    index.add(1, [(key, entry.size)])
+    assert sys.getrefcount(key) > before
+    assert index.reclaim([entry]) == []
+    assert sys.getrefcount(key) == before

@@ -149,7 +149,7 @@ def test_a_follower_receives_the_events_of_the_leader(events: list[Event], expec
     assert " ".join(words) == expected
 
 
-def test_a_record_over_its_limit_keeps_nothing_and_asks_for_the_state() -> None:
+def test_a_record_over_its_limit_keeps_no_change_and_requests_the_state() -> None:
     record = LogRecord(limit=2)
     record.record([Added(pod("a")), Added(pod("b"))])
     assert not record.needs_state("")
@@ -195,7 +195,7 @@ def test_a_log_is_continued_behind_its_last_entry() -> None:
     assert list(LogSequence().take(1)) == [1]
 
 
-def test_a_log_is_trimmed_in_steps_and_keeps_as_many_entries_as_it_says() -> None:
+def test_a_log_is_trimmed_in_steps_to_its_stated_number_of_entries() -> None:
     sequence = LogSequence()
     assert sequence.oldest == 1
     sequence.take(ENTRIES_KEPT + TRIM_STEP)

@@ -39,7 +39,7 @@ def test_the_record_holds_the_last_state_of_each_key_in_any_mix_of_steps_and_lis
     assert len(record) == len(expected)
 
 
-def test_the_changes_of_a_list_wait_for_a_step_and_those_after_them_too() -> None:
+def test_the_changes_of_a_list_and_those_after_it_are_recorded_in_steps() -> None:
     record = ChangeRecord()
     old, new = pod("a", rv="1"), pod("a", rv="2")
     record.record_list([[Added(old)]])
@@ -53,7 +53,7 @@ def test_the_changes_of_a_list_wait_for_a_step_and_those_after_them_too() -> Non
     assert repr(record) == "<ChangeRecord changes=0>"
 
 
-def test_changes_that_wait_are_counted_one_by_one() -> None:
+def test_changes_that_are_not_recorded_yet_are_counted_one_by_one() -> None:
     record = ChangeRecord()
     record.record([Added(pod("a")), Added(pod("a", rv="2")), Added(pod("b"))])
     record.record_list([[Added(pod("c")), Added(pod("d"))], [Added(pod("a", rv="3"))]])

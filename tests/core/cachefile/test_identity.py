@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from operator import itemgetter
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -172,3 +174,85 @@ def test_a_partial_function_is_described_by_its_function_and_its_arguments() -> 
     assert first != second
     assert first == describe_function(partial(keep, "a", again=keep))
     assert "test_identity.keep:" in described
+
+
+def test_a_function_among_the_arguments_is_described_by_its_code() -> None:
+    def create() -> Callable[[KubeObject], KubeObject]:
+        def created(obj: KubeObject) -> KubeObject:
+            return obj
+
+        return created
+
+    one, other = create(), create()
+    assert one is not other
+    first, second = (describe_function(partial(keep, "a", again=each)) for each in (one, other))
+    assert first == second
+    assert first != describe_function(partial(keep, "a", again=keep))
+
+
+Transform: TypeAlias = Callable[[KubeObject], KubeObject | None]
+
+
+def make_transform(captured: object, default: object = None, keyword: object = None) -> Transform:
+    def transform(obj: KubeObject, given: object = default, *, named: object = keyword) -> Any:
+        return obj if all((captured, given, named)) else None
+
+    return transform
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_captured_and_default_values_are_part_of_the_description(place: int) -> None:
+    def describe(value: object) -> str:
+        return describe_function(make_transform(*[value if at == place else 0 for at in range(3)]))
+
+    for one, other in (("a", "b"), (1, 2), ({"a": 1}, {"a": 2}), ({"a", "b"}, {"a", "c"})):
+        assert describe(one) == describe(one)
+        assert describe(one) != describe(other)
+    assert describe(keep_all) == describe(keep_all)
+    assert describe(keep_all) != describe(drop_some)
+    assert "hunter2" not in describe("hunter2")
+
+
+def test_captured_objects_without_a_stable_text_do_not_count() -> None:
+    described = describe_function(make_transform(object()))
+
+    assert described == describe_function(make_transform(object()))
+    assert described == describe_function(make_transform([object()]))
+    assert described == describe_function(make_transform({"a": object()}))
+
+
+def test_a_decorated_function_is_described_by_its_own_code() -> None:
+    def log(function: Transform) -> Transform:
+        @wraps(function)
+        def logged(obj: KubeObject) -> KubeObject | None:
+            return function(obj)
+
+        return logged
+
+    def create(limit: str) -> Transform:
+        names: dict[str, Any] = {"__name__": "program"}
+        exec(f"def transform(obj):\n    return obj if obj.name == {limit!r} else None", names)  # noqa: S102
+        return log(names["transform"])
+
+    assert describe_function(create("a")) == describe_function(create("a"))
+    assert describe_function(create("a")) != describe_function(create("b"))
+
+
+def test_a_function_that_refers_to_itself_can_be_described() -> None:
+    def create(depth: int) -> Transform:
+        def transform(obj: KubeObject) -> KubeObject | None:
+            return transform(obj) if depth < len(obj.name) else obj
+
+        return transform
+
+    assert describe_function(create(1)) == describe_function(create(1))
+    assert describe_function(create(1)) != describe_function(create(2))
+
+
+def test_a_captured_variable_without_a_value_does_not_count() -> None:
+    def transform(obj: KubeObject) -> KubeObject | None:
+        return obj if later else None
+
+    before = describe_function(transform)
+    later = "a"
+    assert before != describe_function(transform)
