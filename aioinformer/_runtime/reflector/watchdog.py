@@ -34,9 +34,12 @@ class Watchdog:
         self.expired = False
         """True if the watchdog has ended the context."""
         self._rechecking = False
+        self._cancelled = False
         self._idle_timeout: IdleTimeout | None = None
         self._loop = asyncio.get_running_loop()
-        self._timeout = asyncio.timeout(None)
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        """Cancellations of the task that were requested before the context was entered."""
         self._timer: asyncio.TimerHandle | None = None
 
     def guard(self, idle_timeout: IdleTimeout) -> None:
@@ -61,11 +64,15 @@ class Watchdog:
         elif not self._rechecking:
             self._rechecking = True
             self._schedule_check(RECHECK_DELAY)
-        else:
-            self._timeout.reschedule(now)
+        elif self._task is not None:
+            # Not by asyncio.timeout, which cancels one turn of the loop later: by then the task may
+            # have received data.
+            self._cancelled = True
+            self._task.cancel()
 
     async def __aenter__(self) -> Self:
-        await self._timeout.__aenter__()
+        self._task = asyncio.current_task()
+        self._cancelling = 0 if self._task is None else self._task.cancelling()
         return self
 
     async def __aexit__(
@@ -76,12 +83,12 @@ class Watchdog:
     ) -> bool:
         if self._timer is not None:
             self._timer.cancel()
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError:
-            self.expired = True
-            return True
-        return False
+        if not self._cancelled or self._task is None:
+            return False
+        # Another cancellation of the task goes on.
+        cancelled = isinstance(error, asyncio.CancelledError)
+        self.expired = self._task.uncancel() <= self._cancelling and cancelled
+        return self.expired
 
     def __repr__(self) -> str:
         state = "expired" if self.expired else "active" if self._idle_timeout else "inactive"

@@ -16,7 +16,7 @@ def changes(count: int) -> list[Delta | Bookmark]:
     return [Delta("Added", pod(f"web-{n}", n)) for n in range(count)]
 
 
-async def test_what_is_fed_comes_out_in_order() -> None:
+async def test_entries_are_popped_in_the_order_in_which_they_were_fed() -> None:
     queue, entries = DeltaQueue(), [*changes(2), Bookmark("9")]
 
     queue.feed(entries)
@@ -52,7 +52,7 @@ async def test_a_whole_state_wakes_the_consumer_too() -> None:
     await waiting
 
 
-async def test_a_feed_of_nothing_does_not_wake_the_consumer_for_good() -> None:
+async def test_an_empty_feed_does_not_wake_the_consumer() -> None:
     queue = DeltaQueue()
     waiting = asyncio.create_task(queue.ready())
 
@@ -64,7 +64,7 @@ async def test_a_feed_of_nothing_does_not_wake_the_consumer_for_good() -> None:
     await waiting
 
 
-async def test_the_producer_waits_at_the_high_mark_and_goes_on_below_it() -> None:
+async def test_the_producer_waits_at_the_high_mark_and_continues_below_it() -> None:
     queue = DeltaQueue()
     queue.feed(changes(HIGH_MARK + 1))
     waiting = asyncio.create_task(queue.room())
@@ -90,7 +90,7 @@ async def test_the_producer_waits_at_the_high_mark_of_bytes() -> None:
     await waiting
 
 
-async def test_nobody_waits_for_room_that_is_there() -> None:
+async def test_room_returns_at_once_if_the_queue_is_not_full() -> None:
     await DeltaQueue().room()
 
 
@@ -107,7 +107,7 @@ async def test_a_consumer_that_is_cancelled_as_the_entry_comes_leaves_it() -> No
     assert queue.pop() == changes(1)[0]
 
 
-async def test_its_repr_says_how_much_is_queued() -> None:
+async def test_the_repr_of_a_delta_queue_shows_the_number_of_entries() -> None:
     queue = DeltaQueue()
     queue.feed(changes(2))
 
@@ -115,7 +115,7 @@ async def test_its_repr_says_how_much_is_queued() -> None:
     assert "entries=2" in repr(queue)
 
 
-async def test_what_one_namespace_feeds_carries_it() -> None:
+async def test_entries_of_a_namespace_carry_its_name() -> None:
     queue = DeltaQueue()
     scoped = ScopeQueue(queue, "web")
     change = changes(1)[0]
@@ -135,7 +135,7 @@ async def test_what_one_namespace_feeds_carries_it() -> None:
     ]
 
 
-async def test_all_namespaces_wait_for_room_and_go_on() -> None:
+async def test_producers_of_all_namespaces_wait_for_room_and_then_continue() -> None:
     queue = DeltaQueue()
     first, second = ScopeQueue(queue, "a"), ScopeQueue(queue, "b")
     first.feed(changes(HIGH_MARK))

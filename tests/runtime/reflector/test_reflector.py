@@ -102,14 +102,14 @@ async def failure(source: ScriptedListerWatcher, requests: int = 2) -> FetchErro
 
 
 @pytest.mark.client_go(11)
-async def test_it_lists_and_then_watches_from_the_version_of_the_list() -> None:
+async def test_a_reflector_lists_and_then_watches_from_the_version_of_the_list() -> None:
     source = scripted_lister_watcher(list_response(body("a", 3), version="10"))
 
     assert await asked(source, 2) == ["list 0", "watch 10"]
 
 
 @pytest.mark.client_go(8)
-async def test_what_it_listed_and_saw_is_queued_in_order() -> None:
+async def test_listed_objects_and_watch_events_are_queued_in_order() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), body("b", 4), version="10"),
         watch_response(
@@ -140,7 +140,7 @@ async def test_events_may_be_cut_anywhere() -> None:
 
 
 @pytest.mark.client_go(19)
-async def test_pages_make_one_state() -> None:
+async def test_all_pages_of_a_list_are_queued_as_one_state() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), token="one"),
         list_response(body("b", 4), token="two"),
@@ -156,7 +156,7 @@ async def test_pages_make_one_state() -> None:
     ]
 
 
-async def test_its_own_version_is_the_one_received_not_the_one_applied() -> None:
+async def test_the_version_of_a_reflector_is_the_last_received_one() -> None:
     source = scripted_lister_watcher(
         list_response(version="10"), watch_response(bookmark(20), never_ends=True)
     )
@@ -177,7 +177,7 @@ async def test_its_own_version_is_the_one_received_not_the_one_applied() -> None
     [(modified("a", 12), 12), (bookmark(30), 30), (deleted("a", 14), 14)],
     ids=["event", "bookmark", "deletion"],
 )
-async def test_after_a_clean_end_it_watches_from_the_last_version_seen(
+async def test_a_reflector_watches_from_the_last_version_after_a_clean_end(
     last: bytes, version: int
 ) -> None:
     source = scripted_lister_watcher(list_response(), watch_response(added("a", 11), last))
@@ -224,7 +224,7 @@ async def test_a_watch_answered_with_410_leads_to_a_list() -> None:
 
 
 @pytest.mark.client_go(23)
-async def test_the_first_410_is_not_waited_out() -> None:
+async def test_the_first_410_is_answered_with_a_list_at_once() -> None:
     source = scripted_lister_watcher(list_response(), error_response(410, "Expired"))
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
 
@@ -245,7 +245,7 @@ async def test_any_other_error_event_leads_to_a_list_after_a_wait() -> None:
     assert error.status.message == "etcd"
 
 
-async def test_a_line_of_garbage_leads_to_a_list_and_what_came_before_it_counts() -> None:
+async def test_a_malformed_line_leads_to_a_list_and_the_events_before_it_are_kept() -> None:
     lines = added("a", 11) + b"garbage\n" + added("b", 12)
     source = scripted_lister_watcher(
         list_response(), watch_response(lines), list_response(version="12")
@@ -255,7 +255,7 @@ async def test_a_line_of_garbage_leads_to_a_list_and_what_came_before_it_counts(
     assert _in_short(source.requests[2]) == "list 11"
 
 
-async def test_garbage_is_a_protocol_error_that_does_not_repeat_it() -> None:
+async def test_a_malformed_line_is_a_protocol_error_that_does_not_contain_it() -> None:
     error = await failure(
         scripted_lister_watcher(list_response(), watch_response(b"secret secret\n"))
     )
@@ -290,7 +290,7 @@ async def test_an_item_of_a_list_that_is_longer_than_the_cap_is_an_error() -> No
 
 
 @pytest.mark.client_go(7)
-async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out() -> None:
+async def test_a_watch_that_ends_at_once_without_data_is_an_error_with_backoff() -> None:
     error = await failure(scripted_lister_watcher(list_response(), watch_response()))
 
     assert isinstance(error, ConnectionLost)
@@ -298,7 +298,7 @@ async def test_a_watch_that_ends_at_once_with_nothing_is_an_error_and_waited_out
     assert error.phase == "watch"
 
 
-async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too() -> None:
+async def test_a_watch_that_ends_at_once_with_only_a_bookmark_is_an_error_with_backoff() -> None:
     """Asking again at once made 1,000 requests a second of it (simulation, fault ``curt``)."""
     error = await failure(scripted_lister_watcher(list_response(), watch_response(bookmark(20))))
 
@@ -306,7 +306,7 @@ async def test_a_watch_that_ends_at_once_with_a_bookmark_alone_is_waited_out_too
     assert str(error) == "the watch ended at once without a change"
 
 
-async def test_a_server_that_serves_no_watch_is_listed_again_in_the_end() -> None:
+async def test_a_server_without_watches_is_listed_again_eventually() -> None:
     source = scripted_lister_watcher(
         list_response(),
         watch_response(),
@@ -355,7 +355,7 @@ async def test_a_list_that_fails_is_shown_and_tried_again(
 # A watch that is refused, by 403 or 404, is followed by a list.
 @pytest.mark.client_go(12)
 @pytest.mark.parametrize(("answer", "kind"), [FAILURES[0], *FAILURES[3:]], ids=[IDS[0], *IDS[3:]])
-async def test_a_watch_that_fails_is_shown_and_leaves_what_is_known_alone(
+async def test_a_failed_watch_is_shown_and_does_not_change_the_queued_state(
     answer: ErrorResponse, kind: type[FetchError]
 ) -> None:
     assert isinstance(await failure(scripted_lister_watcher(list_response(), answer)), kind)
@@ -376,7 +376,7 @@ async def test_the_server_s_own_status_is_shown() -> None:
     assert str(error.status) == "403 Forbidden: pods is forbidden: User x"
 
 
-async def test_an_error_is_forgotten_once_something_works() -> None:
+async def test_the_error_of_a_list_is_cleared_by_a_successful_request() -> None:
     source = scripted_lister_watcher(
         error_response(500, "InternalError"), list_response(), watch_response(never_ends=True)
     )
@@ -387,7 +387,7 @@ async def test_an_error_is_forgotten_once_something_works() -> None:
         assert reflector.condition.error is None
 
 
-async def test_so_is_it_once_a_watch_works_again() -> None:
+async def test_the_error_of_a_watch_is_cleared_by_a_successful_watch() -> None:
     source = scripted_lister_watcher(
         list_response(), error_response(500, "InternalError"), watch_response(never_ends=True)
     )
@@ -398,7 +398,7 @@ async def test_so_is_it_once_a_watch_works_again() -> None:
         assert reflector.condition.error is None
 
 
-async def test_a_watch_that_is_refused_after_one_that_worked_is_asked_for_again() -> None:
+async def test_a_watch_that_the_server_rejects_after_a_successful_one_is_repeated() -> None:
     """Inside a stream an error 500 means that something was missed; before it, it doesn't."""
     source = scripted_lister_watcher(
         list_response(),
@@ -411,7 +411,7 @@ async def test_a_watch_that_is_refused_after_one_that_worked_is_asked_for_again(
 
 
 @pytest.mark.client_go(15)
-async def test_it_waits_at_least_as_long_as_the_server_asks() -> None:
+async def test_a_reflector_waits_at_least_the_time_in_retry_after() -> None:
     source = scripted_lister_watcher(error_response(429, "TooManyRequests", retry=50))
 
     async with reflecting(source) as reflector:
@@ -426,7 +426,7 @@ async def test_a_list_without_a_resource_version_is_a_protocol_error() -> None:
     assert str(error) == "the list has no resourceVersion to watch from"
 
 
-async def test_a_list_that_is_none_is_a_protocol_error() -> None:
+async def test_a_malformed_list_is_a_protocol_error() -> None:
     source = scripted_lister_watcher(list_response('{"metadata":{'), list_response())
 
     assert await asked(source, 2) == ["list 0", "list 0"]
@@ -445,7 +445,7 @@ async def test_a_list_that_is_none_is_a_protocol_error() -> None:
     ],
     ids=["500", "429", "refused", "broken off"],
 )
-async def test_a_page_that_failed_is_asked_for_again_and_counts_once(
+async def test_a_page_that_failed_is_requested_again_and_its_objects_are_queued_once(
     failed: ScriptedResponse,
 ) -> None:
     source = scripted_lister_watcher(
@@ -489,7 +489,7 @@ async def test_a_page_that_is_forbidden_starts_the_list_again() -> None:
 # -- the high mark ----------------------------------------------------------------------------
 
 
-async def test_nothing_is_read_while_the_queue_is_full() -> None:
+async def test_a_reflector_does_not_read_the_watch_while_the_queue_is_full() -> None:
     flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
     source = scripted_lister_watcher(
         list_response(), watch_response(flood, added("last", 99_999), never_ends=True)
@@ -537,7 +537,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
     assert not any("\n" in line or "xxx" in line for line in lines)
 
 
-async def test_work_that_goes_well_is_not_worth_a_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_successful_requests_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="aioinformer")
     source = scripted_lister_watcher(
         list_response(), watch_response(added("a", 11)), watch_response(never_ends=True)
@@ -549,7 +549,7 @@ async def test_work_that_goes_well_is_not_worth_a_line(caplog: pytest.LogCapture
     assert caplog.records == []
 
 
-async def test_its_repr_says_where_it_stands() -> None:
+async def test_the_repr_of_a_reflector_shows_its_state() -> None:
     source = scripted_lister_watcher(list_response(), watch_response(never_ends=True))
 
     async with reflecting(source) as reflector:
@@ -560,7 +560,7 @@ async def test_its_repr_says_where_it_stands() -> None:
         )
 
 
-async def test_a_bug_in_a_source_is_not_taken_for_a_failure() -> None:
+async def test_a_bug_in_a_source_is_raised_and_not_retried() -> None:
     reflector = Reflector(
         scripted_lister_watcher(ErrorResponse(RuntimeError("a bug"))), DeltaQueue()
     )
@@ -596,7 +596,7 @@ async def test_a_reflector_that_is_cancelled_before_its_start_sends_no_request()
     assert source.requests == []
 
 
-async def test_a_watch_that_repeats_what_is_known_and_ends_at_once_is_waited_out_too() -> None:
+async def test_a_watch_that_only_repeats_known_events_and_ends_is_an_error_with_backoff() -> None:
     error = await failure(
         scripted_lister_watcher(
             list_response(body("a", 9), version="10"), watch_response(added("a", 10))

@@ -39,7 +39,7 @@ async def test_pages_without_end_are_bounded_and_reported() -> None:
         assert [problem.cause for problem in problems] == ["protocol_error"]
 
 
-async def test_a_version_of_thousands_of_digits_is_reported_and_ends_nothing() -> None:
+async def test_a_version_of_thousands_of_digits_is_reported_and_does_not_end_the_informer() -> None:
     """While a task waits for a version, the pump compares each version with the awaited one."""
     bookmark = event_line("BOOKMARK", f'{{"metadata":{{"resourceVersion":"{LONG_VERSION}"}}}}')
     changed = event_line("MODIFIED", body("a", 5).replace('"5"', f'"{LONG_VERSION}"'))

@@ -127,7 +127,7 @@ def quiet(*chunks: bytes) -> ScriptedResponse:
 
 
 @pytest.mark.client_go(10, 40)
-def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
+def test_a_watch_list_delivers_the_state_and_continues_as_the_watch() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3), initial_events_end(5), modified("a", 6)))
         async with watched.runs() as reflector:
@@ -141,7 +141,7 @@ def test_the_state_comes_by_one_stream_which_then_is_the_watch() -> None:
 
 
 @pytest.mark.client_go(35)
-def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
+def test_a_watch_list_without_its_end_mark_queues_no_state_and_sets_no_version() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3), added("b", 9)))
         async with watched.runs() as reflector:
@@ -154,7 +154,7 @@ def test_before_the_mark_nothing_is_queued_and_no_version_adopted() -> None:
 
 
 @pytest.mark.client_go(43)
-def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> None:
+def test_a_watch_list_that_breaks_before_its_end_mark_is_discarded_and_repeated() -> None:
     async def main() -> None:
         watched = streaming(
             watch_response(added("a", 3), added("gone", 4), error=ConnectionLost("reset")),
@@ -169,7 +169,7 @@ def test_a_stream_that_breaks_before_its_mark_is_discarded_and_begun_anew() -> N
     in_virtual_time(main)
 
 
-def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> None:
+def test_a_watch_list_that_ends_before_its_end_mark_is_repeated_after_a_wait() -> None:
     """client-go asks again at once, and so for ever."""
 
     async def main() -> None:
@@ -195,7 +195,7 @@ def test_one_that_ends_properly_before_its_mark_is_begun_anew_after_a_wait() -> 
     ],
     ids=["400", "422", "in-stream 500"],
 )
-def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(
+def test_a_server_without_watch_lists_is_listed_at_once_and_for_some_time(
     no: ScriptedResponse,
 ) -> None:
     async def main() -> None:
@@ -216,7 +216,7 @@ def test_where_it_is_not_served_the_state_is_listed_at_once_and_so_for_a_while(
     in_virtual_time(main)
 
 
-def test_after_that_while_it_is_tried_again() -> None:
+def test_a_watch_list_is_requested_again_after_the_pause() -> None:
     async def main() -> None:
         watched = streaming(
             error_response(422, "Invalid"),
@@ -250,7 +250,7 @@ def test_a_server_that_never_marks_the_end_is_listed_after_a_deadline() -> None:
     in_virtual_time(main)
 
 
-def test_one_that_goes_on_sending_changes_without_a_mark_is_given_up_too() -> None:
+def test_a_watch_list_that_sends_changes_without_an_end_mark_is_replaced_by_a_list() -> None:
     async def main() -> None:
         watched = Watched(
             Drip(scripted_lister_watcher(watch_lists=True).responses, watch_lists=True)
@@ -283,7 +283,7 @@ class Drip(ScriptedListerWatcher):
 
 @pytest.mark.client_go(42)
 @pytest.mark.parametrize("code", [401, 429, 503])
-def test_what_a_list_would_be_answered_as_well_never_leads_to_one(code: int) -> None:
+def test_an_error_that_a_list_would_get_too_never_leads_to_a_list(code: int) -> None:
     async def main() -> None:
         watched = streaming(*[error_response(code, "")] * 20)
         async with watched.runs():
@@ -329,7 +329,7 @@ class Dripping(ScriptedListerWatcher):
             yield b" "
 
 
-def test_a_list_that_drips_for_ever_is_given_up_too() -> None:
+def test_a_list_that_never_ends_is_cancelled_at_a_deadline() -> None:
     async def main() -> None:
         watched = Watched(
             Dripping(scripted_lister_watcher(list_response(version="10"), quiet()).responses)
@@ -378,7 +378,7 @@ def bookmarking(*answers: ScriptedResponse, silent_after: float = float("inf")) 
     return Watched(source)
 
 
-def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
+def test_a_watch_with_a_bookmark_every_minute_is_not_replaced() -> None:
     async def main() -> None:
         watched = bookmarking(list_response(version="10"))
         async with watched.runs() as reflector:
@@ -391,7 +391,7 @@ def test_a_stream_with_a_bookmark_a_minute_is_left_alone() -> None:
     in_virtual_time(main)
 
 
-def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> None:
+def test_an_idle_watch_is_replaced_within_80_seconds_after_one_freshness_check() -> None:
     async def main() -> None:
         watched = bookmarking(
             list_response(version="10"), list_response(version="99"), silent_after=1.5 * MINUTE
@@ -408,7 +408,7 @@ def test_one_that_went_silent_is_replaced_within_80_seconds_after_one_look() -> 
     in_virtual_time(main)
 
 
-def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time() -> None:
+def test_each_of_several_lost_connections_is_replaced_in_the_same_time() -> None:
     """Each brings what the one before missed, and then nothing more."""
 
     async def main() -> None:
@@ -425,7 +425,7 @@ def test_connections_that_die_one_after_the_other_are_noticed_as_fast_each_time(
     in_virtual_time(main)
 
 
-def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None:
+def test_a_bookmark_without_a_version_does_not_reset_the_version() -> None:
     async def main() -> None:
         nothing = event_line("BOOKMARK", '{"metadata":{"resourceVersion":""}}')
         watched = Watched(
@@ -442,7 +442,7 @@ def test_a_bookmark_without_a_version_behind_events_moves_nothing_back() -> None
     in_virtual_time(main)
 
 
-def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
+def test_an_initial_list_is_replaced_after_the_configured_idle_timeout() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
         async with watched.runs(LivenessPolicy(initial_silence=2)):
@@ -452,7 +452,7 @@ def test_an_initial_state_is_given_up_as_soon_as_it_was_asked_to_be() -> None:
     in_virtual_time(main)
 
 
-def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -> None:
+def test_a_watch_without_bookmarks_is_replaced_only_at_its_deadline() -> None:
     async def main() -> None:
         watched = Watched(scripted_lister_watcher(list_response(version="10"), quiet()))
         async with watched.runs():
@@ -465,7 +465,7 @@ def test_where_no_bookmark_was_ever_seen_silence_is_borne_until_the_deadline() -
     in_virtual_time(main)
 
 
-def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
+def test_a_slow_consumer_does_not_cause_an_idle_timeout() -> None:
     async def main() -> None:
         lines = b"".join(added(f"pod-{number}", number) for number in range(11, HIGH_MARK + 20))
         watched = Watched(
@@ -484,7 +484,7 @@ def test_a_consumer_that_is_slow_is_not_the_server_s_silence() -> None:
     in_virtual_time(main)
 
 
-def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
+def test_a_failed_freshness_check_is_not_repeated_and_the_watch_is_resumed() -> None:
     async def main() -> None:
         watched = bookmarking(
             list_response(version="10"),
@@ -501,7 +501,7 @@ def test_a_probe_that_fails_is_not_repeated_and_the_watch_goes_on() -> None:
 # -- a server that goes back in time -------------------------------------------------------------
 
 
-def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
+def test_an_idle_watch_of_a_restored_server_leads_to_a_list_of_its_state() -> None:
     """A watch from a version that the server has yet to reach is open and silent (recording 37)."""
 
     async def main() -> None:
@@ -526,7 +526,7 @@ def test_a_silent_stream_of_a_restored_server_leads_to_its_state() -> None:
     in_virtual_time(main)
 
 
-def test_a_version_that_stays_too_large_leads_there_too() -> None:
+def test_a_version_that_remains_too_large_leads_to_a_list_of_the_restored_state() -> None:
     async def main() -> None:
         too_large = error_response(504, "Timeout", "Too large resource version: 10, current: 7")
         watched = streaming(
@@ -544,7 +544,7 @@ def test_a_version_that_stays_too_large_leads_there_too() -> None:
     in_virtual_time(main)
 
 
-def test_a_resource_is_named_in_what_is_told_of_a_rewind() -> None:
+def test_the_error_of_a_rewind_names_the_resource() -> None:
     error = ServerRewound(str(Resource("", "v1", "pods", "Pod")), "7")
     assert "pods" in str(error)
     assert error.resource_version == "7"
@@ -612,7 +612,7 @@ def test_a_resource_that_is_deleted_empties_the_cache_and_comes_back_by_itself()
     in_virtual_time(main)
 
 
-def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_reason() -> None:
+def test_a_resource_that_404_and_discovery_report_as_removed_empties_the_cache() -> None:
     """The watch broke before the deletions came."""
 
     async def main() -> None:
@@ -637,7 +637,7 @@ def test_where_only_404_and_discovery_tell_it_the_cache_is_emptied_with_that_rea
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 500, 503])
-def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None:
+def test_a_404_does_not_empty_the_cache_while_discovery_lists_the_resource(code: int) -> None:
     """A 404 may come from a replica that lags behind, or from something in between."""
 
     async def main() -> None:
@@ -662,7 +662,7 @@ def test_what_is_refused_is_not_gone_while_discovery_shows_it(code: int) -> None
     in_virtual_time(main)
 
 
-def test_neither_is_it_while_discovery_can_not_be_asked() -> None:
+def test_a_404_does_not_empty_the_cache_while_discovery_fails() -> None:
     async def main() -> None:
         cluster = with_widgets("a")
         source = ClusterSource(cluster)
@@ -718,7 +718,7 @@ class Located(ScriptedListerWatcher):
         raise NotImplementedError
 
 
-def test_an_absence_of_before_confirms_nothing_after_a_state_was_read() -> None:
+def test_a_404_before_a_successful_list_does_not_confirm_a_later_404() -> None:
     """Else one late 404 of a replica that lags behind would empty the cache."""
 
     async def main() -> None:

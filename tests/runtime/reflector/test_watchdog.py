@@ -32,7 +32,7 @@ def a_minute() -> IdleTimeout:
     )
 
 
-def test_it_ends_a_wait_that_is_too_long_and_says_so() -> None:
+def test_a_watchdog_ends_a_wait_that_is_too_long_and_is_expired() -> None:
     async def main() -> None:
         async with Watchdog() as watchdog:
             watchdog.guard(a_minute())
@@ -43,7 +43,7 @@ def test_it_ends_a_wait_that_is_too_long_and_says_so() -> None:
     in_virtual_time(main)
 
 
-def test_whatever_comes_puts_it_off_without_a_new_timer() -> None:
+def test_received_data_postpones_the_end_of_the_wait() -> None:
     async def main() -> None:
         async with Watchdog() as watchdog:
             idle_timeout = a_minute()
@@ -58,7 +58,7 @@ def test_whatever_comes_puts_it_off_without_a_new_timer() -> None:
     in_virtual_time(main)
 
 
-def test_what_comes_at_the_last_moment_counts() -> None:
+def test_data_at_the_last_moment_postpones_the_end_of_the_wait() -> None:
     """It may have come before, and the loop was busy."""
 
     async def main() -> None:
@@ -73,7 +73,44 @@ def test_what_comes_at_the_last_moment_counts() -> None:
     in_virtual_time(main)
 
 
-def test_a_wait_that_ends_by_itself_is_left_alone() -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_data_that_was_received_before_the_last_check_prevents_the_cancellation(seed: int) -> None:
+    """The data arrives with the last check: either it counts, or the task doesn't receive it."""
+
+    async def main() -> None:
+        received, idle_timeout = False, a_minute()
+        async with Watchdog() as watchdog:
+            watchdog.guard(idle_timeout)
+            loop = asyncio.get_running_loop()
+            data = loop.create_future()
+            loop.call_later(75 + RECHECK_DELAY, data.set_result, None)
+            await data
+            received, idle_timeout.last_data = True, time()
+            await asyncio.sleep(60)
+        assert watchdog.expired == (not received)
+
+    run(main(), seed=seed)
+
+
+async def test_a_cancellation_from_outside_goes_on_beside_that_of_the_watchdog() -> None:
+    loop = asyncio.get_running_loop()
+    idle_timeout = IdleTimeout(
+        LivenessPolicy(), ServerProfile(), now=loop.time() - 1e6, timeout=600, initial=False
+    )
+
+    async def wait() -> None:
+        async with Watchdog() as watchdog:
+            watchdog.guard(idle_timeout)
+            await asyncio.sleep(3600)
+
+    task = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_wait_that_ends_in_time_does_not_expire() -> None:
     async def main() -> None:
         async with Watchdog() as watchdog:
             watchdog.guard(a_minute())
@@ -84,7 +121,7 @@ def test_a_wait_that_ends_by_itself_is_left_alone() -> None:
     in_virtual_time(main)
 
 
-def test_before_it_guards_anything_it_waits_for_ever() -> None:
+def test_a_watchdog_without_an_idle_timeout_waits_for_ever() -> None:
     async def main() -> None:
         async with Watchdog() as watchdog:
             await asyncio.sleep(10_000)
@@ -93,7 +130,7 @@ def test_before_it_guards_anything_it_waits_for_ever() -> None:
     in_virtual_time(main)
 
 
-def test_an_end_that_comes_into_being_later_is_noticed() -> None:
+def test_a_deadline_that_is_set_by_a_later_bookmark_ends_the_wait() -> None:
     """The first bookmark of a resource makes silence mean something."""
 
     async def main() -> None:
@@ -112,7 +149,7 @@ def test_an_end_that_comes_into_being_later_is_noticed() -> None:
     in_virtual_time(main)
 
 
-def test_errors_pass_through() -> None:
+def test_a_watchdog_raises_the_errors_of_its_body() -> None:
     async def main() -> None:
         async def guarded() -> None:
             async with Watchdog() as watchdog:
@@ -149,7 +186,7 @@ class Suspending(SimulatedLoop):
         self._now += seconds
 
 
-def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> None:
+def test_a_process_that_was_suspended_has_a_second_to_read_received_data() -> None:
     """It was this process that was silent, not the server."""
 
     async def main() -> bool:
@@ -169,7 +206,7 @@ def test_a_process_that_hung_gives_what_came_meanwhile_a_second_to_be_read() -> 
         assert not runner.run(main())
 
 
-def test_its_repr_says_what_it_does() -> None:
+def test_the_repr_of_a_watchdog_shows_its_state() -> None:
     async def main() -> None:
         watchdog = Watchdog()
         assert repr(watchdog) == "<Watchdog inactive None>"
