@@ -109,10 +109,12 @@ def drain_chunks(chunks: Iterable[Collection[T]]) -> Iterator[T]:
     Many readers may share the chunks. Behind the last reader the chunks are freed one by one, and
     not 100,000 objects in one step.
     """
-    remaining = deque(chunks)
-    del chunks
-    while remaining:
-        yield from remaining.popleft()
+    return chain.from_iterable(_pop_chunks(deque(chunks)))
+
+
+def _pop_chunks(chunks: deque[Collection[T]]) -> Iterator[Collection[T]]:
+    while chunks:
+        yield chunks.popleft()
 
 
 def iter_chunks(items: Iterable[T]) -> Iterator[tuple[T, ...]]:

@@ -49,7 +49,8 @@ class CompressedIndex(Index):
         if type(stored) is CompressedBytes:
             known = stored.known_values.get(self.name)
             return Index.values(self, obj) if known is None else known
-        found = Index.values(self, obj)
+        adapter = self.adapter
+        found = self.call_function(obj if adapter is None else adapter(obj))
         kept = self._kept
         if len(kept) >= MAX_KEPT:
             kept.clear()

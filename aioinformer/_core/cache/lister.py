@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 from typing_extensions import TypeVar
 
 from aioinformer._core.arguments import suggest_keywords
-from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
 from aioinformer.errors import IndexFailed, NotCached, NotSynced, UsageError
 
-if TYPE_CHECKING:  # loaded by the first selection
+if TYPE_CHECKING:  # loaded by the first selection, and for types
+    from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
     from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
 
 __all__ = ["Lister", "LiveLister", "StartScan"]

@@ -188,9 +188,10 @@ class CacheState:
     """The objects and indexes of the cache at one moment."""
 
     __slots__ = (
+        "_building",
+        "_indexes",
         "_resized",
-        "building",
-        "indexes",
+        "all_indexes",
         "json_bytes",
         "objects",
         "resource_version",
@@ -205,7 +206,11 @@ class CacheState:
     ) -> None:
         """Make a state with these objects and indexes; by default, with none."""
         self.objects: CachedObjects = {} if objects is None else objects
-        self.indexes: Mapping[str, Index] = {} if indexes is None else indexes
+        self._indexes: Mapping[str, Index] = {} if indexes is None else indexes
+        self._building: tuple[Index, ...] = ()
+        self.all_indexes: tuple[Index, ...] = tuple(self._indexes.values())
+        """The indexes and those under construction: every change is filed in all of them. To be
+        read only. An attribute because it is read for every change."""
         self.resource_version = ""
         """The version up to which everything was applied; empty before the first list."""
         self.synced = False
@@ -213,11 +218,30 @@ class CacheState:
         """Bytes of JSON of all objects."""
         self.restored = False
         """True if a cache file has shown this state, and the server has not confirmed it since."""
-        self.building: tuple[Index, ...] = ()
-        """Indexes under construction, which readers don't see. Every change is filed in them; their
-        functions never raise (``IndexBuild``)."""
         self._resized: set[int] = set()
         """The identities of the dicts that ``resize_dicts`` has resized."""
+
+    @property
+    def indexes(self) -> Mapping[str, Index]:
+        """The indexes by name."""
+        return self._indexes
+
+    @indexes.setter
+    def indexes(self, indexes: Mapping[str, Index]) -> None:
+        self._indexes = indexes
+        self.all_indexes = (*indexes.values(), *self._building)
+
+    @property
+    def building(self) -> tuple[Index, ...]:
+        """Indexes under construction, which readers don't see. Their functions never raise
+        (``IndexBuild``).
+        """
+        return self._building
+
+    @building.setter
+    def building(self, building: tuple[Index, ...]) -> None:
+        self._building = building
+        self.all_indexes = (*self._indexes.values(), *building)
 
     def part_of(self, key: ObjectKey) -> CacheState | None:
         """Return the state that an object with this key is in: this one."""
@@ -231,8 +255,8 @@ class CacheState:
             estimate_overhead,
         )  # rarely needed
 
-        indexes = (*self.indexes.values(), *self.building)
-        return estimate_overhead(self.objects) + sum(estimate_index(i.buckets) for i in indexes)
+        sizes = (estimate_index(index.buckets) for index in self.all_indexes)
+        return estimate_overhead(self.objects) + sum(sizes)
 
     def objects_near(self, namespace: str | None) -> list[KubeObject]:
         """Return all objects that may be in ``namespace``: all there are."""
@@ -263,7 +287,7 @@ class CacheState:
         Otherwise one object that is filed in several dicts would resize all of them in one step.
         """
         full: list[dict[Any, Any]] = [self.objects] if isinstance(self.objects, dict) else []
-        for index in (*self.indexes.values(), *self.building):
+        for index in self.all_indexes:
             full += [index.buckets, *islice(index.buckets.values(), MAX_BUCKETS_CHECKED)]
         for each in full:
             # The deleted key keeps its place in the dict, which is full one entry earlier then.
@@ -278,7 +302,7 @@ class CacheState:
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
         """Store ``obj`` in the place of ``old``; if an index function raises, change nothing."""
         filed: list[tuple[Index, IndexValues]] = []  # no comprehension: this runs for every event
-        for index in (*self.indexes.values(), *self.building):
+        for index in self.all_indexes:
             values = index.values(obj)
             filed.append((index, values))
         if old is not None:
@@ -296,7 +320,7 @@ class CacheState:
 
     def remove(self, old: KubeObject) -> None:
         """Remove ``old`` from the objects and all indexes."""
-        for index in (*self.indexes.values(), *self.building):
+        for index in self.all_indexes:
             index.move(old, index.filed_values(old), ())
         del self.objects[old.key]
         self.json_bytes -= len(old.stored)
@@ -307,7 +331,7 @@ class CacheState:
         The caller empties the lists item by item, the last list first: then no item frees anything
         that an earlier list still holds.
         """
-        indexes = (*self.indexes.values(), *self.building)
+        indexes = self.all_indexes
         yield from map(list, iter_chunks(self.objects.values()))
         yield from map(list, iter_chunks(self.objects))
         for index in indexes:

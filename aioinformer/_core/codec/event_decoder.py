@@ -187,7 +187,7 @@ class EventDecoder:
             metadata = self._decode_nested_metadata(source[start:end])
         except DECODE_ERRORS:
             return self._decode_envelope(source[start:end])
-        if metadata.namespace != self._namespace and self._namespace is not None:
+        if self._namespace is not None and metadata.namespace != self._namespace:
             self._check_namespace(metadata.namespace)
         self.resource_version = metadata.resource_version or self.resource_version
         if self._shard is not None and self._drops(self._shard, metadata):

@@ -152,8 +152,9 @@ class WatchDecoder:
         self, initial: InitialList, lines: list[Line], batch: WatchBatch
     ) -> list[Line]:
         """Collect the initial list. Return the lines after its end mark."""
-        for number, line in enumerate(lines, 1):
-            entry = self._decode(*line)
+        decode = self._decode
+        for number, (source, start, end) in enumerate(lines, 1):
+            entry = decode(source, start, end)
             if isinstance(entry, Delta):
                 initial.apply(entry)
             elif entry.ends_initial:

@@ -9,9 +9,8 @@ randomness (both are arguments), and no objects.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aioinformer._core.listwatch.backoff import Backoff
 from aioinformer._core.listwatch.confirmation import CONFIRMING_WATCH_SECONDS, Confirmation

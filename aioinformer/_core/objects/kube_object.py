@@ -231,6 +231,11 @@ class KubeObject(
 
     # -- identity -----------------------------------------------------------------------------
 
+    def _compare_texts(self, uid: str, version: str) -> int:
+        """Compare with the uid and version of another object: the result of compare_identity."""
+        same = SAME_VERSION if self.resource_version == version else SAME_UID
+        return same if self.uid == uid else DIFFERENT
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KubeObject):
             return NotImplemented
@@ -297,8 +302,7 @@ def compare_identity(old: KubeObject, new: KubeObject) -> int:
     Returns:
         ``DIFFERENT`` if the uids differ, ``SAME_UID`` if only the versions do, or ``SAME_VERSION``.
     """
-    before = old._body  # pyright: ignore[reportPrivateUsage]  # in the module of the class
-    after = new._body  # pyright: ignore[reportPrivateUsage]  # the same
+    before, after = old._body, new._body  # pyright: ignore[reportPrivateUsage]  # of this module
     if type(before) is type(after) is IdentityText:  # two changes in a row
         if before.uid != after.uid:
             return DIFFERENT
@@ -312,9 +316,7 @@ def compare_identity(old: KubeObject, new: KubeObject) -> int:
         if old.raw[before.identity] == new.raw[before.identity]:
             return SAME_VERSION
         return SAME_UID if old.raw[before.uid] == new.raw[before.uid] else DIFFERENT
-    if old.uid != new.uid:
-        return DIFFERENT
-    return SAME_VERSION if old.resource_version == new.resource_version else SAME_UID
+    return old._compare_texts(new.uid, new.resource_version)  # pyright: ignore[reportPrivateUsage]  # the same
 
 
 def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:

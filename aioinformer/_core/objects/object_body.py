@@ -133,7 +133,8 @@ def find_place(raw: bytes, uid: str, version: str) -> IdentityPlace | None:
     """
     at = raw.find(_UID_KEY) + _UID_KEY_LENGTH
     length = len(version)
-    if not 0 < length <= _MAX_VERSION or at > MAX_POSITION:
+    # With another version than ASCII the number of its bytes is not that of its characters.
+    if not 0 < length <= _MAX_VERSION or at > MAX_POSITION or not version.isascii():
         return None
     place = _places.get(at << _VERSION_BITS | length) or _add_place(at, length)
     try:

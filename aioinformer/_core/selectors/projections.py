@@ -73,8 +73,8 @@ class Fields(NeedsJson):
             if steps not in _CACHED_METADATA:
                 tree.add_path(steps)
         self._decode = msgspec.json.Decoder(tree.build_type()).decode if tree.has_children else None
-        self._plan = tuple(
-            (steps, None, _CACHED_METADATA[steps])
+        self._plan: tuple[tuple[Steps, _Getter, _MetadataReader | None], ...] = tuple(
+            (steps, _get_nothing, _CACHED_METADATA[steps])
             if steps in _CACHED_METADATA
             else (steps, _make_getter(tree, steps, strict=strict), _TYPE_META.get(steps))
             for steps in parsed
@@ -95,21 +95,27 @@ class Fields(NeedsJson):
         body = cached_body(obj)
         if body is not None:
             return self._walk(obj, body)
-        found: Any = None
+        values: list[Any] = []
         try:
-            if self._decode is not None:
-                found = self._decode(obj.raw)
-            return tuple([_read_value(obj, get, known, found) for _, get, known in self._plan])
+            found = None if self._decode is None else self._decode(obj.raw)
+            for _, get, known in self._plan:  # no comprehension, which is a call more
+                value = get(found)
+                if type(value) is not str:  # most values are strings, which need no conversion
+                    value = _complete_value(obj, value, known)
+                values.append(value)
         except (msgspec.ValidationError, StepMismatch):  # a value on the path has another shape
             return self._walk(obj, decoded_body(obj))
         except _DECODE_ERRORS as error:
             raise decode_error(obj, error) from error
+        return tuple(values)
 
     def _walk(self, obj: KubeObject, body: dict[str, Any]) -> tuple[Any, ...]:
         try:
             return tuple(
                 [
-                    known(obj) if get is None and known else freeze(walk(body, steps, self.strict))
+                    known(obj)
+                    if get is _get_nothing and known is not None
+                    else freeze(walk(body, steps, self.strict))
                     for steps, get, known in self._plan
                 ]
             )
@@ -304,10 +310,13 @@ def _make_item_getter(here: _Getter, index: int, onward: _Getter) -> _Getter:
     return item
 
 
-def _read_value(
-    obj: KubeObject, get: _Getter | None, known: _MetadataReader | None, found: Any
-) -> Any:
-    value = UNSET if get is None else get(found)
+def _get_nothing(found: Any) -> Any:
+    """Return UNSET, for a path that needs no bytes."""
+    return UNSET
+
+
+def _complete_value(obj: KubeObject, value: Any, known: _MetadataReader | None) -> Any:
+    """Return a decoded value read-only; for UNSET, what is known without the bytes."""
     if value is UNSET:
         return None if known is None else known(obj)
     return freeze(value)

@@ -176,14 +176,14 @@ def test_an_absent_object_fulfils_no_condition_on_its_content(condition: Conditi
     assert not condition(None)
 
 
-def test_absence_is_a_condition_too() -> None:
+def test_conditions_on_absence_are_fulfilled_by_an_absent_object() -> None:
     assert deleted(None)
     assert negate(exists)(None)
     assert not deleted(with_status())
     assert not negate(deleted)(None)
 
 
-def test_an_absent_object_does_not_fulfil_the_opposite_either() -> None:
+def test_an_absent_object_does_not_fulfil_a_negated_condition_on_its_content() -> None:
     assert not negate(condition_true("Ready"))(None)
     assert not negate(where("spec.nodeName", "node-1"))(None)
     assert negate(condition_true("Ready"))(with_status())
@@ -199,7 +199,7 @@ def test_conditions_and_predicates_combine() -> None:
     assert repr(any_of(deleted, negate(exists))) == "any_of(deleted, negate(exists))"
 
 
-def test_a_combination_that_can_not_be_meant_is_an_error_at_once() -> None:
+def test_an_invalid_combination_is_an_error_at_once() -> None:
     with pytest.raises(ValueError, match=r"all_of\(\) has no condition"):
         all_of()
     with pytest.raises(TypeError, match=r"wrap a function as ObjectPredicate\(f\)"):
@@ -257,7 +257,7 @@ def test_a_condition_shows_its_text_and_whether_it_reads_the_content(
     assert (repr(condition), condition.needs_bytes) == (text, needs_bytes)
 
 
-def test_the_newest_generation_must_have_been_seen() -> None:
+def test_a_rollout_is_complete_only_for_the_newest_generation() -> None:
     complete: dict[str, Any] = {**COMPLETE, "observedGeneration": 3}
     assert rollout_complete(workload(DEPLOYMENTS, generation=3, spec={"replicas": 3}, **complete))
     assert not rollout_complete(

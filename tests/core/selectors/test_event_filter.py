@@ -61,7 +61,7 @@ def passing(filter: Filter) -> EventFilter:
     ],
     ids=repr,
 )
-def test_an_object_comes_as_it_begins_to_pass_and_goes_as_it_ceases_to(
+def test_an_object_is_added_when_it_begins_to_pass_and_deleted_when_it_ceases(
     event: Event, delivered: Event | None
 ) -> None:
     assert passing(HERE).apply(event) == delivered
@@ -83,7 +83,7 @@ def test_a_change_predicate_selects_updates_only(event: Event, delivered: bool) 
     assert passing(labels_changed).apply(event) == (event if delivered else None)
 
 
-def test_both_together_decide_each_on_its_own() -> None:
+def test_an_object_predicate_and_a_change_predicate_decide_independently() -> None:
     both = passing(HERE & labels_changed)
 
     assert both.apply(Updated(IN_1, IN_2)) is None
@@ -123,12 +123,27 @@ def test_a_filter_may_raise_anything() -> None:
     assert isinstance(failures[0], CancelledError)
 
 
-def test_a_change_at_which_the_filter_raises_is_delivered() -> None:
-    failures: list[BaseException] = []
-    clumsy = EventFilter(_raises(), lambda _, error: failures.append(error))
+def test_a_change_at_which_the_filter_raises_is_delivered_and_reported_with_the_new_state() -> None:
+    failures: list[tuple[KubeObject, BaseException]] = []
+    clumsy = EventFilter(_raises(), lambda obj, error: failures.append((obj, error)))
 
     assert clumsy.apply(Updated(IN_1, IN_2)) == Updated(IN_1, IN_2)
-    assert len(failures) == 1
+    ((obj, error),) = failures
+    assert obj is IN_2
+    assert isinstance(error, ValueError)
+
+
+def test_a_resync_calls_the_filter_once() -> None:
+    asked: list[KubeObject] = []
+
+    def count(obj: KubeObject) -> bool:
+        asked.append(obj)
+        return True
+
+    resync = Updated(IN_1, IN_1, resync=True)
+
+    assert passing(count).apply(resync) is resync
+    assert asked == [IN_1]
 
 
 def _raises() -> Filter:
@@ -144,6 +159,10 @@ async def _async_filter(obj: KubeObject) -> bool:
 
 def _yields(obj: KubeObject) -> Iterator[bool]:
     yield False
+
+
+async def _async_object_test(obj: KubeObject) -> bool:
+    return True
 
 
 async def _async_test(old: KubeObject, new: KubeObject) -> bool:
@@ -166,15 +185,16 @@ class _AsyncFilter:
         (ObjectPredicate(_async_filter), "the filter _async_filter is async"),
         (ChangePredicate(_async_test), "the filter _async_test is async"),
         (HERE & ChangePredicate(_async_test), "the filter _async_test is async"),
+        (ObjectPredicate(_async_object_test) & labels_changed, "_async_object_test is async"),
         (_yields, "the filter _yields has a yield in it"),
     ],
 )
-def test_what_is_no_filter_is_a_type_error(wrong: object, message: str) -> None:
+def test_an_invalid_filter_is_a_type_error(wrong: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         passing(cast("Filter", wrong))
 
 
-def test_it_shows_what_passes() -> None:
+def test_the_repr_shows_the_predicate() -> None:
     assert repr(passing(HERE)) == "<EventFilter where('spec.nodeName', 'here')>"
 
 
@@ -184,7 +204,9 @@ states = st.lists(st.sampled_from(["here", "there", "gone", "broken"]), max_size
 
 
 @given(states, st.booleans())
-def test_what_a_listener_holds_is_what_passes(story: list[str], raises: bool) -> None:
+def test_a_filtered_listener_holds_the_object_if_its_last_state_passes(
+    story: list[str], raises: bool
+) -> None:
     """For any life of one object, a legal history, at the end of which the view is right."""
 
     def wanted(obj: KubeObject) -> bool:
@@ -226,7 +248,7 @@ def _events(story: list[str]) -> list[Event]:
     return events
 
 
-def test_an_object_that_left_came_back_and_was_deleted_is_deleted_for_good() -> None:
+def test_an_object_that_left_the_filter_returned_and_was_deleted_is_deleted_once() -> None:
     box = Mailbox(limit=1, holds=lambda _: True, event_map=passing(HERE).apply)
     story: list[Event] = [Updated(IN_1, OUT_2), Updated(OUT_2, LABELLED), Deleted(LABELLED)]
     box.put([Added(IN_1)])
@@ -253,7 +275,7 @@ def test_the_deletion_of_an_object_that_an_index_function_rejects_is_delivered()
     assert map_events(events, passing(HERE).apply) == (Added(IN_1), Deleted(IN_1))
 
 
-def test_the_deletion_of_a_held_object_is_delivered_whatever_its_last_state_is() -> None:
+def test_the_deletion_of_a_held_object_is_delivered_for_any_last_state() -> None:
     indexer, events = Indexer(), list[Event]()
     for delta in (added(IN_1), deleted(OUT_2)):
         indexer.apply(delta, events)
@@ -340,7 +362,7 @@ actions = st.lists(
 
 
 @given(actions, actions, st.integers(1, 4))
-def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
+def test_a_filtered_listener_that_is_behind_ends_with_the_objects_that_pass(
     before: list[tuple[str, str]], after: list[tuple[str, str]], limit: int
 ) -> None:
     world = World(limit)
@@ -364,5 +386,11 @@ def test_a_filtered_listener_that_is_behind_ends_with_what_passes(
 
 
 def test_a_filter_that_takes_no_object_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match=r"the filter .* is to be called as \(obj\): too many"):
-        passing(cast("Filter", lambda: True))
+    def everything() -> bool:
+        return True
+
+    wrong = r"is to be called as \(obj\): too many"
+    with pytest.raises(TypeError, match=rf"^the filter test_\S+\.everything\(\).* {wrong}"):
+        passing(cast("Filter", everything))
+    with pytest.raises(TypeError, match=rf"^the filter functools\.partial\(.*\).* {wrong}"):
+        passing(cast("Filter", partial(everything)))

@@ -46,7 +46,7 @@ def holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 @given(LABELS, st.lists(expressions(), max_size=3), LABELS)
 @example({}, [{"key": "app", "operator": "In", "values": ["", "a"]}], {"app": ""})
-def test_the_selector_of_an_object_matches_what_its_parts_say(
+def test_the_selector_of_an_object_requires_all_of_its_parts(
     equal: dict[str, str], asked: list[dict[str, Any]], labels: dict[str, str]
 ) -> None:
     selector = LabelSelector.parse({"matchLabels": equal, "matchExpressions": asked})
@@ -161,7 +161,7 @@ def test_the_selector_in_a_cached_object_can_be_handed_on() -> None:
     ],
     ids=str,
 )
-def test_what_can_not_be_is_an_invalid_selector_that_marks_the_place(
+def test_an_invalid_selector_is_an_error_that_marks_the_position(
     selector: LabelMapping, problem: str, shown: str, column: int
 ) -> None:
     with pytest.raises(InvalidSelector) as caught:
@@ -188,7 +188,7 @@ def test_what_can_not_be_is_an_invalid_selector_that_marks_the_place(
     ],
     ids=str,
 )
-def test_what_is_of_another_type_is_a_type_error_that_shows_it(
+def test_a_value_of_another_type_is_a_type_error_that_shows_it(
     selector: LabelMapping, message: str
 ) -> None:
     with pytest.raises(TypeError, match=message):

@@ -51,7 +51,7 @@ def test_a_path_is_keys_positions_and_quoted_keys(path: str, steps: tuple[Step, 
         ("spec]", "expected '.' or '['", 4),
     ],
 )
-def test_what_is_no_path_is_an_error_that_marks_the_place(
+def test_an_invalid_path_is_an_error_that_marks_the_position(
     path: str, problem: str, position: int
 ) -> None:
     with pytest.raises(InvalidPath) as caught:
@@ -70,7 +70,7 @@ def test_what_is_no_path_is_an_error_that_marks_the_place(
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_end_of_a_path_is_marked_as_such() -> None:
+def test_an_error_at_the_end_of_a_path_is_marked() -> None:
     with pytest.raises(InvalidPath, match=r"\^ at the end"):
         parse_path("spec.")
 
@@ -79,7 +79,7 @@ keys = strategies.texts.filter(lambda text: not {"'", '"'} <= {*text})
 
 
 @given(st.lists(keys | st.integers(0, 10**8), min_size=1, max_size=4).map(tuple))
-def test_what_is_rendered_parses_to_the_same_steps(steps: tuple[Step, ...]) -> None:
+def test_a_rendered_path_parses_to_the_same_steps(steps: tuple[Step, ...]) -> None:
     assert parse_path(render_path(steps)) == steps
 
 
@@ -98,7 +98,7 @@ def test_what_is_rendered_parses_to_the_same_steps(steps: tuple[Step, ...]) -> N
         ("spec.containers.image", None),
     ],
 )
-def test_what_is_absent_or_of_another_shape_is_none(path: str, value: object) -> None:
+def test_an_absent_value_or_one_of_another_type_is_none(path: str, value: object) -> None:
     assert walk(BODY, parse_path(path)) == value
 
 
@@ -113,7 +113,7 @@ def test_what_is_absent_or_of_another_shape_is_none(path: str, value: object) ->
         ("[0]", "it is an object"),
     ],
 )
-def test_a_strict_walk_says_what_is_of_another_shape(path: str, message: str) -> None:
+def test_a_strict_walk_names_the_value_of_another_type(path: str, message: str) -> None:
     with pytest.raises(StepMismatch) as caught:
         walk(BODY, parse_path(path), strict=True)
 
@@ -121,5 +121,5 @@ def test_a_strict_walk_says_what_is_of_another_shape(path: str, message: str) ->
 
 
 @pytest.mark.parametrize("path", ["status.phase", "spec.nodeName.first", "spec.containers[2].a"])
-def test_what_is_absent_is_no_mismatch(path: str) -> None:
+def test_a_strict_walk_returns_none_for_an_absent_value(path: str) -> None:
     assert walk(BODY, parse_path(path), strict=True) is None

@@ -45,6 +45,11 @@ def opened(obj: KubeObject) -> bool:
     return msgspec.structs.asdict(obj)["_body"].content is not None
 
 
+def closed(obj: KubeObject) -> KubeObject:
+    """Return an equal object whose body is not decoded."""
+    return KubeObject(obj.key, obj.uid, obj.resource_version, obj.raw, obj.resource)
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -65,31 +70,40 @@ def opened(obj: KubeObject) -> bool:
         ("kind", "Pod"),
         ("apiVersion", "v1"),
         ("metadata['a\"b']", None),
+        ("spec.containers[2]", None),
+        ("spec.volumes[0].name", None),
+        ("spec.affinity.nodeAffinity.weight", None),
+        ("data.key.part", None),
     ],
 )
 def test_a_field_is_the_value_at_its_path(path: str, value: object) -> None:
-    assert field(path)(SHOP) == value
+    obj = closed(SHOP)
+
+    assert Field(path)(obj) == value
+    assert obj["metadata"]  # from here on the body is decoded
+    assert Field(path)(obj) == value
 
 
 @pytest.mark.parametrize("path", ["spec.containers", "spec", "spec.containers[0]"])
 def test_a_part_of_an_object_is_read_only(path: str) -> None:
-    part = cast("dict[Any, Any]", field(path)(SHOP))
+    part = cast("dict[Any, Any]", Field(path)(SHOP))
 
     with pytest.raises(TypeError, match="read-only"):
         part[0] = "changed"
 
 
 def test_several_fields_are_a_tuple_in_the_order_of_their_paths() -> None:
-    read = fields("status.phase", "spec.containers[0].image", "metadata.name", "spec", "spec.x")
+    read = Fields(("status.phase", "spec.containers[0].image", "metadata.name", "spec", "spec.x"))
 
     assert read(SHOP) == ("Running", "a:1", "web-0", SHOP["spec"], None)
-    assert fields()(SHOP) == ()
+    assert Fields(())(SHOP) == ()
 
 
 def test_reading_a_field_leaves_the_object_closed() -> None:
     obj = pod("web-7", node="node-7")
 
-    assert fields("spec.nodeName", "metadata.name", "kind")(obj) == ("node-7", "web-7", "Pod")
+    read = Fields(("spec.nodeName", "metadata.name", "kind"))
+    assert read(obj) == ("node-7", "web-7", "Pod")
 
     assert not opened(obj)
 
@@ -97,8 +111,25 @@ def test_reading_a_field_leaves_the_object_closed() -> None:
 def test_the_metadata_that_every_object_carries_needs_no_bytes() -> None:
     broken = KubeObject(SHOP.key, "u-1", "7", b"no JSON", SHOP.resource)
 
-    assert fields("metadata.name", "metadata.uid")(broken) == ("web-0", "u-1")
-    assert field("metadata.namespace")(broken) == "web"
+    names = Fields(("metadata.name", "metadata.uid"))
+
+    assert names(broken) == ("web-0", "u-1")
+    assert Field("metadata.namespace")(broken) == "web"
+    assert not names.needs_bytes
+    assert not Field("metadata.namespace").needs_bytes
+    assert Fields(("metadata.name", "metadata.labels")).needs_bytes
+    assert Field("spec[0]").needs_bytes
+
+
+def test_kind_and_namespace_are_the_same_whether_or_not_the_body_is_open() -> None:
+    """An object may state another kind than its resource's, and an empty namespace."""
+    metadata = {"name": "n", "namespace": "", "uid": "u", "resourceVersion": "7"}
+    obj = make_object({"kind": "Other", "metadata": metadata})
+    read = Fields(("kind", "apiVersion", "metadata.namespace", "metadata.name"))
+
+    assert read(obj) == ("Other", "v1", None, "n")
+    assert obj["metadata"]  # from here on the body is decoded
+    assert read(obj) == ("Other", "v1", None, "n")
 
 
 def test_a_path_is_compiled_once() -> None:
@@ -107,7 +138,7 @@ def test_a_path_is_compiled_once() -> None:
     assert fields("a", "b") is fields("a", "b")
 
 
-def test_it_shows_what_it_reads() -> None:
+def test_the_repr_is_the_expression_that_makes_the_projection() -> None:
     assert repr(field("spec.nodeName")) == "field('spec.nodeName')"
     assert repr(fields("a", "b", strict=True)) == "fields('a', 'b', strict=True)"
 
@@ -118,38 +149,61 @@ def test_a_path_that_does_not_parse_is_an_error_at_once(make: Any) -> None:
         make("spec.")
 
 
-def test_a_strict_field_says_which_object_it_does_not_fit() -> None:
+def test_the_error_of_a_strict_field_names_the_object() -> None:
     with pytest.raises(PathMismatch) as caught:
-        field("status.phase.word", strict=True)(SHOP)
+        Field("status.phase.word", strict=True)(SHOP)
 
     message = "status.phase.word doesn't fit pods web/web-0: status.phase is a string"
     assert str(caught.value) == message
     assert isinstance(caught.value, TypeError)
+    with pytest.raises(PathMismatch, match=r"^spec\.replicas\.x, kind doesn't fit pods web/web-0"):
+        Fields(("spec.replicas.x", "kind"), strict=True)(SHOP)
+
+
+def test_a_strict_field_does_not_fit_an_item_of_a_list_either() -> None:
+    path = "spec.containers[1].image.word"
+
+    assert Field(path)(SHOP) is None
+    with pytest.raises(PathMismatch, match=r"spec\.containers\[1\]\.image is a string$"):
+        Field(path, strict=True)(closed(SHOP))
+
+
+@pytest.mark.parametrize("path", ["spec.containers[1].image", "status.phase"])
+def test_a_strict_field_does_not_fit_a_value_that_is_read_as_a_whole_too(path: str) -> None:
+    both = (path, f"{path}.word")
+
+    assert Fields(both)(closed(SHOP)) == (Field(path)(SHOP), None)
+    with pytest.raises(PathMismatch, match=r" is a string$"):
+        Fields(both, strict=True)(closed(SHOP))
 
 
 def test_a_strict_field_that_is_absent_is_none() -> None:
-    assert field("status.conditions[0].type", strict=True)(SHOP) is None
-    assert field("status.podIPs[0].ip", strict=True)(SHOP) is None
+    assert Field("status.conditions[0].type", strict=True)(SHOP) is None
+    assert Field("status.podIPs[0].ip", strict=True)(SHOP) is None
 
 
 def test_a_body_that_is_no_json_is_a_decode_error() -> None:
     broken = KubeObject(SHOP.key, "", "7", b'{"metadata":{}', SHOP.resource)
 
     with pytest.raises(ObjectDecodeError, match="pods web/web-0 at resourceVersion 7"):
-        field("spec.nodeName")(broken)
+        Field("spec.nodeName")(broken)
 
 
-def test_the_rest_of_a_body_is_not_looked_at() -> None:
-    assert field("metadata.labels")(undecodable_pod()) is None
+def test_a_projection_does_not_decode_the_rest_of_a_body() -> None:
+    assert Field("metadata.labels")(undecodable_pod()) is None
 
 
-def test_one_path_may_lead_through_another() -> None:
-    read = fields("spec", "spec.nodeName", "spec.containers[0]", "spec.containers[0].image", "[0]")
+def test_one_path_may_be_the_beginning_of_another() -> None:
+    paths = ("spec", "spec.nodeName", "spec.containers[0]", "spec.containers[0].image", "[0]")
+    read = Fields(paths)
 
     assert read(SHOP)[1:] == ("node-1", {"name": "a", "image": "a:1"}, "a:1", None)
+    containers = SHOP["spec"]["containers"]
+    read = Fields(("spec.containers", "spec.containers[1].image", "spec.containers[2].image"))
+    assert read(closed(SHOP)) == (containers, "b:2", None)
 
 
-def test_it_is_an_index_function() -> None:
+def test_a_projection_can_be_an_index_function() -> None:
     indexer = Indexer({"node": field("spec.nodeName"), "finalizer": field("metadata.finalizers")})
     held = {"metadata": {"name": "a", "finalizers": ["x", "y"]}, "spec": {"nodeName": "node-1"}}
 
@@ -173,13 +227,13 @@ def _check(obj: KubeObject, raw: bytes, ways: list[tuple[Step, ...]]) -> None:
     obj = KubeObject(obj.key, obj.uid, obj.resource_version, raw, obj.resource)
     whole = obj.to_dict()
     expected = tuple(walk(whole, steps) for steps in ways)
-    paths = [render_path(steps) for steps in ways]
+    paths = tuple(render_path(steps) for steps in ways)
 
-    assert fields(*paths)(obj) == expected
-    assert tuple(field(path)(obj) for path in paths) == expected
+    assert Fields(paths)(obj) == expected
+    assert tuple(Field(path)(obj) for path in paths) == expected
     assert obj["metadata"]  # from here on the body is decoded
     assert opened(obj)
-    assert fields(*paths)(obj) == expected
+    assert Fields(paths)(obj) == expected
 
 
 def test_projections_of_the_same_paths_are_equal_however_they_were_made() -> None:
@@ -190,6 +244,8 @@ def test_projections_of_the_same_paths_are_equal_however_they_were_made() -> Non
     assert hash(Fields(("a", "b"))) == hash(fields("a", "b"))
     different = [field("a"), field("b"), field("a", strict=True), fields("a"), fields("b")]
     assert len({*different}) == len(different)
+    assert hash(Field("a")) != hash(Field("b"))
+    assert hash(Fields(("a",))) != hash(Fields(("b",)))
 
 
 @pytest.mark.parametrize("read", [field("spec.nodeName", strict=True), fields("a", "b"), fields()])

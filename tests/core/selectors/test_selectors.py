@@ -71,7 +71,7 @@ def holds(condition: tuple[str, str, list[str]], labels: Mapping[str, str]) -> b
 
 
 @given(st.lists(comparisons(), max_size=4), LABELS, SPACES)
-def test_a_label_selector_matches_what_its_conditions_say(
+def test_a_label_selector_requires_all_of_its_conditions(
     conditions: list[tuple[str, str, list[str]]], labels: dict[str, str], space: str
 ) -> None:
     selector = LabelSelector.parse(",".join(spelled(one, space) for one in conditions))
@@ -178,7 +178,7 @@ def test_a_label_that_is_no_integer_is_neither_greater_nor_less(value: str) -> N
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 10 else "",
 )
-def test_a_label_selector_that_does_not_parse_says_what_the_server_says_and_where(
+def test_the_error_of_an_invalid_label_selector_has_the_text_of_the_server_and_a_mark(
     text: str, problem: str, column: int
 ) -> None:
     """Source: labels.Parser in apimachinery; recording 21 has the first one."""
@@ -201,7 +201,7 @@ def test_a_label_selector_that_stops_too_early_is_marked_as_such(text: str) -> N
 
 
 @pytest.mark.parametrize("position", [60, 5000, 9_990])
-def test_of_a_long_selector_the_error_shows_the_part_around_the_mark(position: int) -> None:
+def test_the_error_shows_the_part_of_a_long_selector_around_the_mark(position: int) -> None:
     text = "a" * position + "=(" + "b" * (10_000 - position)
 
     with pytest.raises(InvalidSelector) as caught:
@@ -275,7 +275,7 @@ def escaped(value: str) -> str:
 
 @given(st.lists(FIELD_CONDITIONS, max_size=4), st.dictionaries(PATHS, FIELD_VALUES))
 @example([("a", "=", "b,c=d\\e")], {"a": "b,c=d\\e"})
-def test_a_field_selector_matches_what_its_conditions_say(
+def test_a_field_selector_requires_all_of_its_conditions(
     conditions: list[tuple[str, str, str]], values: dict[str, str]
 ) -> None:
     text = ",".join(path + operator + escaped(value) for path, operator, value in conditions)
@@ -325,7 +325,7 @@ def test_a_mapping_means_equality_with_each_of_its_fields(values: dict[str, str]
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 10 else "",
 )
-def test_a_field_selector_that_does_not_parse_says_what_and_where(
+def test_an_invalid_field_selector_is_an_error_that_marks_the_position(
     text: str, problem: str, column: int
 ) -> None:
     """Source: ParseSelector and UnescapeValue of apimachinery's fields package."""
@@ -387,7 +387,7 @@ def test_a_field_that_a_server_can_not_select_by_is_left_to_it() -> None:
         ("app: shop", "did you mean app=...?"),
     ],
 )
-def test_a_label_as_in_yaml_is_corrected(text: str, hint: str) -> None:
+def test_the_error_for_a_label_in_yaml_form_suggests_the_correction(text: str, hint: str) -> None:
     with pytest.raises(InvalidSelector) as caught:
         LabelSelector.parse(text)
     first, *_ = str(caught.value).splitlines()
