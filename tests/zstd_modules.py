@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._core.compression.zstd import MODULE, find_zstd
 
 __all__ = ["without_zstd"]
 
@@ -17,8 +17,7 @@ __all__ = ["without_zstd"]
 def without_zstd() -> Generator[None]:
     """Hide the installed zstd, that of Python included."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("compression.zstd", "zstandard"):
-            patch.setitem(sys.modules, name, None)
+        patch.setitem(sys.modules, MODULE, None)
         find_zstd.cache_clear()
         yield
     find_zstd.cache_clear()

@@ -1,12 +1,15 @@
-"""Measure an informer with ``compress=`` beside one without, on pods of 400 workloads.
+"""Measure an informer with ``compress=`` beside one without, and beside client-go.
 
-    python -m benchmarks.features.compression [--pods N] [--rate N] [--seconds N] [--rounds N]
+    python -m benchmarks.features.compression [--pods N] [--rate N] [--rounds N] [--windows N]
 
-Both informers run in processes of their own, in turns, against a server in this process that sends
+The pods are those of 400 workloads. In each round both informers run at the same time, in processes
+of their own, so that a load of the machine meets both. A server in this process sends each of them
 the same list, and then ``--rate`` changes a second of random pods. Memory is what a process holds
 above a client without informers, once everything is compressed. CPU time is that of the process
-while the changes arrive. The longest turn of the event loop is measured in CPU time, too, while the
-cache is compressed.
+while the changes arrive, over windows of whole passes of the compression, from the time on at which
+changed pods are compressed as fast as pods change. The longest turn of the event loop is measured
+in CPU time, too, while the cache is compressed. Last, client-go's informer lists the same pods, if
+Go can build that program.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import random
 import socket
 import statistics
@@ -23,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import msgspec
 from msgspec import Struct
@@ -30,18 +33,51 @@ from msgspec import Struct
 from aioinformer import Client, KubeObject, SharedInformerFactory, field
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._runtime.informer.options import COMPRESS_AFTER
+from benchmarks.contestants.clientgo import CLIENT_GO, version
+from benchmarks.contestants.compiled import PeerMissing
 from benchmarks.contestants.ours import Count
-from benchmarks.load.meter import Stopwatch, resident
+from benchmarks.load.meter import Sample, Stopwatch, resident
+from benchmarks.load.processes import MeasurementFailed, output
 from benchmarks.load.workloads import changed_pod, make_pods
 
-__all__ = ["Measurement", "added_cost", "measure"]
+__all__ = [
+    "Measurement",
+    "Plan",
+    "PodServer",
+    "added_cost",
+    "compared_with_client_go",
+    "measure",
+    "measure_client_go",
+    "measure_pair",
+]
 
-REST = 2.0
-"""The value of ``compress``: short, so that changed pods are compressed while CPU time is measured,
-too."""
+WARM_RESTS = 3
+"""The times of rest until changed pods are compressed as fast as pods change: at most two."""
+WINDOW_RESTS = 2
+"""The times of rest of a window, each of which has one pass."""
 READS = 5000
 """Objects that are read, and compressed once more, for the times of one."""
 SEED = 7
+
+MODES = ("plain", "compressed")
+SETTLED = b"settled"
+"""The line that a process prints when it waits for the changes."""
+LIMIT = 300
+"""Seconds for client-go."""
+
+
+class Plan(Struct, kw_only=True):
+    """The sizes of the measurement."""
+
+    pods: int = 50_000
+    rate: float = 100.0
+    """Changes a second."""
+    rest: float = COMPRESS_AFTER
+    """Seconds of rest before a pod is compressed: those of ``compress=True``."""
+    windows: int = 4
+    """Windows in which CPU time is measured, in each round."""
+    rounds: int = 2
 
 
 class Measurement(Struct, kw_only=True):
@@ -55,8 +91,8 @@ class Measurement(Struct, kw_only=True):
     """Bytes of JSON an object."""
     stored: float
     """Bytes an object that its JSON takes as stored."""
-    event_cpu: float
-    """CPU microseconds an event."""
+    event_cpu: list[float]
+    """CPU microseconds an event, of each window."""
     longest_turn: float
     """CPU milliseconds of the longest turn of the event loop between the list and the rest."""
     read: float
@@ -68,6 +104,13 @@ class Measurement(Struct, kw_only=True):
 
 
 # -- the server ----------------------------------------------------------------------------------
+
+
+NO_WATCH_LIST = (
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Invalid",'
+    b'"message":"sendInitialEvents is forbidden for watch","code":422}'
+)
+"""The answer of an API server without WatchLists."""
 
 
 class PodServer:
@@ -105,6 +148,12 @@ class PodServer:
         if target == "/go":
             self._go.set()
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            return
+        if "sendInitialEvents=" in target:  # client-go lists then
+            connection.sendall(
+                b"HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (len(NO_WATCH_LIST), NO_WATCH_LIST)
+            )
             return
         connection.sendall(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -145,15 +194,27 @@ class PodServer:
 # -- one informer --------------------------------------------------------------------------------
 
 
-async def measure(server: str, pods: int, seconds: float, *, compressed: bool) -> Measurement:
-    """Measure one informer against the server."""
-    async with Client(server) as client, SharedInformerFactory(client, watch_list=False) as found:
+async def measure(
+    server: str, plan: Plan, *, compressed: bool, when_settled: Callable[[], object]
+) -> Measurement:
+    """Measure one informer against the server.
+
+    Args:
+        server: the URL.
+        plan: the sizes.
+        compressed: True to compress the cache.
+        when_settled: is called in a thread before the changes begin.
+    """
+    async with (
+        Client(server) as client,
+        SharedInformerFactory(client, watch_list=False) as found,
+    ):
         gc.collect()
         bare = resident()
         informer = found.informer(
             "pods",
             indexers={"node": field("spec.nodeName")},
-            compress=REST if compressed else False,
+            compress=plan.rest if compressed else False,
         )
         handler = Count()
         informer.add_handler(handler, overflow="block")
@@ -162,26 +223,31 @@ async def measure(server: str, pods: int, seconds: float, *, compressed: bool) -
         longest = await _longest_turn(lambda: rest.reached(informer.memory().saved_bytes))
         gc.collect()
         memory, settled = informer.memory(), resident()
-        events = handler.events
+        await asyncio.to_thread(when_settled)
         await asyncio.to_thread(_post, server)
-        await asyncio.sleep(3 * REST)  # until changed pods are compressed at the rate of changes
-        events, watch = handler.events, Stopwatch()
-        await asyncio.sleep(seconds)
-        _, cpu = watch.stop()
-        objects = list(informer.lister)
-        reads = random.Random(SEED).sample(objects, min(READS, pods))
+        await asyncio.sleep(WARM_RESTS * plan.rest)
+        event_cpu = [await _event_cpu(handler, plan) for _ in range(plan.windows)]
+        reads = random.Random(SEED).sample(list(informer.lister), min(READS, plan.pods))
         compress, dictionary = _time_compression(reads) if compressed else (0.0, 0)
         return Measurement(
-            memory=(settled - bare) / pods,
-            estimate=memory.total / pods,
-            json=memory.json_bytes / pods,
-            stored=(memory.json_bytes - memory.saved_bytes) / pods,
-            event_cpu=cpu / (handler.events - events) * 1e6,
+            memory=(settled - bare) / plan.pods,
+            estimate=memory.total / plan.pods,
+            json=memory.json_bytes / plan.pods,
+            stored=(memory.json_bytes - memory.saved_bytes) / plan.pods,
+            event_cpu=event_cpu,
             longest_turn=longest * 1e3,
             read=_time_reads(informer.lister.get, reads),
             compress=compress,
             dictionary=dictionary,
         )
+
+
+async def _event_cpu(handler: Count, plan: Plan) -> float:
+    """Return the CPU microseconds of an event in one window."""
+    events, watch = handler.events, Stopwatch()
+    await asyncio.sleep(WINDOW_RESTS * plan.rest)
+    _, cpu = watch.stop()
+    return cpu / (handler.events - events) * 1e6
 
 
 class _Rest:
@@ -246,31 +312,78 @@ def _time_compression(objects: list[KubeObject]) -> tuple[float, int]:
     return took / len(plain) * 1e6, compressor.dictionary_bytes
 
 
+# -- both informers, and client-go ---------------------------------------------------------------
+
+
+def measure_pair(pods: Sequence[bytes], plan: Plan) -> list[Measurement]:
+    """Measure an informer without compression and one with it, at the same time."""
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(_start(PodServer(pods, plan.rate).url, plan, mode))
+            for mode in MODES
+        ]
+        for process in processes:
+            stack.callback(process.kill)  # unless it has ended
+        for process in processes:
+            assert process.stdout is not None
+            if process.stdout.readline().strip() != SETTLED:
+                raise MeasurementFailed("a program ended before it was settled")
+        for process in processes:  # both are settled: the changes begin for both
+            assert process.stdin is not None
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        return [_read_measurement(process) for process in processes]
+
+
+def _read_measurement(process: subprocess.Popen[bytes]) -> Measurement:
+    printed, _ = process.communicate()
+    if process.returncode:
+        raise MeasurementFailed(f"a program ended with {process.returncode}")
+    return msgspec.json.decode(printed, type=Measurement)
+
+
+def _start(server: str, plan: Plan, mode: str) -> subprocess.Popen[bytes]:
+    job = msgspec.json.encode((server, plan, mode)).decode()
+    command = [sys.executable, "-m", "benchmarks.features.compression", f"--job={job}"]
+    return subprocess.Popen(  # noqa: S603 - ours
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def _run_job(job: str) -> None:
+    """Measure one informer in this process, as ``measure_pair`` has asked for."""
+    server, plan, mode = msgspec.json.decode(job, type=tuple[str, Plan, str])
+
+    def when_settled() -> None:
+        sys.stdout.buffer.write(SETTLED + b"\n")
+        sys.stdout.buffer.flush()
+        sys.stdin.buffer.readline()
+
+    measurement = measure(server, plan, compressed=mode == "compressed", when_settled=when_settled)
+    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(measurement)) + b"\n")
+
+
+def measure_client_go(pods: Sequence[bytes]) -> float:
+    """Return the bytes a pod that client-go's informer takes above its bare process.
+
+    Raises:
+        PeerMissing: client-go can't be built here.
+    """
+    binary, server = CLIENT_GO.build(), PodServer(pods, 100.0)
+    command = [str(binary), f"-server={server.url}", f"-pods={len(pods)}", "-events=1"]
+    sample = msgspec.json.decode(output(command, "client-go", limit=LIMIT), type=Sample)
+    return (sample.settled - sample.bare) / len(pods)
+
+
 # -- all -----------------------------------------------------------------------------------------
 
 
-def _run_rounds(arguments: argparse.Namespace) -> dict[str, list[Measurement]]:
-    pods = list(make_pods(arguments.pods))
-    results: dict[str, list[Measurement]] = {"plain": [], "compressed": []}
-    for _ in range(arguments.rounds):
-        for name, found in results.items():
-            server = PodServer(pods, arguments.rate)
-            command = [sys.executable, "-m", "benchmarks.features.compression", f"--one={name}"]
-            command += [f"--server={server.url}", f"--pods={arguments.pods}"]
-            command += [f"--seconds={arguments.seconds}"]
-            done = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - ours
-            found.append(msgspec.json.decode(done.stdout, type=Measurement))
-            print(name, json.dumps(msgspec.to_builtins(found[-1])), file=sys.stderr)
-    return results
-
-
-def _print(results: dict[str, list[Measurement]]) -> None:
+def _print(plain: Sequence[Measurement], compressed: Sequence[Measurement]) -> None:
     rows = {
         "memory": "bytes an object, measured",
         "estimate": "bytes an object, by memory()",
         "json": "bytes of JSON",
         "stored": "bytes of JSON as stored",
-        "event_cpu": "CPU µs an event",
         "longest_turn": "longest turn, CPU ms",
         "read": "get and a field, µs",
         "compress": "compress, µs",
@@ -279,49 +392,63 @@ def _print(results: dict[str, list[Measurement]]) -> None:
     print(f"{'median':<32}{'plain':>12}{'compressed':>12}")
     for name, text in rows.items():
         cells = [
-            statistics.median(getattr(each, name) for each in found) for found in results.values()
+            statistics.median(getattr(each, name) for each in found)
+            for found in (plain, compressed)
         ]
         print(f"{text:<32}" + "".join(f"{cell:>12,.1f}" for cell in cells))
-    print(added_cost(results["plain"], results["compressed"]))
+    cells = [
+        statistics.median(cpu for each in found for cpu in each.event_cpu)
+        for found in (plain, compressed)
+    ]
+    print(f"{'CPU µs an event':<32}" + "".join(f"{cell:>12,.1f}" for cell in cells))
+    print(added_cost(plain, compressed))
 
 
 def added_cost(plain: Sequence[Measurement], compressed: Sequence[Measurement]) -> str:
-    """Return the CPU time that compression adds to an event, with the spread of the rounds.
+    """Return the CPU time that compression adds to an event, with the spread of the windows.
 
-    The two runs of a round follow each other, so that a load of the machine meets both.
+    Both informers of a round have their windows at the same time.
     """
     added = [
-        with_it.event_cpu / without.event_cpu - 1
-        for without, with_it in zip(plain, compressed, strict=True)
+        with_it / without - 1
+        for one, other in zip(plain, compressed, strict=True)
+        for without, with_it in zip(one.event_cpu, other.event_cpu, strict=True)
     ]
     return (
         f"CPU time of an event with compression: {statistics.median(added):+.1%} "
-        f"({min(added):+.1%} to {max(added):+.1%} in {len(added)} alternating rounds)"
+        f"({min(added):+.1%} to {max(added):+.1%} in {len(added)} pairs)"
     )
+
+
+def compared_with_client_go(peer: float, compressed: Sequence[Measurement]) -> str:
+    """Return the memory of client-go, and the share of it that the compressed cache takes."""
+    part = peer / statistics.median(each.memory for each in compressed)
+    return f"client-go {version()} takes {peer:,.0f} bytes an object, {part:.1f} times as much"
 
 
 def main() -> None:
     """Measure and print the results."""
+    usual = Plan()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pods", type=int, default=50_000)
-    parser.add_argument("--rate", type=float, default=100.0)
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--one", choices=("plain", "compressed"))
-    parser.add_argument("--server", default="")
-    arguments = parser.parse_args()
-    if arguments.one is None:
-        _print(_run_rounds(arguments))
+    parser.add_argument("--pods", type=int, default=usual.pods)
+    parser.add_argument("--rate", type=float, default=usual.rate)
+    parser.add_argument("--rest", type=float, default=usual.rest)
+    parser.add_argument("--windows", type=int, default=usual.windows)
+    parser.add_argument("--rounds", type=int, default=usual.rounds)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = vars(parser.parse_args())
+    if job := options.pop("job"):
+        _run_job(job)
         return
-    found = asyncio.run(
-        measure(
-            arguments.server,
-            arguments.pods,
-            arguments.seconds,
-            compressed=arguments.one == "compressed",
-        )
-    )
-    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    plan = Plan(**options)
+    pods = list(make_pods(plan.pods))
+    pairs = [measure_pair(pods, plan) for _ in range(plan.rounds)]
+    plain, compressed = [list(each) for each in zip(*pairs, strict=True)]
+    _print(plain, compressed)
+    try:
+        print(compared_with_client_go(measure_client_go(pods), compressed))
+    except PeerMissing as missing:
+        print(f"client-go is missing: {missing}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     object at rest ──compressor──▶ the same object, compressed ──raw, field(), ...──▶ its JSON
 
-zstd               the installed zstd: of Python 3.14, or of the package ``zstandard``
+zstd               the codecs of bodies: zstd of Python 3.14, or of ``backports.zstd``
 compressor         the dictionary of one informer, and the objects that are worth compressing
 references         one body as the reference of all objects of one owner
 compressed_object  the class that an object has while it is compressed

@@ -1,4 +1,4 @@
-"""The compression of many bodies at once by zstd: of Python 3.14, or of the package ``zstandard``.
+"""The compression of many bodies at once by zstd: of Python 3.14, or of ``backports.zstd``.
 
 Without either, a block of bodies is kept as it is. A block tells by its first bytes if it is
 compressed, so that a file may contain both forms. The bodies of one resource have much text in
@@ -40,11 +40,6 @@ def load_codec() -> BlockCodec:
     module = find_zstd()
     if module is None:
         return BlockCodec(_keep, _decompress_nothing)
-    if module.__name__ == "zstandard":
-        compress = module.ZstdCompressor(level=LEVEL).compress
-        return BlockCodec(
-            compress, _checked(module.ZstdDecompressor().decompress, module.ZstdError)
-        )
     compressor = module.ZstdCompressor(level=LEVEL)
     compress = partial(compressor.compress, mode=module.ZstdCompressor.FLUSH_FRAME)
     return BlockCodec(compress, _checked(module.decompress, module.ZstdError))

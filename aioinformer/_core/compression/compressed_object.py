@@ -21,10 +21,17 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from aioinformer._core.compression.zstd import BodyCodec
-from aioinformer._core.objects.kube_object import KubeObject, pack_identity
+from aioinformer._core.objects.kube_object import (
+    DIFFERENT,
+    SAME_UID,
+    SAME_VERSION,
+    KubeObject,
+    pack_identity,
+)
 from aioinformer._core.objects.object_body import IdentityPlace
 
 __all__ = [
+    "COMPRESSED_BYTES",
     "CompressedBytes",
     "CompressedObject",
     "CompressionGroup",
@@ -49,6 +56,10 @@ COMPRESSED_BYTES: Final = 32 + 33
 """Bytes of a ``CompressedBytes``, and of the header of its data."""
 
 UUID_BYTES: Final = 16
+UUID_START: Final = HEADER.size
+UUID_END: Final = UUID_START + UUID_BYTES
+UUID_LENGTH: Final = 36
+"""The length of the text of a UUID."""
 PACKED_UID: Final = 255
 """The length of a uid that stands for a UUID in 16 bytes, as those of all API servers are."""
 
@@ -110,6 +121,23 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
         start = HEADER.size + (UUID_BYTES if uid_length == PACKED_UID else uid_length)
         return start, start + length
 
+    def compare(self, uid: str, version: str) -> int:
+        """Compare with the identity of another version: the result of ``compare_identity``.
+
+        This runs for each change of a compressed object, and so makes no text of its own uid.
+        """
+        data = self.data
+        length, start = data[UUID_START - 2], UUID_END
+        if length != PACKED_UID:
+            start = UUID_START + length
+            same = data[UUID_START:start].decode() == uid
+        else:
+            same = _has_form(uid) and data[UUID_START:start].hex() == uid.replace("-", "")
+        if not same:
+            return DIFFERENT
+        end = start + data[UUID_START - 1]
+        return SAME_VERSION if data[start:end].decode() == version else SAME_UID
+
     def decompress(self) -> bytes:
         """Return the JSON."""
         return self.group.codec.decompress(memoryview(self.data)[self._version_place()[1] :])
@@ -138,16 +166,22 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
 
 def _pack_uid(uid: str) -> tuple[bytes, int]:
     """Return the bytes of a uid, and the length that the header has for it."""
+    digits = uid.replace("-", "")
     try:
-        packed = bytes.fromhex(uid.replace("-", ""))
+        packed = bytes.fromhex(digits) if _has_form(uid) else b""
     except ValueError:
         packed = b""
-    if len(packed) == UUID_BYTES and _unpack_uuid(packed) == uid:
+    if len(packed) == UUID_BYTES and packed.hex() == digits:
         return packed, PACKED_UID
     text = uid.encode()
     if len(text) >= PACKED_UID:
         raise ValueError("the uid is too long")
     return text, len(text)
+
+
+def _has_form(uid: str) -> bool:
+    """Return True if a text has the length of a UUID, and hyphens at its places."""
+    return len(uid) == UUID_LENGTH and uid[8:24:5] == "----"
 
 
 def _unpack_uuid(packed: bytes) -> str:
@@ -190,6 +224,12 @@ class CompressedObject(KubeObject, frozen=True, eq=False, gc=False):
         """``metadata.resourceVersion``."""
         stored = self.stored
         return stored.version if type(stored) is CompressedBytes else super().resource_version
+
+    def _compare_texts(self, uid: str, version: str) -> int:
+        stored = self.stored
+        if type(stored) is CompressedBytes:
+            return stored.compare(uid, version)
+        return super()._compare_texts(uid, version)
 
 
 def _read_raw(obj: KubeObject) -> bytes:

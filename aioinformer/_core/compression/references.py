@@ -17,7 +17,7 @@ from aioinformer._core.compression.compressed_object import (
     CompressionGroup,
     ValueItems,
 )
-from aioinformer._core.compression.zstd import RecentCompressors, make_reference_codec
+from aioinformer._core.compression.zstd import ReferenceCodec
 from aioinformer._core.objects.object_body import UID_LENGTH
 
 __all__ = ["MIN_MEMBERS", "ReferenceTable", "find_owner"]
@@ -27,8 +27,7 @@ MIN_MEMBERS: Final = 24
 with it, so that fewer would save less than the reference takes."""
 
 MAX_REFERENCE: Final = 64 * 1024
-"""Bytes of the largest JSON with a reference. Two thirds of larger objects are rarely shared, and a
-reference must fit into one block of zstd."""
+"""Bytes of the largest JSON with a reference. Two thirds of larger objects are rarely shared."""
 
 MAX_OWNERS: Final = 4096
 """Owners with fewer objects that are counted between two walks, 0.6 MB."""
@@ -72,12 +71,13 @@ class ReferenceTable:
         self._members: dict[bytes, int] = {}
         """Objects that were counted, by owner."""
         self._counted = 0
-        self._recent = RecentCompressors()
 
     @property
     def total_bytes(self) -> int:
         """Bytes of the references."""
-        return sum(group.codec.dictionary_bytes for group in self._groups.values())
+        # A copy: a thread may add groups meanwhile.
+        groups = [reference() for reference in self._groups.valuerefs()]
+        return sum(group.codec.dictionary_bytes for group in groups if group is not None)
 
     @property
     def expected_share(self) -> float:
@@ -99,8 +99,7 @@ class ReferenceTable:
         self._counted = 0
 
     def rest(self) -> None:
-        """Free what is needed only while objects are compressed."""
-        self._recent.clear()
+        """Bound the number of counted owners, between two passes."""
         if len(self._members) > MAX_OWNERS:
             self.count_again()
 
@@ -110,7 +109,7 @@ class ReferenceTable:
             return None
         group = self._groups.get(owner)
         if group is None and self._members.get(owner, 0) >= MIN_MEMBERS:
-            codec = make_reference_codec(self._zstd, raw, self._recent)
+            codec = ReferenceCodec(self._zstd, raw)
             group = CompressionGroup(codec, self._known, is_reference=True)
             self._groups[owner] = group
         return group

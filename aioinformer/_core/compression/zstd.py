@@ -1,275 +1,170 @@
-"""The installed zstd: ``compression.zstd`` of Python 3.14, or the package ``zstandard``.
+"""The codecs of bodies: ``compression.zstd`` of Python 3.14, or its backport ``backports.zstd``.
 
-This module alone chooses between the two. ``BodyCodec`` hides their differences: both compress the
-bodies of one informer with one trained dictionary, or the bodies of one owner with one of these
-bodies as their reference. A zstd context isn't safe in two threads at once, and caches are read in
-any thread. So each call of ``decompress`` has a context of its own.
+Both modules have one API. A ``DictionaryCodec`` compresses the bodies of one informer with one
+trained dictionary, a ``ReferenceCodec`` those of one owner with one of these bodies as their
+reference. A zstd context isn't safe in two threads at once, and caches are read in any thread. So
+each call of ``decompress`` has a context of its own.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 __all__ = [
     "MAGIC",
     "BodyCodec",
-    "RecentCompressors",
+    "DictionaryCodec",
+    "ReferenceCodec",
     "find_zstd",
-    "make_codec",
-    "make_reference_codec",
     "train_dictionary",
 ]
+
+MODULE: Final = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 MAGIC: Final = b"\x28\xb5\x2f\xfd"
 """The first bytes of a zstd frame (RFC 8878). JSON never begins with them."""
 
 LEVEL: Final = 2
-"""The level of compression. Level 1 takes a quarter less time and leaves a tenth more bytes; level
-3 takes a fifth longer for a thirtieth less."""
+"""The level of compression with a dictionary. Level 1 leaves an eighth more bytes with a large
+dictionary. Level 3 has two tables, and takes twice as long where they aren't in the processor's
+cache, as in a program that compresses now and then."""
 
 REFERENCE_LEVEL: Final = 1
-"""The level of compression with a reference. Level 1 takes the least time, and level 19 leaves only
-a twentieth less: the rest is random."""
+"""The level of compression with a reference. Level 1 takes the least time, and leaves no more than
+level 3: the rest is random."""
 
 REFERENCE_HASH_LOG: Final = 12
 """The binary logarithm of the places in the table of a compressor: enough for two pods, and quickly
-made."""
+made. A table of 15 leaves not a hundredth less of bodies of 50 kB."""
 
-RECENT_COMPRESSORS: Final = 4
-"""Compressors with a reference that are kept. One takes 0.2 MB and 0.05 ms to create; compressing a
-pod with one that exists takes 0.01 ms. Objects of one owner are compressed one after the other."""
-
-SEGMENT_BYTES: Final = 1024
-"""The length of the parts of which a dictionary is made. Pods of one workload share long parts:
-with parts of 200 bytes, a pod takes an eighth more."""
-
-_MODULES = ("compression.zstd", "zstandard")
+MIN_WINDOW_LOG: Final = 10
+"""The binary logarithm of the smallest window that zstd allows."""
 
 
-class BodyCodec:
-    """The functions that compress and decompress bodies with one dictionary."""
+class BodyCodec(Protocol):
+    """Compresses bodies."""
 
-    __slots__ = ("compress", "decompress", "dictionary_bytes")
+    @property
+    def dictionary_bytes(self) -> int:
+        """Bytes of the dictionary or reference; 0 without one."""
+        ...
 
-    def __init__(
-        self,
-        compress: Callable[[bytes], bytes],
-        decompress: Callable[[memoryview], bytes],
-        dictionary_bytes: int,
-    ) -> None:
-        """Create a codec of these functions."""
-        self.compress = compress
+    def compress(self, body: bytes) -> bytes:
         """Return the frame of a body. Not for two threads at once."""
-        self.decompress = decompress
+        ...
+
+    def decompress(self, frame: memoryview) -> bytes:
         """Return the body of a frame. For any number of threads."""
-        self.dictionary_bytes = dictionary_bytes
-        """Bytes of the dictionary; 0 without one."""
+        ...
+
+
+class DictionaryCodec:
+    """Compresses bodies with a trained dictionary, or each of them alone."""
+
+    __slots__ = ("_compress_frame", "_decompress_frame", "_digested", "_end", "dictionary_bytes")
+
+    def __init__(self, module: Any, dictionary: bytes = b"") -> None:
+        """Create a codec.
+
+        Args:
+            module: the module that ``find_zstd`` has found.
+            dictionary: the result of ``train_dictionary``; empty for none.
+        """
+        parameter = module.CompressionParameter
+        # The objects of a codec have one dictionary: its number in each frame would say nothing.
+        options = {parameter.compression_level: LEVEL, parameter.dict_id_flag: 0}
+        self._digested = module.ZstdDict(dictionary).as_digested_dict if dictionary else None
+        compressor = module.ZstdCompressor(options=options, zstd_dict=self._digested)
+        self._compress_frame, self._end = compressor.compress, compressor.FLUSH_FRAME
+        self._decompress_frame = module.decompress
+        self.dictionary_bytes = len(dictionary)
+
+    def compress(self, body: bytes) -> bytes:
+        """Return the frame of a body. Not for two threads at once."""
+        frame: bytes = self._compress_frame(body, self._end)
+        return frame
+
+    def decompress(self, frame: memoryview) -> bytes:
+        """Return the body of a frame. For any number of threads."""
+        body: bytes = self._decompress_frame(frame, self._digested)
+        return body
 
     def __repr__(self) -> str:
-        return f"<BodyCodec dictionary={self.dictionary_bytes} B>"
+        return f"<DictionaryCodec dictionary={self.dictionary_bytes} B>"
 
 
-class RecentCompressors:
-    """The compressors of the references that were used last. Not for two threads at once."""
+class ReferenceCodec:
+    """Compresses bodies that are similar to one of them, the reference.
 
-    def __init__(self) -> None:
-        """Begin without compressors."""
-        self._recent: OrderedDict[bytes, Callable[[bytes], bytes]] = OrderedDict()
+    A frame refers to whole parts of the reference, so that it holds little but the differences. As
+    the prefix of a frame, the reference needs no tables that would be kept: the codec takes little
+    more than the reference, and each frame has a compressor of its own.
+    """
 
-    def open(
-        self, reference: bytes, create: Callable[[], Callable[[bytes], bytes]]
-    ) -> Callable[[bytes], bytes]:
-        """Return the compressor of ``reference``; call ``create`` if it isn't kept."""
-        recent = self._recent
-        found = recent.get(reference)
-        if found is None:
-            found = recent[reference] = create()
-            if len(recent) > RECENT_COMPRESSORS:
-                recent.popitem(last=False)
-        else:
-            recent.move_to_end(reference)
-        return found
+    __slots__ = ("_module", "_prefix", "dictionary_bytes")
 
-    def clear(self) -> None:
-        """Free all compressors."""
-        self._recent.clear()
+    def __init__(self, module: Any, reference: bytes) -> None:
+        """Create a codec.
+
+        Args:
+            module: the module that ``find_zstd`` has found.
+            reference: the body, which is copied.
+        """
+        self._module = module
+        self._prefix = module.ZstdDict(reference, is_raw=True).as_prefix
+        self.dictionary_bytes = len(reference)
+
+    def compress(self, body: bytes) -> bytes:
+        """Return the frame of a body. For any number of threads."""
+        module = self._module
+        # A frame refers to as many bytes as its window has: all of the reference and the body.
+        window = (self.dictionary_bytes + len(body)).bit_length()
+        compressor = module.ZstdCompressor(
+            options=_reference_options(module, window), zstd_dict=self._prefix
+        )
+        frame: bytes = compressor.compress(body, compressor.FLUSH_FRAME)
+        return frame
+
+    def decompress(self, frame: memoryview) -> bytes:
+        """Return the body of a frame. For any number of threads."""
+        body: bytes = self._module.decompress(frame, self._prefix)
+        return body
 
     def __repr__(self) -> str:
-        return f"<RecentCompressors {len(self._recent)}>"
+        return f"<ReferenceCodec reference={self.dictionary_bytes} B>"
+
+
+@cache
+def _reference_options(module: Any, window_log: int) -> dict[int, int]:
+    parameter = module.CompressionParameter
+    return {
+        parameter.compression_level: REFERENCE_LEVEL,
+        parameter.hash_log: REFERENCE_HASH_LOG,
+        parameter.window_log: max(window_log, MIN_WINDOW_LOG),
+        parameter.dict_id_flag: 0,
+    }
 
 
 @cache
 def find_zstd() -> Any:
     """Return the module of the installed zstd; ``None`` without one."""
-    for name in _MODULES:
-        try:
-            return import_module(name)
-        except ImportError:
-            continue
-    return None
-
-
-def make_codec(module: Any, dictionary: bytes = b"") -> BodyCodec:
-    """Return a codec of ``find_zstd()``'s module, with this dictionary; without one if empty."""
-    if hasattr(module, "ZstdCompressionDict"):
-        return _package_codec(module, dictionary)
-    return _standard_codec(module, dictionary)
-
-
-def make_reference_codec(module: Any, reference: bytes, recent: RecentCompressors) -> BodyCodec:
-    """Return a codec for bodies that are similar to one of them.
-
-    A frame refers to whole parts of the reference, so that it holds little but the differences.
-
-    Args:
-        module: the result of ``find_zstd()``.
-        reference: the body; shorter than a block of zstd, 128 KB.
-        recent: keeps the compressors.
-    """
-    if hasattr(module, "ZstdCompressionDict"):
-        return _package_reference_codec(module, reference, recent)
-    return _standard_reference_codec(module, reference, recent)
+    try:
+        return import_module(MODULE)
+    except ImportError:
+        return None
 
 
 def train_dictionary(module: Any, samples: Sequence[bytes], size: int) -> bytes:
     """Return a dictionary of at most ``size`` bytes; empty if the samples don't make one.
 
-    This takes up to half a second and releases the GIL, so it belongs into a thread.
+    This takes up to a second and releases the GIL, so it belongs into a thread.
     """
     try:
-        if hasattr(module, "ZstdCompressionDict"):
-            trained = module.train_dictionary(
-                size, list(samples), k=SEGMENT_BYTES, d=8, level=LEVEL
-            )
-            found: bytes = trained.as_bytes()
-        else:
-            found = module.train_dict(samples, size).dict_content
+        found: bytes = module.train_dict(samples, size).dict_content
     except (module.ZstdError, ValueError):  # too few samples, or samples without common parts
         return b""
     return found
-
-
-def _package_codec(module: Any, dictionary: bytes) -> BodyCodec:
-    """Return a codec of the package ``zstandard``."""
-    shared = None
-    if dictionary:
-        shared = module.ZstdCompressionDict(dictionary)
-        shared.precompute_compress(level=LEVEL)
-    compress_frame = module.ZstdCompressor(
-        level=LEVEL, dict_data=shared, write_dict_id=False
-    ).compress
-    idle: deque[Any] = deque()
-    """Decompressors that no call uses now. Each operation of a deque is atomic."""
-
-    def compress(body: bytes) -> bytes:
-        # The package returns its buffer for the worst case, and so must be copied.
-        return bytes(memoryview(compress_frame(body)))
-
-    def decompress(frame: memoryview) -> bytes:
-        try:
-            decompressor = idle.pop()
-        except IndexError:
-            decompressor = module.ZstdDecompressor(dict_data=shared)
-        body: bytes = decompressor.decompress(frame)
-        idle.append(decompressor)
-        return body
-
-    return BodyCodec(compress, decompress, len(dictionary))
-
-
-_idle_decompressors: deque[Any] = deque()
-"""Decompressors of the package, without a dictionary, that no call uses now."""
-
-
-def _package_reference_codec(module: Any, reference: bytes, recent: RecentCompressors) -> BodyCodec:
-    """Return a codec of the package ``zstandard``.
-
-    The package decompresses a chain of frames, each with the one before as its reference. So the
-    reference is kept as a frame, and one decompressor serves all references. A decompressor for
-    each of them would take 40 kB.
-    """
-    # The functions keep the frame alone, which contains the reference.
-    size, head = len(reference), _stored_frame_head(len(reference))
-    stored, start = head + reference, len(head)
-    del reference
-
-    def create() -> Callable[[bytes], bytes]:
-        raw = module.ZstdCompressionDict(stored[start:], dict_type=module.DICT_TYPE_RAWCONTENT)
-        parameters = module.ZstdCompressionParameters.from_level(
-            REFERENCE_LEVEL, source_size=2 * size, hash_log=REFERENCE_HASH_LOG, write_dict_id=False
-        )
-        created: Callable[[bytes], bytes] = module.ZstdCompressor(
-            compression_params=parameters, dict_data=raw
-        ).compress
-        return created
-
-    def compress(body: bytes) -> bytes:
-        return bytes(memoryview(recent.open(stored, create)(body)))
-
-    def decompress(frame: memoryview) -> bytes:
-        try:
-            decompressor = _idle_decompressors.pop()
-        except IndexError:
-            decompressor = module.ZstdDecompressor()
-        body: bytes = decompressor.decompress_content_dict_chain([stored, bytes(frame)])
-        _idle_decompressors.append(decompressor)
-        return body
-
-    return BodyCodec(compress, decompress, size)
-
-
-def _stored_frame_head(size: int) -> bytes:
-    """Return what stands before ``size`` bytes in a frame of one block that isn't compressed.
-
-    RFC 8878: the magic number, a descriptor (one segment, the size in four bytes), the size; the
-    header of the block (its size, and that it is the last one).
-    """
-    block = size << 3 | 1
-    return MAGIC + b"\xa0" + size.to_bytes(4, "little") + block.to_bytes(3, "little")
-
-
-def _standard_codec(module: Any, dictionary: bytes) -> BodyCodec:
-    """Return a codec of ``compression.zstd``."""
-    parameter = module.CompressionParameter
-    options = {parameter.compression_level: LEVEL, parameter.dict_id_flag: 0}
-    shared = module.ZstdDict(dictionary) if dictionary else None
-    digested = None if shared is None else shared.as_digested_dict
-    compressor = module.ZstdCompressor(options=options, zstd_dict=digested)
-    compress_frame, end = compressor.compress, module.ZstdCompressor.FLUSH_FRAME
-    decompress_frame = module.decompress
-
-    def compress(body: bytes) -> bytes:
-        return bytes(memoryview(compress_frame(body, end)))
-
-    def decompress(frame: memoryview) -> bytes:
-        body: bytes = decompress_frame(frame, shared)
-        return body
-
-    return BodyCodec(compress, decompress, len(dictionary))
-
-
-def _standard_reference_codec(
-    module: Any, reference: bytes, recent: RecentCompressors
-) -> BodyCodec:
-    """Return a codec of ``compression.zstd``."""
-    raw = module.ZstdDict(reference, is_raw=True)
-    decompress_frame = module.decompress
-
-    def create() -> Callable[[bytes], bytes]:
-        options = {module.CompressionParameter.compression_level: REFERENCE_LEVEL}
-        compressor = module.ZstdCompressor(options=options, zstd_dict=raw.as_undigested_dict)
-        compress_frame, end = compressor.compress, module.ZstdCompressor.FLUSH_FRAME
-        return lambda body: bytes(memoryview(compress_frame(body, end)))
-
-    def compress(body: bytes) -> bytes:
-        return recent.open(reference, create)(body)
-
-    def decompress(frame: memoryview) -> bytes:
-        body: bytes = decompress_frame(frame, raw.as_prefix)
-        return body
-
-    return BodyCodec(compress, decompress, len(reference))

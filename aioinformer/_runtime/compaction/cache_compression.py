@@ -8,14 +8,18 @@ millisecond at once; a dictionary is trained in a thread, and so are very large 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Index
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
-from aioinformer._core.compression.compressed_object import KnownValues, saved_bytes
+from aioinformer._core.compression.compressed_object import (
+    CompressedObject,
+    KnownValues,
+    saved_bytes,
+)
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import BodyCodec, find_zstd
 from aioinformer._core.objects.deltas import Replaced
@@ -43,9 +47,6 @@ OBJECTS_PER_CLOCK = 16
 LARGE_BYTES = 256 * 1024
 """Bytes of JSON from which on an object is compressed in a thread: it takes a millisecond and
 more."""
-
-SORTED_KEYS = 1024
-"""Keys that are sorted at once, in about a millisecond."""
 
 FREED_PART = 2 * 1024 * 1024
 """Bytes that a walk frees before it returns them to the system: 0.5 to 1 ms, as one step."""
@@ -86,13 +87,14 @@ class CacheCompression:
         """Receive the events of one step."""
         recent = self._recent
         for event in events:
-            if type(event) is Added:
-                recent[event.obj.key] = True
-                continue
-            recent.setdefault(event.obj.key, False)
             if type(event) is Updated:
-                self.saved_bytes -= saved_bytes(event.old)
-            elif type(event) is Deleted:
+                recent.setdefault(event.new.key, False)
+                old = event.old
+                if type(old) is CompressedObject:
+                    self.saved_bytes -= saved_bytes(old)
+            elif type(event) is Added:
+                recent[event.obj.key] = True
+            elif type(event) is Deleted:  # the next pass finds no object of this key
                 self.saved_bytes -= saved_bytes(held_state(event))
 
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
@@ -132,18 +134,22 @@ class CacheCompression:
                 await time_slice.maybe_yield(STEP_SECONDS)
 
     async def _compress_changed(self, due: dict[ObjectKey, bool]) -> None:
-        get, references = self._indexer.state.objects.get, self.compressor.references
-        keys = [key for key in due if key not in self._resting]
-        for start in range(0, len(keys), SORTED_KEYS):
-            # The names of objects of one owner are similar.
-            found: list[KubeObject] = []
-            for key in sorted(keys[start : start + SORTED_KEYS]):
-                obj = get(key)
-                if obj is not None:
-                    found.append(obj)
-                    if due[key] and type(obj) is KubeObject:
-                        references.count(obj.raw)
-            await self._compress_all(found)
+        """Compress the objects with these keys; the new ones count for their owners before."""
+        count, time_slice = self.compressor.references.count, TimeSlice()
+        new = [key for key, is_new in due.items() if is_new]
+        for number, obj in enumerate(self._find_cached(new), 1):
+            if type(obj) is KubeObject:
+                count(obj.raw)
+            if number % OBJECTS_PER_CLOCK == 0:
+                await time_slice.maybe_yield(STEP_SECONDS)
+        await self._compress_all(self._find_cached(due))
+
+    def _find_cached(self, keys: Iterable[ObjectKey]) -> Iterator[KubeObject]:
+        """Return the objects with these keys that are cached when they are asked for."""
+        for key in keys:
+            obj = self._indexer.state.objects.get(key)
+            if obj is not None:
+                yield obj
 
     async def _train(self, json_bytes: int) -> None:
         compressor = self.compressor

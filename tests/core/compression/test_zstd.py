@@ -1,8 +1,9 @@
-"""zstd as installed: the package, or the module of Python 3.14."""
+"""The codecs of bodies by the installed zstd: that of Python 3.14, or its backport."""
 
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,19 +12,32 @@ import pytest
 from aioinformer._core.compression.zstd import (
     MAGIC,
     BodyCodec,
+    DictionaryCodec,
+    ReferenceCodec,
     find_zstd,
-    make_codec,
     train_dictionary,
 )
-from tests.core.compression.rested import pod_bodies
+from tests.core.compression.rested import change, pod_bodies
 from tests.zstd_modules import without_zstd
 
 
+def codec_alone() -> BodyCodec:
+    return DictionaryCodec(find_zstd())
+
+
 def trained_codec() -> BodyCodec:
-    return make_codec(find_zstd(), train_dictionary(find_zstd(), pod_bodies(), 64 * 1024))
+    dictionary = train_dictionary(find_zstd(), pod_bodies(), 64 * 1024)
+    return DictionaryCodec(find_zstd(), dictionary)
 
 
-@pytest.mark.parametrize("make", [lambda: make_codec(find_zstd()), trained_codec])
+def reference_codec() -> BodyCodec:
+    return ReferenceCodec(find_zstd(), pod_bodies()[0])
+
+
+codecs = pytest.mark.parametrize("make", [codec_alone, trained_codec, reference_codec])
+
+
+@codecs
 def test_a_body_is_the_same_after_compression_and_decompression(
     make: Callable[[], BodyCodec],
 ) -> None:
@@ -35,16 +49,69 @@ def test_a_body_is_the_same_after_compression_and_decompression(
 
 
 def test_a_dictionary_of_the_objects_makes_frames_far_smaller() -> None:
-    alone, trained = make_codec(find_zstd()), trained_codec()
+    alone, trained = codec_alone(), trained_codec()
     bodies = pod_bodies()
     size = sum(map(len, bodies))
     assert sum(len(alone.compress(body)) for body in bodies) > size / 4
     assert sum(len(trained.compress(body)) for body in bodies) < size / 6
 
 
-def test_a_frame_is_no_larger_in_memory_than_its_bytes() -> None:
-    frame = trained_codec().compress(pod_bodies()[0])
-    assert sys.getsizeof(frame) == sys.getsizeof(bytes(bytearray(frame)))
+@codecs
+def test_a_frame_does_not_name_its_dictionary(make: Callable[[], BodyCodec]) -> None:
+    frames = [make().compress(body) for body in pod_bodies()[:3]]
+    assert [frame[len(MAGIC)] & 3 for frame in frames] == [0, 0, 0]  # RFC 8878, section 3.1.1.1
+
+
+def test_a_frame_refers_to_the_whole_reference() -> None:
+    reference = b"".join(pod_bodies()[:2])
+    codec = ReferenceCodec(find_zstd(), reference)
+    for body in (reference, reference[:1000], reference[-1000:]):
+        frame = codec.compress(body)
+        assert len(frame) < 64
+        assert codec.decompress(memoryview(frame)) == body
+
+
+def test_a_frame_is_smaller_than_with_zstds_own_options() -> None:
+    zstd, reference = find_zstd(), pod_bodies()[0]
+    codec = ReferenceCodec(zstd, reference)
+    prefix = zstd.ZstdDict(reference, is_raw=True).as_prefix
+    bodies = [change(reference, resourceVersion=str(1000 + 77 * number)) for number in range(20)]
+    frames = [zstd.compress(body, zstd_dict=prefix) for body in bodies]
+    assert [codec.decompress(memoryview(frame)) for frame in frames] == bodies
+    own = sum(len(codec.compress(body)) for body in bodies)
+    assert own < 0.95 * sum(map(len, frames))
+
+
+def test_the_reprs_show_the_bytes_of_dictionary_and_reference() -> None:
+    size = len(train_dictionary(find_zstd(), pod_bodies(), 64 * 1024))
+    assert repr(codec_alone()) == "<DictionaryCodec dictionary=0 B>"
+    assert repr(trained_codec()) == f"<DictionaryCodec dictionary={size} B>"
+    assert repr(reference_codec()) == f"<ReferenceCodec reference={len(pod_bodies()[0])} B>"
+
+
+@codecs
+def test_frames_and_bodies_take_no_more_memory_than_their_bytes(
+    make: Callable[[], BodyCodec],
+) -> None:
+    codec, bodies = make(), pod_bodies()[:50]
+    compressed = [codec.compress(body) for body in bodies]
+
+    frames, taken = allocated(lambda: [codec.compress(body) for body in bodies])
+    assert frames == compressed
+    assert taken < 1.5 * sum(map(sys.getsizeof, frames))
+
+    found, taken = allocated(lambda: [codec.decompress(memoryview(frame)) for frame in frames])
+    assert found == list(bodies)
+    assert taken < 1.5 * sum(map(sys.getsizeof, found))
+
+
+def allocated(call: Callable[[], list[bytes]]) -> tuple[list[bytes], int]:
+    """Return the result of a call, and the bytes that were allocated for it and are still."""
+    tracemalloc.start()
+    try:
+        return call(), tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("samples", [[], [b"{}"], [b"{}"] * 6])
@@ -52,8 +119,11 @@ def test_samples_that_make_no_dictionary_give_an_empty_one(samples: list[bytes])
     assert train_dictionary(find_zstd(), samples, 16 * 1024) == b""
 
 
-def test_bodies_are_decompressed_in_several_threads_at_once() -> None:
-    codec, bodies = trained_codec(), pod_bodies()
+@codecs
+def test_bodies_are_decompressed_in_several_threads_at_once(
+    make: Callable[[], BodyCodec],
+) -> None:
+    codec, bodies = make(), pod_bodies()
     frames = [codec.compress(body) for body in bodies]
 
     def read_all() -> bool:
