@@ -9,13 +9,15 @@ says how). Without changes, there is neither a timer nor any work.
 from __future__ import annotations
 
 import asyncio
-from typing import NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
 
-from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.objects.kube_object import pack_identity
-from aioinformer._runtime.compaction.free_memory import release_free_memory
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
+
+if TYPE_CHECKING:  # for types alone
+    from aioinformer._core.cache.protocols import ObjectCache
 
 __all__ = ["CacheCompaction"]
 
@@ -40,24 +42,32 @@ class CacheCompaction:
     """Packs the objects of one cache, and returns memory after lists."""
 
     def __init__(self, indexer: ObjectCache) -> None:
-        """Make the compaction of a cache; ``run`` starts it."""
+        """Make the compaction of a cache. ``run`` does what was requested before and after."""
         self.changes = 0
         """Changes since the cache was packed last. The pump counts them."""
         self.threshold = MIN_CHANGES
         """The changes at which the pump calls ``request``."""
+        self.start: Callable[[], None] | None = None
+        """Starts ``run``; called at the first request, since small caches never need the task."""
         self._indexer = indexer
         self._requested = asyncio.Event()
         self._listed = False
 
     def request(self) -> None:
         """Pack the cache in the next calm moment."""
-        self._requested.set()
+        self._request()
 
     def list_installed(self, count: int) -> None:
         """Return free memory soon, because a list of ``count`` objects was installed."""
         if count >= MIN_LISTED:
             self._listed = True
-            self._requested.set()
+            self._request()
+
+    def _request(self) -> None:
+        self._requested.set()
+        start, self.start = self.start, None
+        if start is not None:
+            start()
 
     async def run(self) -> NoReturn:
         """Do what is requested, until cancelled."""
@@ -67,6 +77,9 @@ class CacheCompaction:
             if self._listed:
                 await asyncio.sleep(SETTLE_SECONDS)
                 self._listed = False
+                # Most processes have no list of so many objects.
+                from aioinformer._runtime.compaction.free_memory import release_free_memory
+
                 release_free_memory()
             if self.changes >= self.threshold:
                 await self._wait_for_calm()

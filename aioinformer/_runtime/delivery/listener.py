@@ -25,11 +25,11 @@ from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import ListenerOverflow, NotRunning
 
-if TYPE_CHECKING:  # for programs that read the numbers
+if TYPE_CHECKING:  # for programs that read the numbers, and for types
+    from aioinformer._runtime.delivery.durable_position import DurablePosition
     from aioinformer._runtime.delivery.statistics import Statistics
 
 __all__ = ["BackpressureGate", "CallTimes", "Listener", "loop_time"]

@@ -13,11 +13,11 @@ from msgspec import Struct
 from aioinformer._core.arguments import check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
-from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer.errors import UsageError
 
-if TYPE_CHECKING:  # for listeners with a filter
+if TYPE_CHECKING:  # for listeners with a filter, or with a position in a cache file
     from aioinformer._core.selectors.event_filter import Filter
+    from aioinformer._runtime.delivery.durable_position import DurableSince
 
 __all__ = ["HandlerOptions", "ListenerOptions", "check_int"]
 

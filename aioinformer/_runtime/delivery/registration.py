@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from aioinformer._runtime.delivery.call import (
@@ -202,6 +201,8 @@ class Registration:
 
     def statistics(self) -> Statistics:
         """Return the numbers of this moment. May be called from any thread."""
+        from dataclasses import replace  # when first read
+
         return replace(
             self.listener.statistics(),
             errors=self._errors.count,

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import IndexFunction
 from aioinformer._core.callables import check_not_async
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -29,13 +28,15 @@ from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import CacheWaitTimeout, NotRunning, UsageError
 
-if TYPE_CHECKING:  # for waits with a selection
-    from aioinformer._core.cache.query import Query
+if TYPE_CHECKING:  # for waits with a selection, and for types
+    from aioinformer._core.cache.protocols import ObjectCache
+    from aioinformer._core.cache.query import Query, Search
 
-__all__ = ["CacheReader", "ObjectTest"]
+__all__ = ["CacheReader", "ObjectTest", "start_scan"]
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R")
+S = TypeVar("S")
 
 ObjectTest: TypeAlias = Callable[[T | None], object] | NeedsJson
 """A function of an object as programs see it, or of ``None`` if there is none; or a condition or
@@ -231,3 +232,10 @@ class CacheReader(Generic[T]):
 
 def _text_of(predicate: object) -> str:
     return repr(predicate) if isinstance(predicate, NeedsJson) else name_of(predicate)
+
+
+def start_scan(search: Search[S]) -> AsyncIterator[S]:
+    """Start to iterate over the results of a search; see ``Lister.scan``."""
+    from aioinformer._runtime.tasks.scan import Scan  # for programs that scan
+
+    return Scan(search)

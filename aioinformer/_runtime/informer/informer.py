@@ -24,16 +24,14 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import versioned_name
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.objects.view import ObjectView
-from aioinformer._runtime.delivery.durable_position import DurableSince
 from aioinformer._runtime.delivery.handlers import Handler, OnAdd, OnDelete, OnUpdate
 from aioinformer._runtime.delivery.options import HandlerOptions, ListenerOptions
 from aioinformer._runtime.delivery.registration import Registration
-from aioinformer._runtime.informer.cache_reader import ObjectTest
+from aioinformer._runtime.informer.cache_reader import ObjectTest, start_scan
 from aioinformer._runtime.informer.options import InformerKeywords, InformerOptions
 from aioinformer._runtime.informer.pipeline import InformerPipeline
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
-from aioinformer._runtime.tasks.scan import Scan
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
@@ -41,6 +39,7 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.verification import Verification
     from aioinformer._core.selectors.event_filter import Filter
     from aioinformer._core.selectors.scopes import Scope
+    from aioinformer._runtime.delivery.durable_position import DurableSince
     from aioinformer._runtime.delivery.streams import EventStream
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
@@ -119,7 +118,7 @@ class SharedInformer(Generic[T]):
         self._listeners, self._reader = self._pipeline.listeners, self._pipeline.reader
         indexer = self._indexer = self._pipeline.indexer
         self._view: ObjectView[T] | None = indexer.view
-        self.lister = Lister[T](indexer, self.resource, namespace=namespace, start_scan=Scan)
+        self.lister = Lister[T](indexer, self.resource, namespace=namespace, start_scan=start_scan)
         """Reads the cache; all of it but ``scan`` can be used from any thread."""
 
     @suggest_keywords

@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Generic
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.view import ObjectView
 from aioinformer._runtime.delivery.call import current_call
-from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.handler_errors import HandlerErrors
 from aioinformer._runtime.delivery.handlers import (
     CompiledHandler,
@@ -40,7 +38,8 @@ from aioinformer._runtime.tasks.event_loop import check_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 from aioinformer.errors import NotRunning, UsageError
 
-if TYPE_CHECKING:  # for programs with a cache file, or with streams
+if TYPE_CHECKING:  # for programs with a cache file, or with streams, and for types
+    from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.selectors.event_filter import EventFilter, Filter
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.delivery.streams import EventSource, EventStream
@@ -131,6 +130,12 @@ class ListenerRegistry(Generic[T]):
         self._registrations = dict.fromkeys(self.registrations)
         for registration in self.registrations:
             self._start(registration)
+        self._start_resyncs()
+
+    def _start_resyncs(self) -> None:
+        """Start the resync timer when a listener first has a period. Most informers have none."""
+        if self._task_group.entered and self.resync_timer.begin():
+            self._task_group.start(self.resync_timer.run(), name=f"resync of {self._name}")
 
     def _start(self, registration: Registration) -> None:
         group = self._task_group
@@ -211,6 +216,7 @@ class ListenerRegistry(Generic[T]):
             self._join_durable(listener, options, options.durable)
         self._pump.join(listener, replay=replay)
         self.resync_timer.add(listener)
+        self._start_resyncs()
 
     def _join_durable(self, listener: Listener, options: ListenerOptions, name: str) -> None:
         """Give a listener its position in the cache file.
@@ -223,6 +229,8 @@ class ListenerRegistry(Generic[T]):
                 f"durable={name!r} needs a cache file: make the factory with "
                 'cache=CacheFile("pods.db")'
             )
+        from aioinformer._runtime.delivery.durable_position import DurablePosition
+
         self.checkpointer.add_durable(listener, DurablePosition(name, options.durable_since))
 
     def check_loop(self) -> None:

@@ -104,7 +104,7 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     compress: bool | float = False
     """True to compress cached objects with zstd after 10 seconds without a change; or the seconds,
     1 at least. An object is compressed after that time, and before twice that time. It takes about
-    a tenth of its JSON then, and each read of its body decompresses it, in 6 µs for a pod. Without
+    a tenth of its JSON then, and each read of its body decompresses it, in 12 µs for a pod. Without
     effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra ``zstd``."""
 
     @property

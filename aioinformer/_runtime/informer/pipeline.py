@@ -4,8 +4,8 @@
                                   └─────▶ ListenerRegistry ──▶ handlers, streams
 
 ``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
-reflector, the pump, the compaction, the resync timer, the periodic verification, and one task for
-each handler.
+reflector, the pump, the periodic verification, and one task for each handler; the resync timer once
+a listener has a period, and the compaction once there is something to do.
 ``SharedInformer`` is the public side, whose methods pass the work to a part.
 """
 
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cache.store import Index, Indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
@@ -52,6 +51,7 @@ from aioinformer.errors import NotRunning, NotSynced, UsageError
 # option, so that other programs start sooner.
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.partitions import PartitionedIndexer
+    from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._core.cache.verification import Verification
     from aioinformer._core.selectors.scopes import Scope
     from aioinformer._core.sharding.assignment import ShardAssignment
@@ -295,16 +295,16 @@ class InformerPipeline(Generic[T]):
             raise NotSynced("there is nothing to verify before the initial list is complete")
         results = [
             await verify(
-                source,
-                indexer,
+                part.source,
+                part.indexer,
                 self.pump.waiters,
                 contents=contents,
                 managed_fields=self._managed_fields,
                 converter=self._converter,
-                ranges=ranges,
+                ranges=part.ranges,
                 repair=self._queue.correct if repair else None,
             )
-            for source, indexer, ranges in self._reflectors.parts()
+            for part in self._reflectors.parts()
         ]
         result = Verification.merge(results)
         self.reporter.status.record_comparison(len(result.differences), result.repaired)
@@ -347,6 +347,7 @@ class InformerPipeline(Generic[T]):
         """
         reporter = self.reporter
         self.pump.end()
+        self.pump.compaction.start = None
         reporter.close()
         reporter.metrics.informer_ended(reporter.label, self.status.levels)
         self._reflectors.close()
@@ -356,8 +357,6 @@ class InformerPipeline(Generic[T]):
     async def _run_tasks(self) -> None:
         parts: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
             "pump": self.pump.run,
-            "resync": self.listeners.resync_timer.run,
-            "compaction": self.pump.compaction.run,
         }
         if self._verify_every:
             parts["verification"] = self._make_verifier().run
@@ -372,6 +371,12 @@ class InformerPipeline(Generic[T]):
             self._reflectors.start(tasks)
             for part, run in parts.items():
                 tasks.start(run(), name=f"{part} of {self.name}")
+            self.pump.compaction.start = self._start_compaction
+
+    def _start_compaction(self) -> None:
+        if not self._task_group.is_ending():
+            run = self.pump.compaction.run()
+            self._task_group.start(run, name=f"compaction of {self.name}")
 
     def _make_verifier(self) -> PeriodicVerifier:
         from aioinformer._runtime.informer.verifier import PeriodicVerifier

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from weakref import WeakMethod
 
 from aioinformer._core.cache.comparison import without_traceback
-from aioinformer._core.cache.protocols import ObjectCache, Replacement
 from aioinformer._core.chunked_list import drain_chunks, iter_chunks
 from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.deltas import (
@@ -39,6 +38,9 @@ from aioinformer._runtime.tasks.event_loop import (
     loop_clock,
 )
 from aioinformer.errors import ModelMismatch, TransformFailed
+
+if TYPE_CHECKING:  # for types alone
+    from aioinformer._core.cache.protocols import ObjectCache, Replacement
 
 __all__ = ["Pump"]
 

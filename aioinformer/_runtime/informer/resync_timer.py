@@ -47,6 +47,8 @@ class ResyncTimer:
         self._next_due: float | None = None
         self._rescheduled = asyncio.Event()
         self._running = False
+        self._needed = False
+        self._begun = False
 
     def resolve_period(self, requested: float | None) -> float:
         """Return the period of a listener that asks for ``requested``.
@@ -62,11 +64,20 @@ class ResyncTimer:
 
     def add(self, listener: Listener) -> None:
         """Schedule the first resync of a listener that has joined: one period from now."""
-        if not (listener.resync_period and self._running):
+        if not listener.resync_period:
+            return
+        self._needed = True
+        if not self._running:
             return  # ``run`` schedules the listeners that are there when it starts
         due = listener.resync_due = asyncio.get_running_loop().time() + listener.resync_period
         if self._next_due is None or due < self._next_due:
             self._rescheduled.set()
+
+    def begin(self) -> bool:
+        """Return True, once, after a listener with a period has joined: ``run`` is needed then."""
+        begins = self._needed and not self._begun
+        self._begun = self._begun or begins
+        return begins
 
     async def run(self) -> NoReturn:
         """Start the resyncs that are due, until cancelled."""

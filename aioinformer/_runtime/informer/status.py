@@ -7,7 +7,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from weakref import WeakMethod
 
-from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.instrumentation import Levels
 from aioinformer._core.objects.identity import is_numeric
 from aioinformer._core.objects.kube_object import KubeObject
@@ -18,8 +17,9 @@ from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflectors import Reflectors
 
-if TYPE_CHECKING:  # for programs that use these features
+if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
+    from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
     from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.reporting.health import Health

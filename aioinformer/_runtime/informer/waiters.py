@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from msgspec import Struct
 
-from aioinformer._core.cache.protocols import ObjectCache, ReadableState
 from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP, TimeSlice
 from aioinformer.errors import NotComparable, NotRunning, UsageError
+
+if TYPE_CHECKING:  # for types alone
+    from aioinformer._core.cache.protocols import ObjectCache, ReadableState
 
 __all__ = ["CacheWaiters", "ObjectVersion"]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, overload
 
 import msgspec
+from msgspec import structs
 from typing_extensions import TypeVar
 
 from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
@@ -131,7 +132,7 @@ async def read_pages(
         if token in seen:
             raise ProtocolError("a continue token leads to a page that was read", phase="list")
         seen.add(token)
-        request = replace(request, continue_token=token)
+        request = structs.replace(request, continue_token=token)
 
 
 async def read_list(source: ListerWatcher, options: ListOptions[T]) -> ObjectList[T]:
@@ -141,7 +142,7 @@ async def read_list(source: ListerWatcher, options: ListOptions[T]) -> ObjectLis
     except Expired:
         if not options.request.limit:
             raise
-    unpaged = replace(options, request=replace(options.request, limit=0, restart=True))
+    unpaged = replace(options, request=structs.replace(options.request, limit=0, restart=True))
     return await _join_pages(read_pages(source, unpaged))
 
 
@@ -170,7 +171,7 @@ async def _read_page_with_retries(
             log.warning("list of %s: %s; next attempt in %.1f s", source.resource, text, delay)
         await asyncio.sleep(delay)
         # The client's limit on repeated requests counts this request.
-        request = replace(request, restart=True)
+        request = structs.replace(request, restart=True)
 
 
 def _retry_after(error: FetchError) -> float:

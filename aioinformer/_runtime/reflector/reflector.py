@@ -12,7 +12,6 @@ and memory stays bounded.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -20,7 +19,6 @@ from typing_extensions import Unpack
 
 from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.codec.initial_list import InitialList
-from aioinformer._core.codec.list_decoder import ListDecoder, ListEnvelope
 from aioinformer._core.codec.shape import Converter
 from aioinformer._core.codec.watch_decoder import WatchDecoder
 from aioinformer._core.listwatch.availability import ResourceAvailability
@@ -34,7 +32,6 @@ from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledR
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
-from aioinformer._runtime.reflector.list_reader import read_page
 from aioinformer._runtime.reflector.lister_watcher import (
     ListerWatcher,
     SharesAnswers,
@@ -50,7 +47,8 @@ from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.tasks.event_loop import loop_clock
 from aioinformer.errors import FetchError, RequestTimedOut, ResourceMoved, ServerRewound
 
-if TYPE_CHECKING:  # for informers of shards
+if TYPE_CHECKING:  # for informers of shards, and for types
+    from aioinformer._core.codec.list_decoder import ListEnvelope
     from aioinformer._core.sharding.ranges import HashRanges
 
 __all__ = ["Reflector"]
@@ -214,12 +212,15 @@ class Reflector:
         Raises:
             FetchError: one of ``fail_fast``.
         """
+        # With the first request, for which the HTTP library loads ``random`` anyway.
+        from random import random
+
         clock = asyncio.get_running_loop().time
         self.reports.start(clock)
         known = self._state.resource_version if read_again else not_older_than
         request = self._state.begin(
             now=clock(),
-            jitter=random.random(),
+            jitter=random(),
             resume_from=resume_from,
             not_older_than=known,
             restored=restored,
@@ -228,7 +229,7 @@ class Reflector:
         while True:
             end = await self._attempt(request)
             step = self._state.advance(
-                end.outcome, now=clock(), jitter=random.random(), retry_after=end.retry_after
+                end.outcome, now=clock(), jitter=random(), retry_after=end.retry_after
             )
             self.reports.request_ended(end, step.transition, step.delay)
             if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
@@ -310,6 +311,10 @@ class Reflector:
         self, chunks: AsyncIterator[bytes], on_objects: Callable[[Iterable[KubeObject]], None]
     ) -> tuple[ListEnvelope, int]:
         """Read a page. Return the list without its items, and the number of items."""
+        # Loaded by the first list, since a WatchList needs none of this.
+        from aioinformer._core.codec.list_decoder import ListDecoder
+        from aioinformer._runtime.reflector.list_reader import read_page
+
         decoder = ListDecoder(
             self._source.resource,
             managed_fields=self._managed_fields,

@@ -19,7 +19,6 @@ from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
-from aioinformer._runtime.reporting.error_copy import copy_error
 from aioinformer._runtime.reporting.error_hook import call_hook, check_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
@@ -121,7 +120,10 @@ class InformerReporter:
     def close(self) -> None:
         """End the reports: end the trace, and keep no frame of an error alive."""
         self.trace.closed()
-        self.status.replace_error(copy_error)
+        if self.status.error is not None:
+            from aioinformer._runtime.reporting.error_copy import copy_error  # rarely needed
+
+            self.status.replace_error(copy_error)
 
     # -- one request ---------------------------------------------------------------------------
 

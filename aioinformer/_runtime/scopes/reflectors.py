@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
@@ -36,7 +37,7 @@ def run_reflector(
     return reflector.run()
 
 
-class ScopePart(NamedTuple):
+class ScopePart(Struct, frozen=True, eq=False):
     """The source and the cache of one scope, to compare them."""
 
     source: ListerWatcher
@@ -80,6 +81,8 @@ def with_shards(health: Health, reflectors: Iterable[Reflector]) -> Health:
     filters = [each.shard for each in reflectors if each.shard is not None]
     if not filters:
         return health
+    from dataclasses import replace  # when the health is first read
+
     by_server = all(each.filtered_by == "server" for each in filters)
     return replace(
         health,
@@ -124,6 +127,8 @@ class SingleReflector:
 
     def summarize(self, health: Health) -> Health:
         """Return ``health`` with the reflector's strategy; the status is the informer's own."""
+        from dataclasses import replace  # when the health is first read
+
         health = replace(health, strategy=self._reflector.strategy)
         return with_shards(health, [self._reflector])
 
