@@ -66,9 +66,12 @@ OPTIONAL = (
     "_core.cache.compressed_index",
     "_core.cache.memory",
     "_core.cache.partitions",
+    "_core.cache.protocols",
     "_core.cache.query",
     "_core.cache.verification",
     "_core.cachefile",
+    "_core.codec.json_scanner",
+    "_core.codec.list_decoder",
     "_core.compression",
     "_core.controllers",
     "_core.leaderelection",
@@ -78,21 +81,31 @@ OPTIONAL = (
     "_core.writing",
     "_runtime.cachefile",
     "_runtime.compaction.cache_compression",
+    "_runtime.compaction.free_memory",
     "_runtime.controllers",
+    "_runtime.delivery.durable_position",
     "_runtime.delivery.statistics",
     "_runtime.delivery.streams",
     "_runtime.delivery.thread_pool",
     "_runtime.informer.verifier",
     "_runtime.leaderelection",
+    "_runtime.reflector.list_reader",
+    "_runtime.reporting.error_copy",
     "_runtime.reporting.health",
     "_runtime.reporting.problem",
     "_runtime.scopes.group_reflectors",
     "_runtime.scopes.scope_set",
     "_runtime.scopes.shard_reader",
     "_runtime.shardgroup",
+    "_runtime.tasks.scan",
     "_runtime.writing",
+    "errors.delays",
 )
-"""Modules and packages of features that a program with one informer may not use."""
+"""Modules and packages of features that a program with one informer may not use, or of types."""
+
+DEAR = ("attr", "bisect", "copy", "dataclasses", "email", "hashlib", "json", "random", "urllib")
+"""Modules of the standard library and of others, beyond those of asyncio and msgspec, that take a
+millisecond or more. An HTTP library loads most of them, so they come with the first connection."""
 
 QUESTION_WORDS = re.compile(r"(What|Whether|Who|Whose|Whom|How|Which|When|Where|Why)\b")
 """Words that begin a question or a riddle where a statement or an imperative is due."""
@@ -192,7 +205,7 @@ def test_a_package_has_a_docstring_and_at_most_twelve_modules() -> None:
         assert len(found) <= MAX_MODULES, f"{package.relative_to(ROOT)}: {found}"
 
 
-def test_the_docstring_of_a_package_lists_what_the_package_holds() -> None:
+def test_the_docstring_of_a_package_lists_its_modules() -> None:
     for package in packages():
         if package == PACKAGE or not str(package.relative_to(PACKAGE)).startswith("_"):
             continue  # public packages are described by their public names
@@ -255,19 +268,35 @@ def test_importing_loads_no_http_library(program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def loaded_modules(program: str) -> set[str]:
+    """Return the modules that a new interpreter has after ``program``, beyond what it begins with.
+
+    asyncio and msgspec, and all that they load, are what the library can't do without.
+    """
+    code = f"import sys, asyncio, msgspec; before = set(sys.modules); {program}"
+    code += "; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
 def test_the_factory_loads_no_module_of_a_feature_that_a_program_may_not_use() -> None:
     """Each module takes a third of a millisecond, and a program waits for all of them."""
-    code = "from aioinformer import SharedInformerFactory; import sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = [each.removeprefix("aioinformer.") for each in done.stdout.split()]
+    loaded = loaded_modules("from aioinformer import SharedInformerFactory")
+    names = {each.removeprefix("aioinformer.") for each in loaded}
+    assert "_runtime.informer.factory" in names
     assert not [
         name
-        for name in loaded
+        for name in sorted(names)
         if name in OPTIONAL or name.startswith(tuple(f"{each}." for each in OPTIONAL))
     ]
 
 
-def test_every_exported_name_of_the_test_tools_is_there() -> None:
+def test_the_factory_loads_hardly_anything_beyond_asyncio_and_msgspec() -> None:
+    loaded = loaded_modules("from aioinformer import SharedInformerFactory")
+    assert not loaded.intersection(DEAR)
+
+
+def test_every_exported_name_of_the_test_tools_exists() -> None:
     names = aioinformer.testing.__all__
     assert len(names) == len(set(names))
     for name in names:

@@ -30,11 +30,11 @@ async def pods() -> AsyncIterator[SharedInformer]:
         yield pods
 
 
-async def test_inside_a_pytest_fixture(pods: SharedInformer) -> None:
+async def test_a_factory_works_inside_a_pytest_fixture(pods: SharedInformer) -> None:
     assert [obj.name for obj in pods.lister] == ["a"]
 
 
-async def test_on_an_exit_stack_that_another_task_closes() -> None:
+async def test_a_factory_works_on_an_exit_stack_that_another_task_closes() -> None:
     stack = AsyncExitStack()
     source = ClusterSource(Cluster())
     informers = await asyncio.create_task(stack.enter_async_context(SharedInformerFactory(source)))
@@ -43,7 +43,7 @@ async def test_on_an_exit_stack_that_another_task_closes() -> None:
     assert "ended" in repr(informers)
 
 
-async def test_a_value_error_in_the_body_comes_out_as_that_value_error() -> None:
+async def test_a_value_error_in_the_body_is_raised_unchanged() -> None:
     mine = ValueError("mine")
 
     async def body() -> None:
@@ -61,7 +61,7 @@ async def test_a_value_error_in_the_body_comes_out_as_that_value_error() -> None
     assert caught.value is mine
 
 
-async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
+async def test_a_factory_works_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
     async with ApiServer() as server:
         body = {"metadata": {"name": "web-0"}, "spec": {"nodeName": "node-1"}}
         server.cluster.create("pods", body, namespace="web")
@@ -82,7 +82,7 @@ async def test_inside_a_fastapi_lifespan(tmp_path: Path) -> None:
             assert (await http.get("/api/on-node/node-1")).json() == []
 
 
-def test_another_library_than_asyncio_is_told_what_is_missing() -> None:
+def test_a_coroutine_outside_of_asyncio_raises_an_error_that_names_asyncio() -> None:
     """No loop of asyncio runs here, as when trio runs the coroutine."""
     client = Client("http://127.0.0.1:1")
     source = ClusterSource(Cluster())

@@ -37,9 +37,7 @@ async def a_server_with_pods() -> AsyncGenerator[ApiServer]:
         yield server
 
 
-async def test_01_prints_what_happens_until_it_is_interrupted(
-    server: ApiServer, tmp_path: Path
-) -> None:
+async def test_01_prints_changes_until_it_is_interrupted(server: ApiServer, tmp_path: Path) -> None:
     async with running_script(EXAMPLES / "01_print_pods.py", server, tmp_path, "default") as run:
         start = sorted([await run.read_line() for _ in range(2)])
         assert start == [b"= default/web-0\n", b"= default/web-1\n"]
@@ -77,7 +75,9 @@ async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path)
 
 
 @pytest.mark.clients
-async def test_03_shows_what_fits_its_model(server: ApiServer, tmp_path: Path) -> None:
+async def test_03_shows_the_objects_that_its_model_accepts(
+    server: ApiServer, tmp_path: Path
+) -> None:
     script, kubeconfig = EXAMPLES / "03_typed_model.py", server.kubeconfig(tmp_path / "config")
     spec = {"nodeName": "node-1", "containers": [{"image": "web:2"}, {"image": "web:1"}]}
     server.cluster.create("pods", {"metadata": {"name": "web-2"}, "spec": spec})
@@ -268,7 +268,7 @@ for script in sys.argv[1:]:
 
 
 @pytest.mark.clients
-async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) -> None:
+async def test_each_example_without_a_cluster_ends_with_an_instruction(tmp_path: Path) -> None:
     (program := tmp_path / "run_each.py").write_text(RUN_EACH)
 
     run = await run_to_completion(program, tmp_path / "none", *map(str, NUMBERED))
@@ -284,7 +284,7 @@ async def test_without_a_cluster_each_ends_by_saying_what_to_do(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("script", NUMBERED, ids=lambda script: script.stem)
-def test_each_is_one_screen_that_says_how_to_run_it(script: Path) -> None:
+def test_each_example_fits_on_one_screen_and_names_the_command_that_runs_it(script: Path) -> None:
     text = script.read_text()
 
     assert len(text.splitlines()) <= SCREEN

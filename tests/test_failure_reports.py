@@ -41,6 +41,7 @@ NUMBERS = [{numbers}]
 """
 
 
+@pytest.mark.clients
 def test_a_failure_is_reported_although_finalizers_parse_code(pytester: pytest.Pytester) -> None:
     """Such a finalizer formats a traceback in Python 3.11, which ended the whole run."""
     pytester.syspathinsert(ROOT)

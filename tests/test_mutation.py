@@ -28,7 +28,7 @@ def test_a_change_of_the_type_of_a_cast_is_equivalent() -> None:
     assert find_reason("cache.store", '- x = cast("int", y) + x = cast("int", None)') is None
 
 
-def test_none_in_the_place_of_another_false_value_is_left_to_the_type_check() -> None:
+def test_a_change_of_a_false_value_to_none_is_equivalent() -> None:
     assert find_reason("cache.store", "- self.closed = False + self.closed = None")
     assert find_reason("cache.store", '- self.name = "" + self.name = None')
     assert find_reason("cache.store", "- run(key, again=False) + run(key, again=None)")

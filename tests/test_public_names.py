@@ -49,7 +49,7 @@ def test_each_other_name_is_on_one_page() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_holds_what_the_package_gives(page: str) -> None:
+def test_the_names_of_a_page_are_those_of_the_package(page: str) -> None:
     module = import_module(f"aioinformer.{page}")
     assert module.__doc__
     assert len(page_names(page)) == len(set(page_names(page)))
@@ -81,7 +81,15 @@ def test_names_are_listed_before_they_are_loaded() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names, modules = (set(line.split()) for line in done.stdout.splitlines())
     assert set(public_names.__all__) <= names
-    assert not [module for module in modules if module.startswith(("aioinformer._", "asyncio"))]
+    ours = {module for module in modules if module.partition(".")[0] == "aioinformer"}
+    assert ours == {"aioinformer"}
+    assert not modules & {"asyncio", "dataclasses", "inspect", "logging", "msgspec", "typing"}
+
+
+def test_the_errors_are_loaded_by_their_first_use() -> None:
+    code = "import aioinformer; print(aioinformer.errors.UsageError.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "UsageError\n"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

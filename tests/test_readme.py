@@ -97,13 +97,13 @@ def test_the_guarantees_have_the_numbers_of_their_tests() -> None:
     )
 
 
-def test_the_demo_lasts_as_long_as_the_readme_says() -> None:
+def test_the_readme_states_the_default_duration_of_the_demo() -> None:
     options = parse_arguments(["demo"])
     assert isinstance(options, DemoCommandOptions)
     assert f"It lasts {options.seconds:.0f} s" in README
 
 
-def test_the_commands_of_the_readme_have_the_arguments_that_exist() -> None:
+def test_the_commands_of_the_readme_have_valid_arguments() -> None:
     text = (ROOT / "README.md").read_text()
     blocks = "".join(find_blocks(text, "sh"))
     commands = re.findall(r"^aioinformer (.*?)(?: +#.*)?$", blocks, re.MULTILINE)
@@ -115,7 +115,7 @@ def test_the_commands_of_the_readme_have_the_arguments_that_exist() -> None:
         assert parse_arguments(shlex.split(command)) is not None, command
 
 
-async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
+async def test_a_client_of_kubernetes_asyncio_works_as_in_the_readme() -> None:
     names: dict[str, Any] = {"SharedInformerFactory": SharedInformerFactory}
     exec(block("client_of"), names)  # noqa: S102 - what it is for
     async with ApiServer() as server:
@@ -126,7 +126,7 @@ async def test_a_ready_made_client_fits_as_the_readme_says() -> None:
             await api.close()
 
 
-async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
+async def test_the_handlers_of_the_readme_run() -> None:
     received: list[str] = []
 
     async def reconcile(event: Event) -> None:
@@ -148,7 +148,7 @@ async def test_what_the_readme_asks_of_handlers_can_be_asked() -> None:
     assert sorted(received) == ["audit other", "audit web-0", "reconcile Added web-0"]
 
 
-async def test_what_lies_beyond_the_first_screen_runs(
+async def test_the_code_of_the_section_using_it_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = MarkdownPage(ROOT / "README.md").block_under("Using it")
@@ -174,7 +174,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_an_existing_target(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for file, heading in re.findall(r"\]\((?!https://)([^)#\s]*)#?([^)\s]*)\)", prose):
         target = page.parent / file if file else page
@@ -234,7 +234,7 @@ def test_the_metrics_are_those_of_the_readme() -> None:
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == shown
 
 
-def test_the_extras_that_the_readme_names_bring_what_their_examples_start() -> None:
+def test_the_readme_names_every_extra_and_fastapi_includes_uvicorn() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
     assert set(re.findall(r"pip\s+install\s+'aioinformer\[(\w+)\]'", README)) == set(extras)
@@ -251,11 +251,11 @@ def test_the_fastapi_service_is_started_by_the_commands_of_its_readme() -> None:
 
 
 @pytest.mark.parametrize("command", ["aioinformer demo", "--group dev", ".venv/bin/pytest"])
-def test_the_readme_has_the_two_commands(command: str) -> None:
+def test_the_readme_contains_the_commands_of_the_demo_and_of_the_tests(command: str) -> None:
     assert command in README
 
 
-async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
+async def test_the_controller_of_the_readme_reconciles_its_objects() -> None:
     names: dict[str, Any] = {}
     exec(block("lead_teams(client: Client, replica: str)"), names)  # noqa: S102 - what it is for
     cluster = Cluster()
@@ -274,7 +274,7 @@ async def test_the_controller_of_the_readme_keeps_what_it_is_for() -> None:
     assert not cluster.get("leases", "teams", namespace="default")["spec"]["holderIdentity"]
 
 
-async def test_the_operator_of_the_guide_keeps_what_it_is_for() -> None:
+async def test_the_operator_of_the_guide_reconciles_its_objects() -> None:
     names: dict[str, Any] = {"__name__": "guide"}
     exec(block("def team_operator").replace("port=8080", "port=0"), names)  # noqa: S102
     cluster = Cluster()

@@ -41,7 +41,7 @@ async def test_a_watch_event_passes_no_more_calls_than_the_guide_states(
         check("a watch event, to the handler", await event_walk(server))
 
 
-async def test_a_list_its_diff_and_an_error_pass_about_as_many_calls_as_the_guide_states(
+async def test_the_guide_states_the_approximate_numbers_of_calls_of_other_operations(
     server: ApiServerThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     with server, caplog.at_level(logging.CRITICAL + 1, "aioinformer"):  # log lines call, too

@@ -66,7 +66,7 @@ async def ask(client: Client) -> str:
     return (await client.get_raw("/api")).decode()
 
 
-async def test_its_server_token_and_authority_are_used(
+async def test_the_server_the_token_and_the_authority_of_the_client_are_used(
     library: Library, certificates: Certificates, tmp_path: Path
 ) -> None:
     guard = AuthenticatingServer("Bearer abc")
@@ -80,7 +80,7 @@ async def test_its_server_token_and_authority_are_used(
         assert await ask(client) == "Bearer abc"
 
 
-async def test_its_certificate_is_shown(
+async def test_the_certificate_of_the_client_is_presented(
     library: Library, certificates: Certificates, tmp_path: Path
 ) -> None:
     guard = AuthenticatingServer("user@example.com")
@@ -100,7 +100,7 @@ async def test_its_certificate_is_shown(
         assert await ask(client) == "user@example.com"
 
 
-async def test_its_server_name_is_what_the_certificate_is_checked_for(
+async def test_the_certificate_is_checked_for_the_tls_server_name_of_the_client(
     library: Library, certificates: Certificates, tmp_path: Path
 ) -> None:
     other = certificates.authority.issue_cert("kubernetes.example")
@@ -116,7 +116,9 @@ async def test_its_server_name_is_what_the_certificate_is_checked_for(
         assert await ask(client) == ""
 
 
-async def test_checking_may_be_switched_off(library: Library, certificates: Certificates) -> None:
+async def test_certificate_verification_may_be_switched_off(
+    library: Library, certificates: Certificates
+) -> None:
     async with (
         http_server(
             AuthenticatingServer("").handle, tls=client_certificate_context(certificates)
@@ -145,7 +147,7 @@ async def test_an_authority_that_was_replaced_is_trusted(
         assert await ask(client) == ""
 
 
-async def test_its_hook_runs_once_for_requests_at_once_and_again_after_a_401(
+async def test_the_refresh_hook_runs_once_for_concurrent_requests_and_again_after_a_401(
     library: Library,
 ) -> None:
     runs: list[str] = []
@@ -170,7 +172,7 @@ async def test_its_hook_runs_once_for_requests_at_once_and_again_after_a_401(
         assert guard.identities[10:] == ["Bearer 2"]  # it had nothing else
 
 
-async def test_its_default_headers_come_along_but_not_those_that_say_what_it_is(
+async def test_default_headers_of_the_client_are_sent_except_its_user_agent(
     library: Library,
 ) -> None:
     seen: dict[str, str] = {}
@@ -191,7 +193,7 @@ async def test_its_default_headers_come_along_but_not_those_that_say_what_it_is(
     assert " aioinformer/" in seen["User-Agent"]
 
 
-async def test_it_stays_open_and_the_programs(library: Library) -> None:
+async def test_the_client_of_the_program_stays_open(library: Library) -> None:
     guard = AuthenticatingServer("")
     async with http_server(guard.handle) as server, library.api(server) as api:
         async with library.client_of(api) as client:
@@ -199,7 +201,9 @@ async def test_it_stays_open_and_the_programs(library: Library) -> None:
         assert not getattr(api.rest_client.pool_manager, "closed", False)
 
 
-async def test_its_proxy_is_used_with_the_password_apart(library: Library) -> None:
+async def test_the_proxy_of_the_client_is_used_and_its_password_is_sent_in_a_header(
+    library: Library,
+) -> None:
     seen: list[tuple[str, str]] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -226,7 +230,7 @@ async def test_its_proxy_is_used_with_the_password_apart(library: Library) -> No
     ]
 
 
-async def test_headers_for_the_proxy_that_can_not_be_sent_are_not_dropped(library: Library) -> None:
+async def test_a_proxy_header_that_cannot_be_sent_is_an_error(library: Library) -> None:
     async with library.api("http://10.0.0.1", proxy_headers={"X-Tunnel": CANARY}) as api:
         with pytest.raises(ConfigurationError, match=r"X-Tunnel can't be sent") as caught:
             async with library.client_of(api):
@@ -234,7 +238,7 @@ async def test_headers_for_the_proxy_that_can_not_be_sent_are_not_dropped(librar
     assert CANARY not in str(caught.value)
 
 
-async def test_no_secret_of_it_is_ever_shown(
+async def test_no_error_repr_or_log_shows_a_secret_of_the_client(
     library: Library, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -285,7 +289,7 @@ class Own:
         return "Bearer own\n"
 
 
-async def test_anything_else_can_be_fitted_to_the_protocol() -> None:
+async def test_another_client_can_be_adapted_to_the_protocol() -> None:
     guard, own = AuthenticatingServer("Bearer own"), Own()
     async with http_server(guard.handle) as own.host, client_of_external(own) as client:
         assert await ask(client) == "Bearer own"

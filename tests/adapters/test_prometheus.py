@@ -197,7 +197,7 @@ def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
     assert sample(registry, "freshness_seconds", informer=NODES) == 3.5
 
 
-def test_an_informer_is_ended_by_an_equal_reader(
+def test_informer_ended_removes_the_reader_that_is_equal(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     """Each look at a method makes a new bound one."""
@@ -245,7 +245,7 @@ def test_everything_has_a_prefix_a_help_and_a_fixed_set_of_labels(
             assert set(each.labels) <= known
 
 
-def test_a_registry_takes_one_of_them(registry: CollectorRegistry) -> None:
+def test_a_registry_rejects_a_second_instance(registry: CollectorRegistry) -> None:
     PrometheusMetrics(registry)
     with pytest.raises(ValueError, match="Duplicated timeseries"):
         PrometheusMetrics(registry)
@@ -311,7 +311,7 @@ def _scraped(port: int) -> str:
         return text.decode()
 
 
-def test_the_multiprocess_mode_is_rejected_with_a_way_out(
+def test_the_error_for_the_multiprocess_mode_names_an_alternative(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))

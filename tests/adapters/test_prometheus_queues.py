@@ -26,7 +26,7 @@ def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | Non
     return registry.get_sample_value(f"aioinformer_{name}", labels)
 
 
-async def test_a_queue_is_read_at_the_scrape_under_the_names_of_client_go(
+async def test_a_scrape_reads_the_queue_with_the_metric_names_of_client_go(
     registry: CollectorRegistry, metrics: PrometheusMetrics
 ) -> None:
     queue = WorkQueue[str](name="pods", metrics=metrics)
@@ -136,7 +136,7 @@ async def test_no_metric_names_a_key(
     queue.shut_down()
 
 
-async def test_its_repr_says_how_many_queues_it_knows() -> None:
+async def test_the_repr_shows_the_number_of_queues() -> None:
     metrics = PrometheusMetrics(CollectorRegistry())
     assert " and 0 queues, " in repr(metrics)
     metrics.queue_started("pods", WorkQueue[str]().statistics)

@@ -49,7 +49,7 @@ async def test_an_informer_shows_pydantic_models() -> None:
     assert (pod.metadata.labels, pod.kind, pod.api_version) == ({"n": 7}, "Pod", "v1")
 
 
-def test_the_same_model_is_the_same_function() -> None:
+def test_two_adapters_of_the_same_model_are_equal() -> None:
     assert model(Pod) == model(Pod)
     assert hash(model(Pod)) == hash(model(Pod))
     assert len({model(Pod), model(Metadata)}) == 2
@@ -68,7 +68,7 @@ async def test_an_object_that_does_not_fit_is_reported_without_its_values() -> N
         error = error.__cause__ or error.__context__
 
 
-def test_an_objects_own_kind_counts() -> None:
+def test_the_kind_in_an_object_is_not_overwritten() -> None:
     body = pod_body("a") | {"kind": "Other", "apiVersion": "v7"}
 
     assert model(Pod)(make_object(body)).kind == "Other"

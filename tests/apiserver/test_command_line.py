@@ -23,7 +23,7 @@ pytestmark = pytest.mark.apiserver
 
 
 @pytest.mark.parametrize("name", ["widgets", "wd", "widget first", "wd/first"])
-async def test_it_prints_what_another_client_does(
+async def test_watch_prints_each_change_of_another_client(
     name: str, api_server: ApiServerProcess, admin: AdminClient, tmp_path: Path
 ) -> None:
     widget = {
@@ -104,7 +104,7 @@ async def test_the_columns_are_those_of_the_definition(
     assert third.split()[:2] == ["DELETED", "first"]
 
 
-async def test_health_finds_what_the_server_can_do(
+async def test_health_reports_the_capabilities_of_the_server(
     api_server: ApiServerProcess, admin: AdminClient, tmp_path: Path
 ) -> None:
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "first"}}

@@ -80,7 +80,7 @@ async def test_a_widget_can_be_written_and_read(admin: AdminClient) -> None:
     assert missing.value.body["reason"] == "NotFound"
 
 
-async def test_a_watch_tells_what_happened_since_a_list(admin: AdminClient) -> None:
+async def test_a_watch_sends_the_changes_since_a_list(admin: AdminClient) -> None:
     since = (await admin.list())["metadata"]["resourceVersion"]
     await admin.create(widget("one", size=1))
     await admin.merge_patch("one", {"spec": {"size": 2}})
@@ -103,7 +103,7 @@ async def test_selectors_and_pages_are_served(admin: AdminClient) -> None:
     assert names(page["items"] + rest["items"]) == ["a", "b", "c"]
 
 
-async def test_a_watch_list_ends_its_beginning_with_a_bookmark(admin: AdminClient) -> None:
+async def test_a_watch_list_ends_its_initial_list_with_a_bookmark(admin: AdminClient) -> None:
     for name in ("one", "two"):
         await admin.create(widget(name))
 
@@ -134,7 +134,7 @@ async def test_a_killed_server_comes_back_with_its_data(
     assert await admin.create(widget("two"))
 
 
-async def test_a_restarted_server_has_forgotten_what_happened_before(
+async def test_a_restarted_server_answers_an_older_version_with_expired(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     since = (await admin.list())["metadata"]["resourceVersion"]
@@ -147,7 +147,7 @@ async def test_a_restarted_server_has_forgotten_what_happened_before(
     assert event["object"]["reason"] == "Expired"
 
 
-async def test_a_stopped_server_answers_nobody_until_it_is_started(
+async def test_a_stopped_server_does_not_answer_until_it_is_started(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     made = await admin.create(widget("one"))
@@ -189,12 +189,12 @@ async def test_widgets_are_discovered_in_both_forms(admin: AdminClient) -> None:
     assert (await admin.request("GET", "/api", accept=AGGREGATED))["items"] == []
 
 
-async def test_readiness_turns_green(admin: AdminClient) -> None:
+async def test_the_server_becomes_ready(admin: AdminClient) -> None:
     async with asyncio.timeout(20):
         await wait_until(lambda: admin.succeeds("/readyz"))
 
 
-async def test_a_server_that_does_not_come_up_says_why(
+async def test_a_server_that_does_not_start_reports_the_reason(
     apiserver_binary: Path, tmp_path: Path
 ) -> None:
     server = ApiServerProcess(apiserver_binary, tmp_path, "--no-such-flag")

@@ -165,7 +165,7 @@ def test_the_memory_of_a_contestant_is_recorded_while_it_runs(dataset: Dataset) 
     assert 0 < len(curve) <= len(times)
 
 
-def test_the_load_server_sends_pages_to_those_who_ask_for_them() -> None:
+def test_the_load_server_sends_pages_to_a_client_that_sets_a_limit() -> None:
     """The pages together are the whole list; resourceVersion=0 ignores the limit."""
     with scratch() as folder:
         whole = Dataset.write(folder, 250, 1)
@@ -198,6 +198,7 @@ def test_a_contestant_that_misses_the_last_of_a_pod_does_not_count(dataset: Data
         ours("ours").measure(wrong)
 
 
+@pytest.mark.benchmarks
 def test_a_contestant_that_breaks_is_named_with_its_stderr(dataset: Dataset) -> None:
     broken = ours("ours, broken", "--reads=tea-leaves")
     with pytest.raises(MeasurementFailed, match=r"(?s)ours, broken failed.*tea-leaves"):

@@ -44,7 +44,7 @@ def test_the_slope_of_a_line_is_found() -> None:
     assert not trend.is_zero
 
 
-def test_noise_has_no_slope_and_growth_has() -> None:
+def test_the_fit_finds_no_slope_in_noise_but_a_slope_in_growth() -> None:
     steady, growing = (fit_all(make_samples(growth)) for growth in (0.0, 5e6))
     assert all(trend.is_zero for trend in steady.values())
     assert find_failures(CLEAN, steady) == []
@@ -53,7 +53,7 @@ def test_noise_has_no_slope_and_growth_has() -> None:
     assert "no: it grows" in make_table(make_samples(5e6), CLEAN, growing)
 
 
-def test_what_fills_at_first_and_then_stands_does_not_grow() -> None:
+def test_a_quantity_that_stays_constant_after_its_first_rise_does_not_grow() -> None:
     rng = random.Random(1)
     times = [float(second) for second in range(3600)]
     trend = fit(times, [50 * min(1.0, time / 1440) + rng.gauss(0, 1) for time in times])
@@ -62,7 +62,7 @@ def test_what_fills_at_first_and_then_stands_does_not_grow() -> None:
     assert not trend.grows(0.5)
 
 
-def test_noise_that_depends_on_the_noise_before_seldom_has_a_slope() -> None:
+def test_the_fit_seldom_finds_a_slope_in_autocorrelated_noise() -> None:
     rng = random.Random(1)
     times = [5.0 * number for number in range(720)]
     growing = 0
@@ -75,7 +75,7 @@ def test_noise_that_depends_on_the_noise_before_seldom_has_a_slope() -> None:
     assert growing <= 4
 
 
-def test_what_is_left_and_what_differs_is_a_failure() -> None:
+def test_remaining_tasks_and_sockets_and_a_wrong_cache_are_failures() -> None:
     ending = Ending(tasks=1, sockets=2, verified=False, disturbances=0, restarts=0)
     assert find_failures(ending, fit_all(make_samples(0.0))) == [
         "a cache differed from the server at the end",
@@ -89,7 +89,7 @@ def test_too_few_samples_have_no_trend() -> None:
 
 
 @pytest.mark.benchmarks
-def test_a_soak_of_seconds_leaves_nothing_and_draws_a_chart(tmp_path: Path) -> None:
+def test_a_short_soak_leaves_no_task_or_socket_and_draws_a_chart(tmp_path: Path) -> None:
     failures = run(Arguments(minutes=0.1, rate=50, objects=50, every=0.1, folder=tmp_path))
     samples, ending = read_samples(tmp_path / "samples.jsonl")
     assert len(samples) == 60

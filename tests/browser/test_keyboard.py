@@ -100,7 +100,7 @@ async def test_the_arrow_keys_move_between_the_cells_that_are_shown(
         await expect_focus(page, "web-001")
 
 
-async def test_enter_opens_an_object_and_escape_leads_back(
+async def test_enter_opens_an_object_and_escape_closes_it(
     service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -146,7 +146,7 @@ async def test_the_focus_stays_in_its_row_while_rows_change(
         await expect(row(page, "web-002")).to_be_in_viewport()
 
 
-async def test_the_focus_goes_to_the_next_row_when_its_row_leaves_the_search(
+async def test_the_focus_moves_to_the_next_row_when_its_row_no_longer_matches_the_search(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -183,7 +183,9 @@ async def test_the_order_is_kept_while_the_user_reads_rows_further_down(
 # -- screen readers ----------------------------------------------------------------------------
 
 
-async def test_the_tree_says_where_in_the_table_a_row_is(service: Service, open_page: Open) -> None:
+async def test_the_accessibility_tree_contains_the_position_of_a_row_in_the_table(
+    service: Service, open_page: Open
+) -> None:
     async with open_page(service) as page:
         await enter_table(page)
         await page.keyboard.press("Control+End")
@@ -219,7 +221,7 @@ async def test_the_number_of_matches_is_announced_once_the_user_stops_typing(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1360])
-async def test_axe_finds_nothing(
+async def test_axe_finds_no_violations(
     server: ApiServer, service: Service, open_page: Open, width: int, scheme: str
 ) -> None:
     viewport = {"width": width, "height": 860}

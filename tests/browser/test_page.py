@@ -59,7 +59,7 @@ async def test_an_object_appears_when_it_is_created(
         await expect(page.get_by_role("tab", name="pods")).to_contain_text("4")
 
 
-async def test_a_change_flashes_and_the_flash_ends(
+async def test_a_changed_row_is_highlighted_for_a_short_time(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -84,7 +84,7 @@ async def test_reduced_motion_shows_the_change_without_animation(
         assert await page.evaluate("document.getAnimations().length") == 0
 
 
-async def test_what_is_deleted_is_struck_out_and_leaves(
+async def test_a_deleted_object_is_struck_out_and_then_removed(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -98,7 +98,7 @@ async def test_what_is_deleted_is_struck_out_and_leaves(
 # -- outages -----------------------------------------------------------------------------------
 
 
-async def test_the_page_survives_a_restart_of_the_api_server_and_says_so_meanwhile(
+async def test_the_page_shows_an_outage_of_the_api_server_and_then_continues(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -118,7 +118,7 @@ async def test_the_page_survives_a_restart_of_the_api_server_and_says_so_meanwhi
         await expect(page.locator("#said-when")).to_contain_text("ago")
 
 
-async def test_the_page_comes_back_to_its_service_by_itself(
+async def test_the_page_reconnects_to_its_service_after_a_restart_of_the_service(
     server: ApiServer, tmp_path: Path, open_page: Open
 ) -> None:
     settings = make_settings(server, tmp_path)
@@ -139,7 +139,7 @@ async def test_the_page_comes_back_to_its_service_by_itself(
         await opened.__aexit__(None, None, None)
 
 
-async def test_a_page_whose_api_server_was_never_there_says_so(
+async def test_a_page_shows_that_the_api_server_has_been_unavailable_from_the_start(
     server: ApiServer, tmp_path: Path, open_page: Open, artifacts: Path
 ) -> None:
     settings = make_settings(server, tmp_path)
@@ -180,7 +180,7 @@ async def test_a_hidden_page_closes_its_connection(
         assert service.clients == 1, "a short change of tabs keeps the connection"
 
 
-async def test_the_page_goes_on_after_the_back_button(
+async def test_the_page_continues_after_the_back_button(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -192,7 +192,7 @@ async def test_the_page_goes_on_after_the_back_button(
         await expect(page.locator("#state")).to_have_text("Live")
 
 
-async def test_a_stalled_second_client_changes_nothing(
+async def test_a_stalled_second_client_does_not_delay_the_page(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page, stalled_client(service):
@@ -223,7 +223,7 @@ async def test_search_filters_from_the_keyboard(service: Service, open_page: Ope
         await expect(page.locator(".row")).to_have_count(3)
 
 
-async def test_tabs_and_statuses_narrow_what_is_shown(
+async def test_tabs_and_statuses_filter_the_rows(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     pod(server, "late-0", phase="Pending")
@@ -238,7 +238,7 @@ async def test_tabs_and_statuses_narrow_what_is_shown(
         await expect(page.locator(".row .name")).to_have_text(["node-1"])
 
 
-async def test_columns_sort(service: Service, open_page: Open) -> None:
+async def test_a_click_on_a_column_header_sorts_the_rows(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         names = page.locator(".row .name")
         await page.get_by_role("button", name="Name", exact=True).click()
@@ -249,7 +249,7 @@ async def test_columns_sort(service: Service, open_page: Open) -> None:
         await expect(header).to_have_attribute("aria-sort", "descending")
 
 
-async def test_an_object_is_shown_whole(service: Service, open_page: Open) -> None:
+async def test_the_dialog_shows_the_whole_object(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         await page.get_by_role("button", name="web-1").click()
         await expect(page.locator("#dialog-body")).to_contain_text('"nodeName": "node-1"')
@@ -270,7 +270,7 @@ async def test_a_deleted_object_is_opened_without_a_request(
         )
 
 
-async def test_what_users_write_is_text(
+async def test_text_from_objects_is_never_shown_as_markup(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     markup = "<img src=x onerror=alert(1)>"
@@ -353,7 +353,7 @@ async def test_a_link_restores_tab_search_status_and_sort(
 
 
 @pytest.mark.parametrize("width", [390, 1360])
-async def test_a_kind_that_may_not_be_read_says_so_at_its_tab_alone(
+async def test_a_resource_that_the_server_denies_is_reported_at_its_tab_only(
     server: ApiServer, tmp_path: Path, open_page: Open, artifacts: Path, width: int
 ) -> None:
     server.faults.status(403, resource="pods")
@@ -383,7 +383,7 @@ async def test_a_cache_without_changes_is_current(service: Service, open_page: O
         await expect(page.locator("#fresh")).to_have_class("big ")
 
 
-async def test_the_notice_moves_nothing(
+async def test_the_notice_does_not_move_the_panel(
     server: ApiServer, service: Service, open_page: Open
 ) -> None:
     async with open_page(service) as page:
@@ -420,7 +420,7 @@ async def test_the_labels_of_an_application_are_readable(
 
 
 @pytest.mark.parametrize("width", [320, 390, 768])
-async def test_nothing_has_to_be_scrolled_sideways(
+async def test_the_page_needs_no_horizontal_scrolling(
     server: ApiServer, service: Service, open_page: Open, width: int
 ) -> None:
     reasons = ("Evicted", "NodeLost", "OutOfCpu", "Preempting", "UnexpectedAdmissionError")
@@ -487,7 +487,7 @@ CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_text_stands_out_in_both_schemes(
+async def test_text_has_enough_contrast_in_both_colour_schemes(
     server: ApiServer, service: Service, open_page: Open, scheme: str
 ) -> None:
     """The contrast of text is at least 4.5 to 1, as WCAG 2.2 (AA) requires."""

@@ -35,7 +35,7 @@ def test_a_watch_leaves_the_namespace_to_the_context() -> None:
     assert parse_arguments(["watch", "pods"]) == WatchCommandOptions(resource="pods", namespace="")
 
 
-def test_all_namespaces_can_be_asked_for() -> None:
+def test_all_namespaces_can_be_selected() -> None:
     assert parse_arguments(["watch", "po", "-A"]) == WatchCommandOptions(
         resource="po", everywhere=True
     )
@@ -65,7 +65,7 @@ def test_a_server_takes_the_place_of_a_kubeconfig() -> None:
     )
 
 
-def test_a_server_to_try_has_a_hundred_pods_or_the_loaded_objects() -> None:
+def test_serve_starts_with_a_hundred_pods_or_with_the_loaded_objects() -> None:
     assert parse_arguments(["serve"]) == ServeCommandOptions(port=8001, objects=100, rate=10)
     argv = "serve --load a.yaml --load b --port 0 --kubeconfig k --features minor=37,sharding=true"
     assert parse_arguments(argv.split()) == ServeCommandOptions(
@@ -78,7 +78,7 @@ def test_a_server_to_try_has_a_hundred_pods_or_the_loaded_objects() -> None:
 
 
 @pytest.mark.parametrize("argv", ["watch pod web-0", "watch pod/web-0"])
-def test_a_watch_may_be_of_one_object(argv: str) -> None:
+def test_a_watch_can_select_one_object_by_name(argv: str) -> None:
     assert parse_arguments(argv.split()) == WatchCommandOptions(resource="pod", name="web-0")
 
 
@@ -107,7 +107,7 @@ def test_verbose_may_stand_before_the_command() -> None:
         ("shards shop -A", "a group is in one namespace: use --namespace"),
         ("completion", "the following arguments are required: shell"),
         ("completion csh", "argument shell: invalid choice: 'csh'"),
-        ("watch pods --field f", "unrecognized arguments: --field f"),
+        ("watch pods --field f", "unrecognized arguments: --field"),
         ("demo --seconds -1", "argument --seconds: must be seconds, or 0, not -1"),
         ("demo --seconds nan", "argument --seconds: must be seconds, or 0, not nan"),
         ("demo --objects 0", "argument --objects: must be at least 1, not 0"),
@@ -125,7 +125,7 @@ def test_verbose_may_stand_before_the_command() -> None:
         ("dance", "invalid choice: 'dance'"),
     ],
 )
-def test_mistakes_end_with_code_2_and_say_what_is_wrong(
+def test_mistakes_exit_with_code_2_and_a_message(
     argv: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ending:
@@ -188,7 +188,7 @@ def test_every_default_of_the_demo_is_shown_in_the_same_way(
 
 
 @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml", "name", "fields=spec.nodeName"])
-def test_a_watch_has_six_forms(form: str) -> None:
+def test_a_watch_has_six_output_formats(form: str) -> None:
     options = parse_arguments(["watch", "pods", "-o", form])
 
     assert isinstance(options, WatchCommandOptions)
@@ -215,7 +215,7 @@ def test_completion_takes_a_shell() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "watch", "health", "shards", "completion"])
-def test_the_help_of_a_command_shows_how_it_is_used(
+def test_the_help_of_a_command_contains_examples(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -233,7 +233,7 @@ def test_the_help_fits_into_eighty_columns_and_explains_the_exit_codes() -> None
     assert "interrupted (SIGINT)" in text
 
 
-def test_a_wait_gives_up_after_half_a_minute() -> None:
+def test_the_default_timeout_of_wait_is_half_a_minute() -> None:
     assert parse_arguments(["wait", "deploy/web", "--for", "rollout"]) == WaitCommandOptions(
         resource="deploy", name="web", goal="rollout", timeout=30
     )
@@ -261,7 +261,7 @@ def test_a_duration_has_units(text: str, seconds: float) -> None:
         (["po/a", "b", "--for", "delete"], "name one object"),
     ],
 )
-def test_a_wrong_wait_is_a_mistake(
+def test_wrong_arguments_of_wait_exit_with_code_2_and_a_message(
     argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as raised:

@@ -80,7 +80,7 @@ def test_a_beginners_mistake_is_one_line(
 
 
 @pytest.mark.parametrize("mistake", [each for each in USER_ERRORS if not each.code], ids=str)
-def test_what_may_pass_is_one_line_an_attempt(
+def test_an_error_that_is_retried_is_one_line_for_each_attempt(
     mistake: UserError,
     tmp_path: Path,
     certificates: Certificates,

@@ -33,7 +33,7 @@ def test_contexts_have_names_and_some_a_namespace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "- a", "contexts: 3", "a: [", "\x00", "contexts: {a: b}"])
-def test_what_is_no_kubeconfig_has_no_contexts(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_kubeconfig_has_no_contexts(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(text)
 

@@ -28,7 +28,7 @@ def suggested(argument: str, prefix: str, config: Path | None = None) -> list[st
     return suggest_values(argument, prefix, argparse.Namespace(kubeconfig=config))
 
 
-def test_resources_are_the_built_in_ones() -> None:
+def test_completion_suggests_the_built_in_resources() -> None:
     assert suggested("resource", "deploy") == ["deployments"]
     assert suggested("resource", "deployments.") == ["deployments.apps"]
 
@@ -38,11 +38,11 @@ def test_contexts_and_namespaces_are_those_of_the_kubeconfig(config: Path) -> No
     assert suggested("namespace", "", config) == ["default", "kube-system", "web"]
 
 
-def test_nothing_is_suggested_where_nothing_is_known() -> None:
+def test_an_option_without_known_values_has_no_suggestions() -> None:
     assert suggested("selector", "a") == []
 
 
-def test_forms_are_suggested() -> None:
+def test_completion_suggests_output_formats() -> None:
     assert suggested("output", "j") == ["json"]
 
 
@@ -52,7 +52,8 @@ def test_each_shell_has_a_script(shell: str, capsys: pytest.CaptureFixture[str])
     assert "aioinformer" in capsys.readouterr().out
 
 
-def test_without_argcomplete_it_says_how_to_get_it(tmp_path: Path) -> None:
+@pytest.mark.clients
+def test_without_argcomplete_the_error_names_the_command_that_installs_it(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['argcomplete.shell_integration'] = None; "
         "from aioinformer.__main__ import main; sys.exit(main(['completion', 'bash']))"
@@ -106,7 +107,10 @@ def completed(shell: str, script: str, lines: list[str], folder: Path, config: P
     return [line.strip() for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(("shell", "script"), [("bash", BASH), ("fish", FISH)])
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [pytest.param("bash", BASH, marks=pytest.mark.clients), ("fish", FISH)],
+)
 def test_a_shell_completes_commands_resources_and_contexts(
     shell: str, script: str, tmp_path: Path, config: Path
 ) -> None:

@@ -107,7 +107,7 @@ def test_a_selector_with_a_mistake_is_explained() -> None:
     ]
 
 
-async def test_a_refusal_with_nothing_to_advise_names_the_configuration(
+async def test_a_403_without_a_hint_names_the_configuration(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     async def refuse(request: web.Request) -> web.Response:

@@ -181,7 +181,7 @@ async def test_a_client_connects_with_a_kubeconfig(tmp_path: Path) -> None:
             assert await client.get_raw("/") == b"Bearer abc"
 
 
-def test_a_server_that_is_no_url_is_refused_at_once() -> None:
+def test_a_server_that_is_no_url_is_an_error_at_once() -> None:
     with pytest.raises(ConfigurationError):
         Client("10.0.0.1:6443")
 
@@ -213,14 +213,14 @@ async def test_headers_of_the_program_go_with_every_request() -> None:
         assert await client.get_raw("/") == b"jane"
 
 
-async def test_a_get_that_fails_says_what_it_was_for() -> None:
+async def test_the_error_of_a_failed_get_has_its_phase() -> None:
     async with http_server(discovery) as server, Client(server) as client:
         with pytest.raises(NotFound) as caught:
             await client.get_raw("/nowhere", phase="discovery")
     assert caught.value.phase == "discovery"
 
 
-async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
+async def test_a_list_request_has_its_query_its_scope_and_its_selectors() -> None:
     async with http_server(url) as server, Client(server) as client:
         reader = lists_and_watches(
             client.lister_watcher(
@@ -237,7 +237,7 @@ async def test_a_list_is_asked_for_with_its_query_scope_and_selectors() -> None:
     )
 
 
-async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
+async def test_a_watch_request_has_bookmarks_and_a_timeout() -> None:
     async with (
         http_server(url) as server,
         Client(server) as client,
@@ -251,7 +251,7 @@ async def test_a_watch_is_asked_for_with_bookmarks_and_an_end() -> None:
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
-async def test_a_refusal_is_raised_on_entering(verb: str) -> None:
+async def test_an_error_status_is_raised_when_the_context_is_entered(verb: str) -> None:
     async def answer(request: web.Request) -> web.Response:
         return replay_response(read_recording("25-list-forbidden"))
 
@@ -319,7 +319,7 @@ async def test_an_explicit_server_may_bring_its_own_trust(certificates: Certific
         assert await client.get_raw("/version") == b"/version"
 
 
-async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
+async def test_a_resource_without_a_name_is_a_protocol_error() -> None:
     async def nameless(request: web.Request) -> web.Response:
         versions = [{"version": "v1", "resources": [{"resource": ""}]}]
         listed = [{"metadata": {"name": "a.io"}, "versions": versions}]
@@ -333,13 +333,13 @@ async def test_a_resource_without_a_name_is_the_servers_fault() -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/namespaces/web/../kube-system/secrets", "/..", "/api/./v1", "version", ""]
 )
-async def test_a_path_that_would_reach_another_is_refused(path: str) -> None:
+async def test_a_path_with_dot_segments_is_an_error(path: str) -> None:
     async with http_server(url) as server, Client(server) as client:
         with pytest.raises(ValueError, match="a path must begin with '/' and not contain"):
             await client.get_raw(path)
 
 
-async def test_dots_inside_a_segment_arrive_as_they_are() -> None:
+async def test_dots_inside_a_segment_reach_the_server_unchanged() -> None:
     async with http_server(url) as server, Client(server) as client:
         assert await client.get_raw("/api/v1/pods/a..b") == b"/api/v1/pods/a..b"
         assert await client.get_raw("/api/%2e%2e/v1") == b"/api/%252e%252e/v1"
@@ -351,7 +351,7 @@ def test_a_namespace_of_several_segments_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("headers", [{"X-Key": f"{CANARY}\r\nX-Evil: 1"}, {"X-Key": f"{CANARY}\0"}])
-def test_a_header_with_control_characters_is_refused_without_being_shown(
+def test_a_header_with_control_characters_is_an_error_that_does_not_show_it(
     headers: dict[str, str],
 ) -> None:
     with pytest.raises(ValueError, match="the header 'X-Key' contains a newline") as caught:
@@ -362,7 +362,7 @@ def test_a_header_with_control_characters_is_refused_without_being_shown(
 # -- answers without an end --------------------------------------------------------------------
 
 
-async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None:
+async def test_a_response_that_decompresses_to_more_than_the_limit_is_a_protocol_error() -> None:
     """A megabyte of gzip may hold a gigabyte."""
     packing = zlib.compressobj(wbits=31)
     mebibyte = bytes(1024 * 1024)
@@ -377,7 +377,7 @@ async def test_an_answer_that_unpacks_to_more_than_the_cap_is_given_up() -> None
             await client.get_raw("/apis", phase="discovery")
 
 
-async def test_an_answer_that_drips_is_given_up() -> None:
+async def test_a_slow_endless_response_times_out() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = await start_response(request, b"{")
         while True:
@@ -397,7 +397,7 @@ async def test_an_answer_that_drips_is_given_up() -> None:
 # -- a resource that isn't served --------------------------------------------------------------
 
 
-async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> None:
+async def test_two_hundred_readers_of_a_removed_resource_share_one_check() -> None:
     sent: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -414,7 +414,7 @@ async def test_two_hundred_readers_of_a_resource_that_is_gone_look_once() -> Non
     assert sent == ["/apis/example.com/v1", "/apis", "/apis/example.com"]
 
 
-async def test_looking_whether_a_resource_is_served_waits_for_its_turn() -> None:
+async def test_the_check_if_a_resource_is_served_waits_for_the_rate_limiter() -> None:
     async with (
         http_server(discovery) as server,
         Client(server, limits=Limits(restarts=0.01, burst=2)) as client,
@@ -432,7 +432,7 @@ def elsewhere(use: Callable[[], Coroutine[Any, Any, object]]) -> None:
     asyncio.run(use())
 
 
-async def test_a_client_says_so_when_another_event_loop_uses_it() -> None:
+async def test_a_client_raises_an_error_in_another_event_loop() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         return await start_response(request, b"{}")
 

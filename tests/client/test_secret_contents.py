@@ -208,7 +208,7 @@ SPELLINGS: tuple[Callable[[str], str], ...] = (
 
 
 @pytest.mark.parametrize("first", range(0, len(PATHS), 24))
-async def test_no_path_leads_from_a_secret_to_a_report(
+async def test_no_error_or_log_contains_the_contents_of_a_secret(
     first: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -98,7 +98,7 @@ async def watch(client: Client) -> None:
 
 
 @pytest.mark.parametrize("place", EVENTS)
-async def test_no_secret_of_a_stream_is_told(place: str) -> None:
+async def test_no_error_of_a_stream_contains_a_secret(place: str) -> None:
     async with (
         tcp_server(echoing(EVENTS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
@@ -131,7 +131,7 @@ REFUSALS: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("place", REFUSALS)
-async def test_no_secret_of_a_refusal_is_told(place: str) -> None:
+async def test_no_error_of_a_rejected_request_contains_a_secret(place: str) -> None:
     async with (
         tcp_server(echoing(REFUSALS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,
@@ -151,7 +151,7 @@ PHRASES: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("place", PHRASES)
-async def test_no_secret_of_a_proxys_refusal_is_told(place: str) -> None:
+async def test_no_error_of_a_proxy_contains_a_secret(place: str) -> None:
     async with (
         tcp_server(echoing(PHRASES[place])) as address,
         running_transport(
@@ -215,7 +215,7 @@ REPEATED: dict[str, Callable[[str, str], bytes]] = {
 
 @pytest.mark.parametrize("place", REPEATED)
 @pytest.mark.parametrize("verb", ["create", "update", "patch", "apply"])
-async def test_no_secret_that_is_written_is_told(
+async def test_no_error_of_a_write_contains_a_secret(
     place: str, verb: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither the token, nor what is in the Secret."""
@@ -267,7 +267,7 @@ DOCUMENTS: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("place", DOCUMENTS)
-async def test_no_secret_of_a_document_is_told(place: str) -> None:
+async def test_no_error_of_a_discovery_document_contains_a_secret(place: str) -> None:
     async with (
         tcp_server(echoing(DOCUMENTS[place])) as address,
         Client(f"http://{address}", token=CANARY) as client,

@@ -42,7 +42,7 @@ def collected_garbage() -> Iterator[None]:
     indirect=["server_kubeconfig"],
     ids=[f"{server}-{each}" for server, each in CASES],
 )
-def test_a_client_works(
+def test_a_client_performs_its_exercise(
     server_kubeconfig: Path, performed: Exercise, request: pytest.FixtureRequest
 ) -> None:
     is_go = performed.run.__module__ == go_clients.__name__
@@ -50,11 +50,11 @@ def test_a_client_works(
     performed.run(Target(server_kubeconfig, performed.namespace, binary))
 
 
-def test_the_table_of_the_guide_is_what_runs_here() -> None:
+def test_the_table_of_the_guide_is_the_list_of_the_exercises() -> None:
     assert format_table() in GUIDE.text
 
 
-def test_every_client_has_exercises_and_a_line() -> None:
+def test_the_clients_with_exercises_are_those_of_the_table() -> None:
     assert {each.client for each in EXERCISES} == set(CLIENTS)
 
 

@@ -34,14 +34,14 @@ def go_operator() -> list[str]:
 
 
 @pytest.mark.timeout(180)
-async def test_the_kopf_program_lives_the_life_of_a_site(tmp_path: Path) -> None:
+async def test_the_kopf_operator_performs_each_step_of_the_comparison(tmp_path: Path) -> None:
     report = await live(await command_of("kopf", tmp_path), tmp_path)
     assert [*report.seconds] == STEPS
     assert report.exit_code == 0
 
 
 @pytest.mark.timeout(580)  # of a first build, which downloads the modules
-async def test_the_program_in_go_lives_the_life_of_a_site(
+async def test_the_go_operator_performs_each_step_of_the_comparison(
     go_operator: list[str], tmp_path: Path
 ) -> None:
     report = await live(go_operator, tmp_path, crowd=20)

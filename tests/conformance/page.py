@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -36,6 +37,7 @@ TestName = tuple[str, str]
 """A path below ``tests/``, and a function."""
 
 
+@cache
 def marked_tests() -> dict[int, list[TestName]]:
     """Return the tests of each item, by the ``client_go`` markers in the sources of the tests."""
     found: defaultdict[int, list[TestName]] = defaultdict(list)

@@ -21,7 +21,7 @@ def test_tests_and_differences_name_items_that_exist() -> None:
     assert named <= CHECKLIST.keys()
 
 
-def test_there_are_few_differences_and_no_item_is_in_two() -> None:
+def test_the_differences_are_few_and_contain_each_item_at_most_once() -> None:
     numbers = [number for each in DIFFERENCES for number in each.items]
 
     assert len(DIFFERENCES) <= MAX_DIFFERENCES

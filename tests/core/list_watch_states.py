@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from aioinformer._core.listwatch.backoff import Backoff, BackoffPolicy
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, DiscoveryRequest, WatchRequest
@@ -91,6 +93,11 @@ STATES_BY_PHASE: dict[Phase, Callable[[], ListWatchState]] = {
 DISCOVERY = "lookup"
 WATCHLIST_PREFIX = "stream "
 """The prefix of a WatchList's version in the result of ``summarize``."""
+
+
+def sent(request: AnyRequest) -> AnyRequest:
+    """Return a request without its flag ``restart``, which the server doesn't receive."""
+    return replace(request, restart=False)
 
 
 def summarize(request: AnyRequest) -> tuple[str, int, str] | str:

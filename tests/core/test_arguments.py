@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from aioinformer._core.arguments import (
@@ -108,6 +110,41 @@ def test_the_error_of_a_constructor_names_the_class() -> None:
         TypeError, match=r"^resize\(\) has no argument 'siez'; did you mean 'size'\?$"
     ):
         Store(size=2).resize(**wrong)
+
+
+def test_a_function_is_decorated_at_any_place() -> None:
+    def scale(number: int, *, factor: int = 1) -> int:
+        return number * factor
+
+    class Shelf:
+        def __init__(self, width: int) -> None:
+            self.width = width
+
+        def widen(self, width: int) -> None:
+            self.width = width
+
+    checked = suggest_keywords(scale)
+    assert checked(2, factor=3) == checked(number=2, factor=3) == 6
+    create, widen = suggest_keywords(Shelf.__init__), suggest_keywords(Shelf.widen)
+    shelf = Shelf(1)
+    create(shelf, width=2)
+    assert shelf.width == 2
+    widen(shelf, width=3)
+    assert shelf.width == 3
+    outermost = suggest_keywords(len)  # its qualified name has one part
+    calls: list[tuple[Callable[..., object], tuple[object, ...], str, str]] = [
+        (checked, (2,), "scale", "factro"),
+        (create, (shelf,), "Shelf", "widht"),
+        (widen, (shelf,), "widen", "widht"),
+        (outermost, ([],), "len", "xyz"),
+    ]
+    for call, arguments, name, keyword in calls:
+        wrong: dict[str, int] = {keyword: 3}
+        with pytest.raises(TypeError) as caught:
+            call(*arguments, **wrong)
+        meant = {"factro": "factor", "widht": "width"}.get(keyword)
+        suggestion = f"; did you mean {meant!r}?" if meant else ""
+        assert str(caught.value) == f"{name}() has no argument {keyword!r}{suggestion}"
 
 
 @pytest.mark.parametrize(

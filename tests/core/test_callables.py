@@ -51,7 +51,7 @@ def described(function: Any) -> Any:
         None,
     ],
 )
-def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
+def test_a_signature_that_fits_or_is_unknown_passes(function: object) -> None:
     check_signature(function, "it", "obj", initial=bool)
 
 
@@ -64,12 +64,14 @@ def test_what_fits_or_cannot_be_known_passes(function: object) -> None:
         (partial(fits, object()), "too many positional arguments"),
     ],
 )
-def test_what_does_not_fit_is_said_with_what_it_takes(function: object, message: str) -> None:
+def test_the_error_shows_the_signature_of_a_function_that_does_not_fit(
+    function: object, message: str
+) -> None:
     with pytest.raises(TypeError, match=message):
         check_signature(function, "it", "obj", initial=bool)
 
 
-def test_nobody_would_await_what_must_answer_at_once() -> None:
+def test_an_async_function_in_a_synchronous_place_is_an_error() -> None:
     async def later(obj: object) -> str:
         return ""
 

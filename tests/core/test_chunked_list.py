@@ -62,7 +62,7 @@ def test_the_chunks_of_another_list_are_shared() -> None:
     assert repr(found) == "<ChunkedList items=1000>"
 
 
-def test_chunks_of_objects_are_not_tracked_once_a_collection_has_met_them() -> None:
+def test_chunks_of_objects_are_untracked_after_a_garbage_collection() -> None:
     objects = ChunkedList(pod(str(number)) for number in range(3 * CHUNK_SIZE))
     gc.collect()
     assert not any(map(gc.is_tracked, objects.chunks))
@@ -74,13 +74,26 @@ def test_any_items_have_chunks() -> None:
     chunked = ChunkedList("abc")
     assert isinstance(chunked, Chunked)
     assert chunks_of(chunked) == [("a", "b", "c")]
+    assert chunks_of(chunked)[0] is chunks_of(chunked)[0], "the chunk is shared"
+
+
+def test_items_that_are_appended_one_by_one_make_full_chunks() -> None:
+    found = ChunkedList[int]()
+    for number in range(2 * CHUNK_SIZE + 3):
+        found.append(number)
+        assert len(found) == number + 1
+    assert [*map(len, found.chunks)] == [CHUNK_SIZE, CHUNK_SIZE, 3]
+
+
+def test_the_items_of_chunks_are_drained_in_order() -> None:
+    assert list(drain_chunks([(1, 2), (3,), ()])) == [1, 2, 3]
 
 
 class Thing:
     """Something that can be seen to have been freed."""
 
 
-def test_shared_chunks_fall_away_one_by_one_behind_the_last_reader() -> None:
+def test_shared_chunks_are_freed_one_by_one_when_the_last_reader_has_passed_them() -> None:
     things = [Thing() for _ in range(3)]
     seen = [weakref.ref(thing) for thing in things]
     chunks = [(thing,) for thing in things]

@@ -427,5 +427,5 @@ class Convergence(RuleBasedStateMachine):
 
 @pytest.mark.client_go(109)
 @pytest.mark.timeout(600)  # a failure is worth the time that shrinking it takes
-def test_whatever_happens_the_cache_and_its_listeners_end_where_the_server_is() -> None:
+def test_the_cache_and_its_listeners_end_at_the_state_of_the_server() -> None:
     run_state_machine_as_test(Convergence, settings=settings(stateful_step_count=60))

@@ -8,6 +8,12 @@ from typing import Any
 import pytest
 
 from aioinformer import KubeObject, SharedInformer
+from aioinformer._core.missing_names import (
+    Missing,
+    declare_missing,
+    mapping_hints,
+    missing_key,
+)
 from aioinformer._core.objects.readonly import freeze
 from tests.core.builders import make_object, pod_body
 
@@ -26,7 +32,7 @@ def test_a_misspelt_key_is_corrected() -> None:
         pod()["spec"]["x"]
 
 
-def test_the_error_of_a_missing_key_is_a_plain_one() -> None:
+def test_the_error_of_a_missing_key_is_a_key_error() -> None:
     with pytest.raises(KeyError) as caught:
         freeze({"nodeName": "node-1"})["nodename"]
     assert type(caught.value) is KeyError
@@ -65,6 +71,55 @@ def test_attributes_of_generated_models_are_translated(name: str, instead: str) 
 def test_a_part_of_an_object_has_the_same_hint() -> None:
     with pytest.raises(AttributeError, match=r"FrozenMapping has no .* write obj\['nodeName'\]"):
         pod()["spec"].nodeName  # noqa: B018 - the read is the test
+
+
+def test_hints_are_declared_for_any_class() -> None:
+    class Shelf:
+        width = 1
+
+    hints = mapping_hints("spec", "size")
+    assert hints == {
+        "spec": "it is a mapping, write obj['spec']",
+        "size": "it is a mapping, write obj['size']",
+    }
+    hints |= mapping_hints("depth", parent="obj['spec']", others="; or width")
+    declare_missing(Shelf, hints)
+    expected = {
+        "spec": "it is a mapping, write obj['spec']",
+        "size": "it is a mapping, write obj['size']",
+        "depth": "it is a mapping, write obj['spec']['depth']; or width",
+    }
+    for owner in (Shelf, Shelf()):
+        for name, hint in expected.items():
+            with pytest.raises(AttributeError) as caught:
+                getattr(owner, name)
+            assert str(caught.value) == f"a Shelf has no attribute {name!r}: {hint}"
+        assert not hasattr(owner, "spec")
+    assert Shelf.width == 1
+    assert all(isinstance(vars(Shelf)[name], Missing) for name in hints)
+
+
+def test_a_key_is_corrected_whatever_its_case_and_its_separators_are() -> None:
+    known = {"node-name": 1, "host_network": 2, "dnsPolicy": 3}
+    for wrong, meant in (
+        ("NODENAME", "node-name"),
+        ("node_name", "node-name"),
+        ("hostNetwork", "host_network"),
+        ("host-network", "host_network"),
+        ("dns_policy", "dnsPolicy"),
+        ("dns-Polizy", "dnsPolicy"),
+    ):
+        error = missing_key(wrong, known)
+        assert str(error) == f"{wrong!r}; did you mean {meant!r}?"
+        assert error.args == (wrong,)
+    assert str(missing_key("volumes", known)) == "'volumes'"
+
+
+@pytest.mark.parametrize("separator", ["_", "-"])
+def test_a_key_with_other_separators_comes_before_a_similar_one(separator: str) -> None:
+    meant = f"pod{separator}ip{separator}s"
+    error = missing_key("podIPs", {"podIPsX": 1, meant: 2})
+    assert str(error) == f"'podIPs'; did you mean {meant!r}?"
 
 
 @pytest.mark.parametrize("name", ["list", "get", "by_index"])

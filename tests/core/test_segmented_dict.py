@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from aioinformer._core.segmented_dict import SEGMENTS, SegmentedDict
 from tests.core.builders import key, pod
+from tests.garbage_collector import needs_untracked_dicts
 
 KEYS = st.sampled_from([0, 1, 2, SEGMENTS, 2 * SEGMENTS, -1])
 Operation: TypeAlias = tuple[Literal["put", "delete", "pop", "item", "copy"], int]
@@ -39,7 +40,7 @@ def test_entries_are_those_of_a_dict(operations: list[Operation]) -> None:
                 taken, value = found.popitem()
                 assert expected.pop(taken) == value
             case "item":
-                with pytest.raises(KeyError):
+                with pytest.raises(KeyError, match=r"^'popitem\(\): the dict is empty'$"):
                     found.popitem()
             case "copy":
                 copied, before = found.copy(), dict(expected)
@@ -54,11 +55,25 @@ def test_entries_are_those_of_a_dict(operations: list[Operation]) -> None:
         assert sorted(found) == sorted(found.keys()) == sorted(expected)
         assert sorted(found.values()) == sorted(expected.values())
         assert sorted(found.items()) == sorted(expected.items())
+        assert len(found.keys()) == len(found.values()) == len(found.items()) == len(expected)
+        assert all(item in found.items() for item in expected.items())
+        assert (99, "none") not in found.items()
     for at in expected:
         assert found[at] == expected[at]
     with pytest.raises(KeyError):
         found[99]
+    assert found.get(99, "none") == "none"
     assert repr(found) == f"<SegmentedDict entries={len(expected)}>"
+
+
+def test_items_are_removed_until_there_is_none() -> None:
+    found, expected = SegmentedDict[int, str](), {at: str(at) for at in range(2 * SEGMENTS + 1)}
+    found.update(expected)
+
+    assert dict(found.popitem() for _ in expected) == expected
+    assert len(found) == 0
+    with pytest.raises(KeyError, match=r"^'popitem\(\): the dict is empty'$"):
+        found.popitem()
 
 
 def test_no_insertion_copies_a_tenth_of_a_large_dict() -> None:
@@ -75,6 +90,7 @@ def test_no_insertion_copies_a_tenth_of_a_large_dict() -> None:
     assert sys.getsizeof(found) > 200_000 * 8
 
 
+@needs_untracked_dicts
 def test_segments_of_objects_are_not_tracked_by_the_collector() -> None:
     found, obj = SegmentedDict[object, object](), pod("a")
     for number in range(1000):

@@ -28,7 +28,7 @@ def test_another_type_is_rejected_where_it_is_written(after: Any) -> None:
 
 
 @pytest.mark.parametrize("after", [-1, float("nan"), float("inf"), timedelta(seconds=-1)])
-def test_a_time_that_never_comes_is_rejected(after: Any) -> None:
+def test_a_negative_or_infinite_delay_is_rejected(after: Any) -> None:
     with pytest.raises(ValueError, match="requeue_after must be seconds from 0 on, or None"):
         TemporaryError("not yet", requeue_after=after)
 

@@ -88,7 +88,13 @@ async def wait_for_lines(path: Path, lines: list[str]) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.simulation)])
+@pytest.mark.parametrize(
+    "kills",
+    [
+        pytest.param(2, marks=pytest.mark.clients),
+        pytest.param(50, marks=pytest.mark.simulation),
+    ],
+)
 @pytest.mark.timeout(900)
 async def test_10_writes_each_change_once_across_kills(tmp_path: Path, kills: int) -> None:
     async with ApiServer() as server:

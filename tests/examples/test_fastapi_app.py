@@ -61,7 +61,9 @@ async def synced(app: FastAPI) -> Live:
 # -- probes ------------------------------------------------------------------------------------
 
 
-async def test_it_is_alive_and_not_ready_until_every_cache_is_synced(tmp_path: Path) -> None:
+async def test_the_service_is_alive_but_not_ready_until_every_cache_is_synced(
+    tmp_path: Path,
+) -> None:
     async with ApiServer() as server:
         server.faults.status(503, resource="nodes", message="etcd is electing")
         async with entered(make_settings(server, tmp_path)) as (app, http):
@@ -121,7 +123,7 @@ async def test_objects_are_answered_from_the_cache_as_the_server_sent_them(tmp_p
         ("/api/pods/web-0", 404, "/api/pods/NAMESPACE/web-0"),
     ],
 )
-async def test_what_cannot_be_answered_is_explained(
+async def test_the_answer_to_an_impossible_request_contains_the_reason(
     tmp_path: Path, path: str, status: int, says: str
 ) -> None:
     async with ApiServer() as server:
@@ -135,7 +137,7 @@ async def test_what_cannot_be_answered_is_explained(
             assert (await http.get("/api/counts/secrets")).json() == {"count": 1}
 
 
-async def test_the_last_minute_is_remembered_for_pages_that_are_opened(tmp_path: Path) -> None:
+async def test_the_history_contains_the_samples_of_the_last_minute(tmp_path: Path) -> None:
     async with ApiServer() as server:
         pod(server, "web-0")
         async with entered(make_settings(server, tmp_path, "pods")) as (app, http):
@@ -161,13 +163,13 @@ async def test_metrics_are_those_of_its_informers(tmp_path: Path) -> None:
 # -- who may ask -------------------------------------------------------------------------------
 
 
-async def test_names_of_other_hosts_are_refused(tmp_path: Path) -> None:
+async def test_requests_for_other_host_names_are_rejected(tmp_path: Path) -> None:
     async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
         foreign = await http.get("/", headers={"Host": "rebound.example"})
         assert foreign.status_code == 400
 
 
-async def test_the_page_and_its_files_name_no_other_host_and_make_no_html_of_text(
+async def test_the_page_and_its_files_use_no_other_host_and_insert_no_html(
     tmp_path: Path,
 ) -> None:
     async with ApiServer() as server, entered(make_settings(server, tmp_path)) as (_, http):
@@ -206,7 +208,7 @@ async def test_the_api_server_of_a_cluster_is_never_stopped(tmp_path: Path) -> N
 # -- the embedded cluster ----------------------------------------------------------------------
 
 
-async def test_without_a_cluster_it_shows_one_that_lives_and_can_be_interrupted() -> None:
+async def test_without_a_cluster_the_app_shows_an_embedded_cluster_that_changes() -> None:
     async with entered(Settings(objects=30, rate=200)) as (app, http):
         live = await synced(app)
         assert live.embedded is not None
@@ -222,7 +224,7 @@ async def test_without_a_cluster_it_shows_one_that_lives_and_can_be_interrupted(
         assert live.status.facts()["problem"]["message"]
 
 
-def test_the_environment_says_which_cluster() -> None:
+def test_environment_variables_select_the_cluster_and_the_resources() -> None:
     assert Settings.from_environment({}) == Settings()
     assert Settings.from_environment({"KUBECONFIG": "/some/file"}).cluster
     assert Settings.from_environment({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}).cluster
@@ -265,7 +267,7 @@ async def test_a_page_that_is_closed_frees_its_streams(tmp_path: Path) -> None:
         await wait_until(lambda: "listeners=1" in repr(service.live.informers["pods"]))  # a counter
 
 
-async def test_a_client_that_stalls_holds_up_no_other_and_no_cache(tmp_path: Path) -> None:
+async def test_a_stalled_client_delays_neither_other_clients_nor_the_cache(tmp_path: Path) -> None:
     async with ApiServer() as server:
         for number in range(100):
             pod(server, f"web-{number}", padding="x" * 60)

@@ -63,7 +63,9 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_it_lists_pods_as_models(http: httpx.Client, api_server_thread: ApiServerThread) -> None:
+def test_the_service_lists_pods_as_models(
+    http: httpx.Client, api_server_thread: ApiServerThread
+) -> None:
     wait_ready(http)
     assert http.get("/pods/default", params={"labels": "app=shop"}).json() == [
         {"metadata": {"name": "web-0", "labels": {"app": "shop"}}}
@@ -79,13 +81,15 @@ def test_a_selector_that_does_not_parse_is_the_clients_mistake(http: httpx.Clien
     assert "app in (" in answer.json()["detail"]
 
 
-def test_it_describes_its_models(http: httpx.Client) -> None:
+def test_the_openapi_document_describes_the_models(http: httpx.Client) -> None:
     schemas = http.get("/openapi.json").json()["components"]["schemas"]
     assert schemas["Pod"]["properties"]["metadata"] == {"$ref": "#/components/schemas/Metadata"}
 
 
 @pytest.mark.usefixtures("kubeconfig")
-def test_it_is_not_ready_before_the_initial_list(api_server_thread: ApiServerThread) -> None:
+def test_the_service_is_not_ready_before_the_initial_list_is_complete(
+    api_server_thread: ApiServerThread,
+) -> None:
     with api_server_thread.faults.stall(resource="pods"), client_of(app) as http:
         probe = http.get("/readyz", follow_redirects=False)
         early = http.get("/pods/default")
@@ -95,14 +99,16 @@ def test_it_is_not_ready_before_the_initial_list(api_server_thread: ApiServerThr
     assert early.json() == {"detail": "the pods are being read"}
 
 
-def test_it_serves_metrics(http: httpx.Client) -> None:
+def test_the_service_serves_metrics(http: httpx.Client) -> None:
     wait_ready(http)
     answer = http.get("/metrics", follow_redirects=False)
     assert answer.status_code == 200
     assert 'aioinformer_objects{informer="pods"} 2.0' in answer.text
 
 
-def test_it_sends_events_until_the_feed_is_closed(http: httpx.Client, cluster: Cluster) -> None:
+def test_the_service_sends_events_until_the_feed_is_closed(
+    http: httpx.Client, cluster: Cluster
+) -> None:
     wait_ready(http)
     with ThreadPoolExecutor() as pool:
         response = pool.submit(http.get, "/events")  # the test client returns whole responses

@@ -26,7 +26,7 @@ def pod(server: ApiServer, name: str) -> None:
 
 
 @pytest.mark.clients
-async def test_both_tell_what_changes(tmp_path: Path) -> None:
+async def test_both_programs_print_changes(tmp_path: Path) -> None:
     async with ApiServer() as server, both(server, tmp_path) as runs:
         await _read_one_change(server, runs)
         server.cluster.delete("pods", "web-1", namespace="default")
@@ -37,7 +37,7 @@ async def test_both_tell_what_changes(tmp_path: Path) -> None:
 
 @pytest.mark.apiserver  # both wait for real before they try again, seconds
 @pytest.mark.clients
-async def test_both_tell_what_changed_over_a_restart_that_forgot_the_version(
+async def test_both_programs_print_changes_after_a_restart_that_compacted_the_version(
     tmp_path: Path,
 ) -> None:
     async with ApiServer() as server, both(server, tmp_path) as runs:
@@ -79,7 +79,7 @@ async def _read_one_change(server: ApiServer, runs: tuple[RunningScript, Running
         assert await run.read_line() == b"changed web-0 on node-2\n"
 
 
-async def test_ready_made_clients_and_models_may_stay() -> None:
+async def test_the_code_of_the_guide_works_with_a_client_and_models_of_kubernetes_asyncio() -> None:
     names: dict[str, Any] = {}
     exec(GUIDE.block_under("Keeping what you have"), names)  # noqa: S102 - what it is for
     async with ApiServer() as server:

@@ -41,7 +41,7 @@ async def run_program(server: ApiServer) -> set[str]:
     return done
 
 
-async def test_a_program_that_ends_has_handled_what_it_had_missed(
+async def test_a_program_handles_the_changes_of_its_downtime_before_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

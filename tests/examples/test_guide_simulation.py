@@ -38,6 +38,6 @@ def test_the_printed_line_repeats_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.simulation
-def test_the_correction_passes(tmp_path: Path) -> None:
+def test_the_corrected_controller_passes_the_simulation(tmp_path: Path) -> None:
     test = run_sections(tmp_path, *BUG, "The correction")
     test()

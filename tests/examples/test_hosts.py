@@ -74,7 +74,8 @@ async def ready(http: httpx.AsyncClient) -> bool:
 # -- with an event loop --------------------------------------------------------------------------
 
 
-async def test_a_plain_script_tells_what_changes_until_it_is_ended_as_containers_are(
+@pytest.mark.clients
+async def test_a_plain_script_prints_changes_until_sigterm_ends_it(
     server: ApiServer, tmp_path: Path
 ) -> None:
     script = HOSTS / "plain_script.py"
@@ -89,7 +90,9 @@ async def test_a_plain_script_tells_what_changes_until_it_is_ended_as_containers
 
 
 @pytest.mark.clients
-async def test_a_plain_script_that_cannot_begin_says_why_in_one_line(tmp_path: Path) -> None:
+async def test_a_plain_script_without_a_cluster_prints_the_reason_in_one_line(
+    tmp_path: Path,
+) -> None:
     run = await run_to_completion(HOSTS / "plain_script.py", tmp_path / "none")
     assert run.status == 1
     assert re.fullmatch(r"no cluster is configured: .*\n", run.stderr)
@@ -105,7 +108,7 @@ async def test_a_service_on_aiohttp_serves_and_ends_with_streams_open(
 
 
 @pytest.mark.clients
-async def test_a_service_on_litestar_says_what_it_waits_for_serves_and_ends_with_streams_open(
+async def test_a_service_on_litestar_reports_unsynced_caches_serves_and_ends_with_open_streams(
     server: ApiServer, tmp_path: Path
 ) -> None:
     server.faults.stall(resource="pods")
@@ -262,7 +265,7 @@ async def same_caches(http: httpx.AsyncClient, server: ApiServer) -> bool:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_each_says_how_to_run_it(script: Path) -> None:
+def test_each_host_script_names_the_command_that_runs_it(script: Path) -> None:
     text = script.read_text()
     commands = (
         f"\npython examples/hosts/{script.name}",

@@ -154,7 +154,7 @@ def _family(sample: str) -> str:
 # -- the files -----------------------------------------------------------------------------------
 
 
-def test_the_dashboard_can_be_imported_and_says_what_its_panels_show() -> None:
+def test_the_dashboard_can_be_imported_and_its_panels_have_valid_targets() -> None:
     assert DASHBOARD["schemaVersion"] >= 39  # Grafana 11
     variables = {each["name"] for each in DASHBOARD["templating"]["list"]}
     assert variables == {"datasource", "job", "informer"}
@@ -169,7 +169,7 @@ def test_the_dashboard_can_be_imported_and_says_what_its_panels_show() -> None:
         assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= grouped
 
 
-def test_panels_do_not_lie_on_top_of_each_other() -> None:
+def test_panels_do_not_overlap() -> None:
     taken: dict[tuple[int, int], str] = {}
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
@@ -180,7 +180,7 @@ def test_panels_do_not_lie_on_top_of_each_other() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
-def test_every_alert_says_how_bad_it_is_and_what_to_do(rule: Mapping[str, Any]) -> None:
+def test_every_alert_has_a_severity_a_summary_and_a_description(rule: Mapping[str, Any]) -> None:
     assert re.fullmatch(r"\d+m", rule["for"])
     assert rule["labels"]["severity"] in {"critical", "warning"}
     annotations = rule["annotations"]
@@ -266,7 +266,7 @@ RUNS = 'aioinformer_reconcile_total{job="app", instance="a", controller="shop", 
         ),
     ],
 )
-def test_alerts_come_when_they_should(
+def test_alerts_fire_in_the_expected_cases_only(
     alert: str, series: Mapping[str, str], fires: bool, tmp_path: Path
 ) -> None:
     """Judged by whether the alert is there at all, not by its text, which has tests above."""

@@ -39,7 +39,7 @@ async def running(**options: object) -> AsyncGenerator[Setting]:
             yield Setting(server, sites, operator, purges)
 
 
-async def test_the_life_of_a_site() -> None:
+async def test_a_site_is_created_updated_and_cleaned_up() -> None:
     async with running() as setting:
         sites = setting.sites
         sites.create("tea", page="<h1>tea</h1>", pods=2)
@@ -75,7 +75,7 @@ async def test_the_life_of_a_site() -> None:
         assert setting.purges.names == ["tea"]
 
 
-async def test_nothing_is_written_when_nothing_changes() -> None:
+async def test_a_run_without_changes_writes_nothing() -> None:
     async with running() as setting:
         setting.sites.create("tea")
         await setting.settled()
@@ -126,7 +126,7 @@ async def test_a_site_without_a_page_is_not_retried_before_it_changes() -> None:
         assert setting.sites.condition("tea", "Synced")["status"] == "True"
 
 
-async def test_errors_and_broken_watches_delay_a_site_only() -> None:
+async def test_errors_and_broken_watches_only_delay_a_site() -> None:
     async with running() as setting:
         faults = setting.server.faults
         with faults.status(500, verb="patch", times=3), faults.reset(verb="watch", times=2):

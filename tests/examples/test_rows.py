@@ -80,7 +80,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, str, str]]] = [
 
 
 @pytest.mark.parametrize(("resource", "body", "look"), CASES)
-async def test_a_row_says_how_an_object_is(
+async def test_a_row_has_the_status_tone_and_detail_of_its_object(
     resource: str, body: dict[str, Any], look: tuple[str, str, str]
 ) -> None:
     found = await shown(resource, body)
@@ -88,13 +88,13 @@ async def test_a_row_says_how_an_object_is(
     assert (found["of"], found["name"], found["labels"]) == (resource, "x", {"app": "shop"})
 
 
-async def test_what_is_about_to_go_is_terminating() -> None:
+async def test_an_object_that_is_being_deleted_is_terminating() -> None:
     found = await shown("pods", pod("Running"), delete=True)
     assert (found["status"], found["tone"]) == ("Terminating", "wait")
 
 
 @pytest.mark.parametrize("resource", ["secrets", "configmaps"])
-async def test_a_row_has_nothing_of_what_is_in_an_object(resource: str) -> None:
+async def test_a_row_does_not_contain_the_data_of_its_object(resource: str) -> None:
     found = await shown(resource, {"data": {"password": "aHVudGVyMg=="}})
     assert "aHVudGVyMg" not in json.dumps(found)
     assert "password" not in json.dumps(found)

@@ -51,7 +51,7 @@ async def test_a_foo_gets_a_workload_that_follows_it(client: Client) -> None:
         await check_sample_controller(Foos(client))
 
 
-async def test_of_two_replicas_one_works_and_the_other_follows_it(client: Client) -> None:
+async def test_a_second_replica_leads_after_the_first_one_stops(client: Client) -> None:
     foos, first, second = Foos(client), replica(client, "a"), replica(client, "b")
     async with running(first) as working:
         await wait_until(lambda: first.is_leader)

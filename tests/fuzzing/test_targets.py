@@ -75,21 +75,27 @@ def test_each_seed_is_accepted_and_each_prefix_of_a_seed_ends_in_a_result(name: 
             target.check(seed[:end])
 
 
-def hostile(target: FuzzTarget) -> Iterator[bytes]:
-    """Return large inputs: each token many times, alone and in the middle of a seed."""
+def hostile(target: FuzzTarget, *, inside: bool) -> Iterator[bytes]:
+    """Return large inputs: each token many times, alone or in the middle of a seed."""
     seed = target.seeds[0]
     for token in target.tokens:
         many = token * (HOSTILE_SIZE // len(token))
-        yield many
-        yield seed[: len(seed) // 2] + many + seed[len(seed) // 2 :]
+        yield seed[: len(seed) // 2] + many + seed[len(seed) // 2 :] if inside else many
 
 
+@pytest.mark.parametrize(
+    "inside",
+    [
+        pytest.param(True, id="in a seed"),
+        pytest.param(False, id="alone", marks=pytest.mark.simulation),
+    ],
+)
 @pytest.mark.parametrize("name", sorted(each for each in TARGETS if TARGETS[each].milliseconds))
-def test_hostile_repetitions_take_time_and_memory_in_proportion(name: str) -> None:
+def test_hostile_repetitions_take_time_and_memory_in_proportion(name: str, *, inside: bool) -> None:
     target = TARGETS[name]
     limit = NOISE * (target.milliseconds or 0) / 1000
     gc.freeze()  # otherwise each collection below visits the objects of all earlier tests
-    for data in hostile(target):
+    for data in hostile(target, inside=inside):
         gc.collect()
         began = time.thread_time()
         target.read(data)

@@ -38,6 +38,7 @@ TESTS_ELSEWHERE: Mapping[str, Sequence[str]] = {
     ),
     "codec.list_decoder": ("sharding/test_shard_filter.py",),
     "codec.watch_decoder": ("sharding/test_shard_filter.py",),
+    "objects.readonly": ("objects/test_pydantic_schema.py",),
     "selectors.label_parser": ("selectors/test_selectors.py",),
 }
 """Test files in ``tests/core`` that test a module besides the files that have its name."""

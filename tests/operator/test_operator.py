@@ -42,7 +42,7 @@ def make_operator(source: ClusterSource, **keywords: Any) -> Operator:
 # -- controllers ---------------------------------------------------------------------------------
 
 
-def test_names_of_custom_resources_are_asked_of_the_server_at_the_start() -> None:
+def test_an_operator_resolves_names_of_custom_resources_at_its_start() -> None:
     cluster, runs = make_cluster("a"), RecordingReconciler()
 
     def names_in(obj: KubeObject) -> list[str]:
@@ -139,7 +139,7 @@ async def test_wrong_arguments_of_an_operator_are_rejected() -> None:
         await make_operator(source).run()
 
 
-def test_an_operator_runs_once_and_takes_no_controller_then() -> None:
+def test_an_operator_runs_once_and_rejects_controllers_after_its_start() -> None:
     async def main() -> None:
         operator = make_operator(ClusterSource(make_cluster()))
         builder = operator.controller(FOOS, succeed)
@@ -159,7 +159,7 @@ def test_an_operator_runs_once_and_takes_no_controller_then() -> None:
 # -- leading, stopping, failing ------------------------------------------------------------------
 
 
-def test_of_two_replicas_one_reconciles_and_the_other_follows_when_it_stops() -> None:
+def test_a_second_replica_reconciles_only_after_the_leader_has_stopped() -> None:
     cluster = make_cluster("a")
     first_runs, second_runs = RecordingReconciler(duration=3), RecordingReconciler()
 
@@ -191,7 +191,7 @@ def test_of_two_replicas_one_reconciles_and_the_other_follows_when_it_stops() ->
     assert set(second_runs.names) == {"a"}
 
 
-def test_a_replica_that_waits_ends_at_once() -> None:
+def test_a_replica_that_waits_for_the_lease_stops_at_once() -> None:
     async def main() -> None:
         source = ClusterSource(make_cluster())
         first, second = (

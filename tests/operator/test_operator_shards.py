@@ -121,7 +121,7 @@ def test_a_group_may_be_declared_before_the_event_loop_runs() -> None:
     assert cluster.get("leases", "foos.one", namespace="web")["spec"]["holderIdentity"] == ""
 
 
-def test_a_stop_finishes_the_runs_before_the_shards_are_given_away() -> None:
+def test_a_stop_finishes_the_runs_before_the_shards_are_released() -> None:
     cluster = foos(8)
 
     async def main() -> None:
@@ -140,7 +140,7 @@ def test_a_stop_finishes_the_runs_before_the_shards_are_given_away() -> None:
     run_simulated(main)
 
 
-def test_a_cancellation_cancels_the_runs_and_gives_the_shards_away() -> None:
+def test_a_cancellation_cancels_the_runs_and_releases_the_shards() -> None:
     cluster = foos(4)
 
     async def main() -> None:
@@ -160,7 +160,7 @@ def test_a_cancellation_cancels_the_runs_and_gives_the_shards_away() -> None:
     run_simulated(main)
 
 
-def test_a_resource_that_only_the_server_knows_is_divided() -> None:
+def test_a_resource_whose_name_is_resolved_by_the_server_is_divided() -> None:
     cluster = foos(20)
 
     async def main() -> None:
@@ -183,9 +183,7 @@ def test_a_resource_that_only_the_server_knows_is_divided() -> None:
 # -- children ------------------------------------------------------------------------------------
 
 
-def test_children_of_owners_in_this_replicas_shards_are_triggers_in_whatever_shard_they_are() -> (
-    None
-):
+def test_children_in_any_shard_trigger_their_owners_in_the_shards_of_the_replica() -> None:
     cluster = foos(12)
 
     async def main() -> None:
@@ -348,7 +346,7 @@ async def test_a_declaration_that_no_set_of_replicas_can_run_is_rejected() -> No
     assert not list(cluster.objects("leases"))
 
 
-def test_an_informer_of_the_shards_with_a_selector_makes_a_sharded_controller() -> None:
+def test_a_controller_of_an_informer_with_a_group_and_a_selector_is_sharded() -> None:
     cluster = make_cluster()
     for number in range(20):
         labels = {"team": "red"} if number % 2 else {}
@@ -368,7 +366,7 @@ def test_an_informer_of_the_shards_with_a_selector_makes_a_sharded_controller() 
     run_simulated(main)
 
 
-def test_a_group_that_the_program_has_entered_is_left_by_the_program() -> None:
+def test_an_operator_does_not_leave_a_group_that_the_program_has_entered() -> None:
     cluster = foos(4)
 
     async def main() -> None:

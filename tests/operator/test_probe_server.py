@@ -124,7 +124,7 @@ async def test_a_replica_whose_group_has_failed_is_not_alive() -> None:
         assert operator.state == "failed"
 
 
-async def test_an_operator_asks_for_names_until_the_server_answers() -> None:
+async def test_an_operator_requests_names_until_the_server_answers() -> None:
     cluster, faults = make_cluster(), Faults()
     cluster.add_resource(FOOS)
     async with ApiServer(cluster, faults=faults) as server:

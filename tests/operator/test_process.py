@@ -68,7 +68,9 @@ async def ends(process: Process) -> int:
         return await process.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.clients)]
+)
 async def test_a_leader_finishes_its_run_and_releases_the_lease(
     server: ApiServer, number: signal.Signals
 ) -> None:
@@ -104,7 +106,9 @@ async def test_the_shards_of_a_replica_that_a_signal_ends_are_taken_over(server:
 
 @pytest.mark.clients
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_replica_that_waits_ends_too(server: ApiServer, number: signal.Signals) -> None:
+async def test_a_signal_ends_a_replica_that_waits_for_the_lease(
+    server: ApiServer, number: signal.Signals
+) -> None:
     async with program(server.url, "--lease", LEASE) as leader:
         await reads(leader.stdout, "began default/a")
         async with program(server.url, "--lease", LEASE) as waiting:
@@ -134,12 +138,15 @@ async def test_runs_that_do_not_finish_are_a_failure(server: ApiServer) -> None:
 
 
 @pytest.mark.clients
-async def test_a_resource_that_nobody_serves_is_a_usage_error(server: ApiServer) -> None:
+async def test_a_resource_that_the_server_does_not_serve_is_a_usage_error(
+    server: ApiServer,
+) -> None:
     async with program(server.url, "--resource", "wombats.example.com") as process:
         await reads(process.stderr, "UnknownResource")
         assert await ends(process) == EXIT_USAGE
 
 
+@pytest.mark.clients
 async def test_a_port_that_is_in_use_is_a_usage_error(server: ApiServer) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:  # noqa: S104 - as the operator listens
         port = taken.getsockname()[1]
@@ -148,7 +155,8 @@ async def test_a_port_that_is_in_use_is_a_usage_error(server: ApiServer) -> None
             assert await ends(process) == EXIT_USAGE
 
 
-async def test_a_server_that_does_not_answer_is_asked_for_a_name_until_a_signal() -> None:
+@pytest.mark.clients
+async def test_the_operator_requests_a_name_of_an_unreachable_server_until_a_signal() -> None:
     async with program("http://127.0.0.1:9", "--resource", "foos.example.com") as process:
         for seconds in (1, 2):
             await reads(
@@ -160,7 +168,7 @@ async def test_a_server_that_does_not_answer_is_asked_for_a_name_until_a_signal(
         assert await ends(process) == EXIT_STOPPED
 
 
-def test_main_is_for_the_main_thread() -> None:
+def test_main_is_rejected_outside_of_the_main_thread() -> None:
     errors = list[BaseException]()
 
     def run() -> None:

@@ -53,14 +53,14 @@ async def test_every_byte_of_a_watch_list_and_its_watch_may_be_a_chunk_of_its_ow
         assert served.request_summaries == ["stream"]
 
 
-async def test_so_may_every_byte_of_a_list_and_a_watch() -> None:
+async def test_every_byte_of_a_list_and_its_watch_may_be_a_chunk_of_its_own() -> None:
     watch = ok_response(*bytewise(modified("a", 11)), ending="silence")
     async with running_raw_server(UNSERVED, ok_response(*bytewise(LIST)), watch) as served:
         await wait_until(lambda: served.cached_versions == {"a": "11", "b": "4"})
         assert served.request_summaries == ["stream", "list 0", "watch 10"]
 
 
-async def test_the_frames_of_chunks_may_be_cut_too() -> None:
+async def test_the_frames_of_http_chunks_may_be_cut_anywhere() -> None:
     sent = ok_response(STREAM, modified("a", 11), ending="silence")
     raw = b"".join(piece for piece in sent.pieces if isinstance(piece, bytes))
     async with running_raw_server(RawResponse(bytewise(raw), "silence")) as served:
@@ -68,7 +68,7 @@ async def test_the_frames_of_chunks_may_be_cut_too() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 64])
-async def test_a_slow_drip_arrives_in_the_end(size: int) -> None:
+async def test_an_informer_syncs_from_a_server_that_sends_a_few_bytes_at_a_time(size: int) -> None:
     async with ApiServer(cluster_with_pods("a", "b")) as server, Client(server.url) as client:
         server.faults.drip(size=size, every=0.0001)
         async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
@@ -104,7 +104,7 @@ async def test_an_object_of_six_megabytes_and_strange_line_ends_arrives_whole(
         assert maps.health.error is None or not watch_lists
 
 
-async def test_line_ends_of_unicode_end_nothing_however_they_arrive() -> None:
+async def test_line_ends_of_unicode_do_not_end_a_line_even_if_they_are_cut() -> None:
     """Go escapes two of them, an aggregated server perhaps none; each may be cut in the middle."""
     ends = "\u0085\u2028\u2029\u00e9"
 
@@ -136,7 +136,7 @@ async def test_a_list_of_several_gzip_members_is_read_to_its_end() -> None:
         assert served.server.headers[1]["Accept-Encoding"] == "gzip"
 
 
-async def test_members_may_be_cut_anywhere() -> None:
+async def test_gzip_members_may_be_cut_anywhere() -> None:
     zipped = gzip_member(LIST[:40]) + gzip_member(b"") + gzip_member(LIST[40:])
     async with running_raw_server(
         UNSERVED, ok_response(*bytewise(zipped), encoding="gzip")
@@ -172,7 +172,7 @@ async def test_a_server_that_compresses_watch_lists_is_read() -> None:
 # -- broken off --------------------------------------------------------------------------------
 
 
-async def test_a_list_with_a_truncated_chunk_is_asked_for_again_and_leaves_nothing() -> None:
+async def test_a_list_with_a_truncated_chunk_is_repeated_and_adds_no_objects() -> None:
     head, *_ = ok_response().pieces
     half = chunk(LIST)[: len(LIST) // 2]
     seen: list[int] = []
@@ -207,7 +207,7 @@ async def test_a_reset_inside_a_line_drops_the_line_and_resumes_before_it() -> N
         assert served.request_summaries == ["stream", "watch 11"]
 
 
-async def test_a_reset_before_the_end_mark_leaves_nothing_behind() -> None:
+async def test_a_reset_before_the_end_mark_adds_no_objects() -> None:
     half = ok_response(added("ghost", 99), ending="reset")
     async with running_raw_server(half, ok_response(STREAM, ending="silence")) as served:
         await wait_until(lambda: served.pods.synced)
@@ -216,7 +216,7 @@ async def test_a_reset_before_the_end_mark_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("ending", ["break off", "reset"])
-async def test_an_answer_of_a_head_alone_is_no_empty_state(ending: str) -> None:
+async def test_an_answer_with_only_a_head_is_not_read_as_an_empty_state(ending: str) -> None:
     bad = ok_response(ending="reset" if ending == "reset" else "break off")
     async with running_raw_server(bad, UNSERVED, bad, ok_response(LIST)) as served:
         await wait_until(lambda: served.pods.synced)
@@ -224,7 +224,7 @@ async def test_an_answer_of_a_head_alone_is_no_empty_state(ending: str) -> None:
         assert served.request_summaries[:4] == ["stream", "stream", "list 0", "list 0"]
 
 
-async def test_an_empty_state_is_one() -> None:
+async def test_an_initial_list_without_objects_completes_the_sync() -> None:
     async with running_raw_server(ok_response(initial_events_end(10), ending="silence")) as served:
         await served.pods.wait_synced(30)
         assert served.cached_versions == {}
@@ -257,7 +257,7 @@ async def test_a_redirect_is_not_followed_with_credentials_and_is_shown() -> Non
 # -- silence -----------------------------------------------------------------------------------
 
 
-def test_a_half_open_connection_is_replaced_where_bookmarks_flow() -> None:
+def test_a_half_open_connection_with_bookmarks_is_replaced_after_an_idle_timeout() -> None:
     """The peer's kernel still answers; nobody is behind it. Two hundred times as fast."""
 
     async def story() -> tuple[float, list[str]]:
@@ -313,7 +313,7 @@ def test_a_half_open_connection_without_bookmarks_is_replaced_at_its_deadline() 
     assert 300.0 <= took <= 800.0
 
 
-async def test_a_server_that_resets_every_connection_is_no_reason_to_empty_the_cache() -> None:
+async def test_the_cache_is_kept_while_the_server_resets_every_connection() -> None:
     async with (
         ApiServer(cluster_with_pods("a", "b")) as server,
         Client(server.url) as client,

@@ -64,7 +64,7 @@ async def wait_for_proof(proofs: list[Verification], proving: asyncio.Task[None]
 
 
 @pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.simulation)])
-async def test_writes_that_were_waited_for_are_seen_and_the_cache_proves_to_be_right(
+async def test_a_program_that_waits_for_its_writes_reads_them_and_the_cache_verifies(
     seed: int, server: ApiServer, client: Client
 ) -> None:
     churn = PodWorkload(server.cluster, seed)

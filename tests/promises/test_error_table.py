@@ -542,7 +542,7 @@ ROWS: dict[str, Row] = {
 
 @pytest.mark.client_go(55)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-def test_10_every_abnormal_end_is_told_everywhere_and_what_follows_is_the_table_s(
+def test_10_every_abnormal_end_is_reported_and_the_next_request_is_that_of_the_table(
     row: Row, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="aioinformer")

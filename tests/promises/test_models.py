@@ -91,7 +91,7 @@ def received_by(informer: SharedInformer[Any]) -> LastEvents:
 
 
 @pytest.mark.parametrize("watch_list", [True, False])
-async def test_1_caches_of_every_shape_converge_but_for_what_does_not_fit(
+async def test_1_caches_of_every_shape_converge_except_for_rejected_objects(
     server: ApiServer, client: Client, watch_list: bool
 ) -> None:
     await shake(server, 0)

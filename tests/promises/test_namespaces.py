@@ -50,7 +50,7 @@ async def test_namespaced_roles_suffice(watch_list: bool) -> None:
             assert await pods.verify(contents=True)
 
 
-async def test_a_role_that_is_given_later_completes_the_cache_and_one_that_is_taken_empties_nothing(
+async def test_a_later_role_completes_the_cache_and_a_revoked_role_does_not_empty_it(
     server: ApiServer,
 ) -> None:
     user = user_of(server, "a")

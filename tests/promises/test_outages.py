@@ -96,7 +96,7 @@ def test_waits_double_up_to_half_a_minute_and_their_jitter(watch_lists: bool) ->
         assert bare <= waited <= 2 * bare
 
 
-def test_failures_of_different_kinds_share_their_waits() -> None:
+def test_failures_of_different_kinds_increase_one_common_backoff() -> None:
     async def story() -> list[float]:
         kinds = in_sequence(
             error_response(403, "Forbidden"),
@@ -152,7 +152,7 @@ def test_an_immediate_second_attempt_is_made_once_in_an_outage() -> None:
 # -- another way -------------------------------------------------------------------------------
 
 
-def test_a_server_without_watch_lists_is_asked_for_one_each_half_hour_at_most() -> None:
+def test_a_server_without_watch_lists_receives_a_request_for_one_every_half_hour_at_most() -> None:
     async def story() -> list[str]:
         scene = InformerHarness(
             FunctionListerWatcher(lists_only(reply(300.0, error_event(410, "Expired"))))
@@ -166,7 +166,7 @@ def test_a_server_without_watch_lists_is_asked_for_one_each_half_hour_at_most() 
     assert sum(request.startswith("stream") for request in sent) == 3
 
 
-def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
+def test_a_kind_of_request_that_fails_three_times_in_a_row_is_replaced_by_another() -> None:
     async def story() -> tuple[list[str], list[str]]:
         streams = InformerHarness(
             FunctionListerWatcher(in_sequence(*[reply(added("b", 4), error=LOST)] * 3))
@@ -185,7 +185,7 @@ def test_a_way_that_fails_three_times_in_a_row_is_left_for_another() -> None:
 
 
 @pytest.mark.parametrize("code", [401, 429, 503])
-def test_a_refusal_that_lists_would_get_too_never_leads_to_one(code: int) -> None:
+def test_an_error_that_a_list_would_get_too_is_never_answered_with_a_list(code: int) -> None:
     async def story() -> list[str]:
         scene = InformerHarness(FunctionListerWatcher(lambda _: error_response(code, "")))
         async with scene.running():
@@ -195,7 +195,7 @@ def test_a_refusal_that_lists_would_get_too_never_leads_to_one(code: int) -> Non
     assert set(run_simulated(story)) == {"stream newest"}
 
 
-def test_the_version_of_nothing_in_particular_is_remembered_until_a_state_is_read() -> None:
+def test_a_consistent_read_is_repeated_until_a_state_is_read() -> None:
     """410, then refused: still by consistent read."""
 
     async def story() -> list[str]:
@@ -221,7 +221,7 @@ def test_the_version_of_nothing_in_particular_is_remembered_until_a_state_is_rea
 # -- watches that end --------------------------------------------------------------------------
 
 
-def test_a_watch_that_ends_in_time_goes_on_at_once_and_is_no_failure() -> None:
+def test_a_watch_that_ends_at_its_timeout_is_resumed_at_once_and_is_no_failure() -> None:
     async def story() -> InformerHarness:
         scene = InformerHarness(
             FunctionListerWatcher(
@@ -257,7 +257,7 @@ def test_watches_that_are_cut_every_few_seconds_begin_twenty_seconds_apart() -> 
     assert gaps == pytest.approx([20.0] * len(gaps), abs=0.1)
 
 
-def test_an_event_without_a_version_moves_nothing() -> None:
+def test_an_event_without_a_version_does_not_change_the_version_of_the_watch() -> None:
     """client-go would list from 0 after it."""
 
     async def story() -> list[str]:
@@ -275,7 +275,7 @@ def test_an_event_without_a_version_moves_nothing() -> None:
     assert run_simulated(story)[-1] == "watch 20"
 
 
-def test_an_object_that_an_index_function_refuses_is_marked_and_the_watch_goes_on() -> None:
+def test_an_object_that_an_index_function_rejects_does_not_end_the_watch() -> None:
     def colour(pod: KubeObject) -> str:
         if pod.name == "b":
             raise ValueError("no colour")
@@ -324,7 +324,7 @@ async def lived(cluster: Cluster, minutes: int) -> None:
 
 
 @pytest.mark.parametrize("lived_for", [2, 7, 13])
-def test_9_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int) -> None:
+def test_9_a_watch_whose_server_stops_sending_is_replaced_within_80_seconds(lived_for: int) -> None:
     async def story() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
@@ -347,9 +347,7 @@ def test_9_a_peer_that_went_silent_is_replaced_within_80_seconds(lived_for: int)
     run_simulated(story)
 
 
-def test_9_a_peer_that_falls_silent_right_after_the_end_mark_is_replaced_within_80_seconds() -> (
-    None
-):
+def test_9_a_watch_that_stalls_right_after_the_end_mark_is_replaced_within_80_seconds() -> None:
     """The first periodic bookmark comes after a minute, and the connection may die before."""
 
     async def story() -> None:
@@ -367,7 +365,7 @@ def test_9_a_peer_that_falls_silent_right_after_the_end_mark_is_replaced_within_
     run_simulated(story)
 
 
-def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
+def test_a_watch_without_bookmarks_has_no_idle_timeout() -> None:
     async def story() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         faults.drop_bookmarks()
@@ -380,7 +378,7 @@ def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     run_simulated(story)
 
 
-def test_where_nothing_happens_and_no_bookmark_comes_the_patience_grows() -> None:
+def test_the_idle_timeout_increases_if_a_replaced_watch_receives_no_bookmark_either() -> None:
     """A server has no bookmark to send if nothing at all was written: that is no outage."""
 
     async def story() -> tuple[int, set[str]]:
@@ -396,7 +394,7 @@ def test_where_nothing_happens_and_no_bookmark_comes_the_patience_grows() -> Non
     assert problems <= 4
 
 
-def test_a_slow_consumer_is_not_taken_for_a_silent_server() -> None:
+def test_a_slow_listener_does_not_cause_an_idle_timeout() -> None:
     async def story() -> None:
         cluster, faults = cluster_with_pods("a"), Faults()
         async with of_cluster(cluster, faults) as scene:
@@ -422,7 +420,7 @@ def test_a_slow_consumer_is_not_taken_for_a_silent_server() -> None:
 # -- a server that went back in time -----------------------------------------------------------
 
 
-def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> None:
+def test_1_a_restored_backup_is_reported_and_compared_by_content() -> None:
     """The pod "a" has the same uid and version in both lives of the server, and another label."""
 
     async def story() -> None:
@@ -460,7 +458,7 @@ def test_1_a_restored_backup_is_noticed_announced_and_compared_by_content() -> N
 # -- what a program is told --------------------------------------------------------------------
 
 
-def test_a_sync_that_takes_too_long_says_what_the_server_said() -> None:
+def test_the_error_for_a_slow_sync_contains_the_message_of_the_server() -> None:
     async def story() -> str:
         scene = InformerHarness(
             FunctionListerWatcher(

@@ -154,12 +154,12 @@ def tell(title: str, counter: Counter, moments: dict[str, tuple[float, float]]) 
 @pytest.mark.parametrize(
     ("compacted", "informers"),
     [
-        pytest.param(False, INFORMERS, id="resumed"),
+        pytest.param(False, INFORMERS, id="resumed", marks=pytest.mark.simulation),
         pytest.param(False, MANY_INFORMERS, id="many resumed", marks=pytest.mark.simulation),
         pytest.param(True, INFORMERS, id="relisted"),
     ],
 )
-def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(
+def test_11_informers_send_at_most_fifty_requests_a_second_after_an_outage(
     compacted: bool, informers: int
 ) -> None:
     async def story() -> tuple[Scene, dict[str, tuple[float, float]]]:
@@ -200,7 +200,7 @@ def test_11_no_second_sees_more_than_fifty_requests_when_a_server_was_down(
         pytest.param(3.0, id="3 s"),
     ],
 )
-def test_11_no_second_sees_more_than_fifty_requests_to_a_server_that_was_down_at_first(
+def test_11_informers_send_at_most_fifty_requests_a_second_after_an_outage_at_the_start(
     outage: float,
 ) -> None:
     """Three seconds are too short for all to have asked: the rest is still in line afterwards."""
@@ -252,7 +252,7 @@ class Absent(Scene):
         pytest.param(True, id="removed"),
     ],
 )
-def test_no_second_sees_more_than_fifty_requests_for_a_resource_that_is_not_served(
+def test_informers_send_at_most_fifty_requests_a_second_for_a_resource_that_is_not_served(
     served: bool,
 ) -> None:
     """Each informer lists, is answered 404, and looks whether the resource is served at all."""
@@ -310,7 +310,7 @@ def test_one_retry_after_holds_all_informers_back() -> None:
 # -- lists -------------------------------------------------------------------------------------
 
 
-def test_eight_initial_states_are_read_at_a_time() -> None:
+def test_at_most_eight_initial_lists_are_read_at_a_time() -> None:
     async def story() -> tuple[list[int], float]:
         scene, held = Scene(latency=0.1), list[int]()
 
@@ -333,7 +333,7 @@ def test_eight_initial_states_are_read_at_a_time() -> None:
 
 
 @pytest.mark.simulation
-def test_without_the_limits_they_would_storm() -> None:
+def test_without_the_limits_informers_send_more_than_four_times_as_many_requests() -> None:
     """The other tests compare with this case: each informer has only its own backoff."""
 
     async def story() -> tuple[Scene, float]:

@@ -116,7 +116,7 @@ def test_a_right_to_watch_that_is_revoked_keeps_the_cache_and_its_events_exact()
     run_simulated(story)
 
 
-def test_while_lists_fail_health_shows_that_and_then_the_refusal_again() -> None:
+def test_health_shows_a_failed_list_and_afterwards_the_forbidden_watch_again() -> None:
     async def story() -> None:
         cluster, faults = refused_watches(403, "Forbidden")
         scene = InformerHarness(ClusterSource(cluster, faults).lister_watcher(PODS))
@@ -147,7 +147,7 @@ def test_the_interval_is_an_option_of_the_informer() -> None:
     assert 540.0 <= run_simulated(story) <= 661.0
 
 
-def test_an_error_that_is_fatal_is_raised_once_a_list_has_shown_that_watches_are_refused() -> None:
+def test_a_fatal_error_of_the_watch_is_raised_after_a_list_has_succeeded() -> None:
     async def story() -> InformerHarness:
         cluster, faults = refused_watches(403, "Forbidden")
         scene = InformerHarness(

@@ -56,7 +56,7 @@ def converged(informer: SharedInformer, churn: PodWorkload) -> Callable[[], bool
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_1_convergence_after_any_mix_of_faults(
+async def test_1_the_cache_converges_after_any_mix_of_faults(
     seed: int, server: ApiServer, client: Client
 ) -> None:
     churn = PodWorkload(server.cluster, seed)
@@ -93,7 +93,7 @@ async def test_1_convergence_after_any_mix_of_faults(
         assert all(node(obj) == name for name, found in by_node.items() for obj in found)
 
 
-async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
+async def test_2_the_order_is_correct_for_an_object_recreated_during_an_outage(
     server: ApiServer, client: Client
 ) -> None:
     cluster = server.cluster
@@ -119,7 +119,9 @@ async def test_2_order_holds_for_an_object_recreated_while_nobody_was_watching(
     assert again.obj.uid != added.obj.uid
 
 
-async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client: Client) -> None:
+async def test_2_events_of_each_object_have_the_order_of_the_server(
+    server: ApiServer, client: Client
+) -> None:
     churn = PodWorkload(server.cluster, seed=7, names=3)
     async with SharedInformerFactory(client, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods")
@@ -136,7 +138,7 @@ async def test_2_order_is_the_servers_for_each_object(server: ApiServer, client:
 
 
 @pytest.mark.client_go(116)
-async def test_3_the_cache_is_always_a_true_past_state_and_leads(
+async def test_3_the_cache_is_always_a_past_state_and_never_behind_the_events(
     server: ApiServer, client: Client
 ) -> None:
     churn = PodWorkload(server.cluster, seed=3)
@@ -168,7 +170,9 @@ async def test_3_the_cache_is_always_a_true_past_state_and_leads(
     assert len(seen) > 10
 
 
-async def test_4_readers_see_the_old_set_or_the_new_one(server: ApiServer, client: Client) -> None:
+async def test_4_readers_see_the_objects_of_before_or_after_a_relist(
+    server: ApiServer, client: Client
+) -> None:
     cluster = server.cluster
     for i in range(300):
         cluster.create("pods", {"metadata": {"name": f"old-{i}"}, "spec": {}}, namespace="web")
@@ -224,7 +228,7 @@ class _Reader(threading.Thread):
         self.join()
 
 
-async def test_5_a_late_listener_is_told_each_object_once(
+async def test_5_a_late_listener_receives_each_object_once(
     server: ApiServer, client: Client
 ) -> None:
     churn = PodWorkload(server.cluster, seed=5, names=40)
@@ -269,7 +273,7 @@ async def _read(pods: SharedInformer, churn: PodWorkload, stop: asyncio.Event) -
     return events
 
 
-async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
+async def test_5_a_late_listener_does_not_receive_an_object_that_was_deleted_before_its_replay(
     server: ApiServer, client: Client
 ) -> None:
     cluster = server.cluster
@@ -292,7 +296,7 @@ async def test_5_a_late_listener_is_not_told_of_what_went_before_it_got_there(
     assert "pod-4" not in {event.obj.name for event in delivered}
 
 
-async def test_6_synced_is_a_latch_of_the_first_full_state(
+async def test_6_an_informer_is_synced_from_the_initial_list_on(
     server: ApiServer, client: Client
 ) -> None:
     for i in range(700):  # more than a page would hold
@@ -310,7 +314,7 @@ async def test_6_synced_is_a_latch_of_the_first_full_state(
 
 
 @pytest.mark.client_go(120)
-async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
+async def test_6_a_registration_is_synced_when_its_handler_has_handled_all_initial_objects(
     server: ApiServer, client: Client
 ) -> None:
     for name in "abc":
@@ -344,7 +348,7 @@ async def test_6_a_registration_is_synced_when_its_handler_returned_from_all(
 
 
 @pytest.mark.client_go(68)
-async def test_9_leaving_leaves_no_task_socket_or_warning(server: ApiServer) -> None:
+async def test_9_a_closed_factory_leaves_no_task_socket_or_warning(server: ApiServer) -> None:
     before = asyncio.all_tasks()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -417,7 +421,7 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
     assert any("Unauthorized" in text for text in output)
 
 
-async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(
+async def test_12_a_forbidden_list_is_shown_in_health_and_does_not_empty_the_cache(
     server: ApiServer, client: Client
 ) -> None:
     server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="web")
@@ -430,7 +434,7 @@ async def test_12_a_forbidden_list_is_shown_as_such_and_empties_nothing(
         assert pods.synced
 
 
-def test_updated_names_are_what_the_readme_matches_on() -> None:
+def test_the_match_arguments_of_events_are_those_of_the_readme() -> None:
     assert Added.__match_args__ == ("obj", "initial")
     assert Updated.__match_args__ == ("old", "new", "resync")
     assert Deleted.__match_args__[:2] == ("obj", "reason")  # a private field follows

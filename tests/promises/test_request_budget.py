@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import cycle, pairwise
 
 import pytest
+from msgspec import structs
 
 from aioinformer import ListRequest, Resource, SharedInformer
 from aioinformer._core.listwatch.requests import Request, WatchRequest
@@ -232,7 +233,7 @@ def later(answers: Answers) -> InformerHarness:
 
 @pytest.mark.parametrize("begun", [from_the_start, later], ids=["from the start", "later"])
 @pytest.mark.parametrize("manner", MANNERS)
-def test_11_the_budget_of_requests_is_held(
+def test_11_an_informer_keeps_to_the_budget_of_requests(
     manner: str, begun: Callable[[Answers], InformerHarness], table: Table
 ) -> None:
     async def story() -> Spent:
@@ -257,7 +258,7 @@ def test_11_the_budget_of_requests_is_held(
 
 # -- a resource that isn't there ---------------------------------------------------------------
 
-PODS_V2 = replace(PODS, version="v2")
+PODS_V2 = structs.replace(PODS, version="v2")
 
 DISCOVERY: dict[str, tuple[Resource | FetchError | None, ...]] = {
     "says that it is absent": (None,),
@@ -305,7 +306,7 @@ class Located:
 
 
 @pytest.mark.parametrize("discovery", DISCOVERY)
-def test_11_it_is_held_with_looks_at_discovery_too(discovery: str, table: Table) -> None:
+def test_11_requests_for_discovery_are_within_the_budget(discovery: str, table: Table) -> None:
     """A version that is new is asked for at once: one more request, behind an answer."""
 
     async def story() -> Spent:

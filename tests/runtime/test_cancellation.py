@@ -68,7 +68,10 @@ Work: TypeAlias = Callable[[], Awaitable[object]]
 
 
 # The hook that is to replace this fixture would give a parameter to every test of every module.
-pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Overriding the .event_loop_policy. fixture",
+    "ignore:.*EventLoopPolicy. is deprecated:DeprecationWarning",  # from Python 3.14 on
+)
 
 
 @pytest.fixture(params=["plain", "eager", "uvloop"], autouse=True)
@@ -97,7 +100,7 @@ async def _tasks(kind: str) -> AsyncIterator[None]:
     asyncio.get_running_loop().set_task_factory(None)
 
 
-async def test_the_loop_is_of_the_kind_that_it_should_be(kind: str) -> None:
+async def test_the_fixture_sets_the_expected_kind_of_loop(kind: str) -> None:
     assert ("uvloop" in type(asyncio.get_running_loop()).__module__) == (kind == "uvloop")
 
 
@@ -165,7 +168,7 @@ def ending(request: pytest.FixtureRequest) -> Ending:
 # -- the reflector ----------------------------------------------------------------------------
 
 
-async def test_a_reflector_that_waits_for_a_list_to_be_answered(ending: Ending) -> None:
+async def test_a_reflector_can_be_cancelled_while_it_waits_for_a_response(ending: Ending) -> None:
     source = scripted_lister_watcher()
     reflector = Reflector(source, DeltaQueue())
 
@@ -174,7 +177,7 @@ async def test_a_reflector_that_waits_for_a_list_to_be_answered(ending: Ending) 
     assert source.open_responses == 0
 
 
-async def test_a_reflector_in_the_middle_of_a_list(ending: Ending) -> None:
+async def test_a_reflector_can_be_cancelled_in_the_middle_of_a_list(ending: Ending) -> None:
     source, queue = (
         scripted_lister_watcher(ListResponse((b'{"metadata":{},"items":[',), never_ends=True)),
         DeltaQueue(),
@@ -188,7 +191,7 @@ async def test_a_reflector_in_the_middle_of_a_list(ending: Ending) -> None:
 
 
 @pytest.mark.client_go(2, 5)
-async def test_a_reflector_in_a_watch(ending: Ending) -> None:
+async def test_a_reflector_can_be_cancelled_in_a_watch(ending: Ending) -> None:
     source, queue = (
         scripted_lister_watcher(list_response(), watch_response(added("a", 11), never_ends=True)),
         DeltaQueue(),
@@ -202,7 +205,7 @@ async def test_a_reflector_in_a_watch(ending: Ending) -> None:
     assert reflector.resource_version == "11"
 
 
-async def test_a_reflector_that_sits_out_a_failure(ending: Ending) -> None:
+async def test_a_reflector_can_be_cancelled_during_its_backoff(ending: Ending) -> None:
     source = scripted_lister_watcher(ErrorResponse(ConnectionFailed("refused")))
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
 
@@ -213,7 +216,7 @@ async def test_a_reflector_that_sits_out_a_failure(ending: Ending) -> None:
 
 
 @pytest.mark.client_go(9)
-async def test_a_reflector_that_waits_for_room(ending: Ending) -> None:
+async def test_a_reflector_can_be_cancelled_while_it_waits_for_room(ending: Ending) -> None:
     flood = b"".join(added(f"p-{n}", 11 + n) for n in range(HIGH_MARK))
     source, queue = (
         scripted_lister_watcher(
@@ -271,7 +274,7 @@ async def _only(work: Work) -> None:
     await work()
 
 
-async def test_a_pump_that_waits_for_entries(ending: Ending) -> None:
+async def test_a_pump_can_be_cancelled_while_it_waits_for_entries(ending: Ending) -> None:
     queue, _, pump, listener = pipeline()
 
     await ending.at(lambda: True, pump.run)
@@ -281,7 +284,9 @@ async def test_a_pump_that_waits_for_entries(ending: Ending) -> None:
     assert taken(listener) == [Added(pod("a", 1))]
 
 
-async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
+async def test_a_pump_that_is_cancelled_as_an_entry_is_queued_loses_no_event(
+    ending: Ending,
+) -> None:
     queue, _, pump, listener = pipeline()
 
     task = ending.begin(pump.run)
@@ -294,7 +299,7 @@ async def test_a_pump_that_is_ended_as_an_entry_comes(ending: Ending) -> None:
     assert taken(listener) == [Added(pod("a", 1))]
 
 
-async def test_a_pump_at_the_gate(ending: Ending) -> None:
+async def test_a_pump_that_is_cancelled_at_the_gate_loses_no_event(ending: Ending) -> None:
     queue, indexer, pump, listener = pipeline(limit=1)
     queue.feed([Delta("Added", pod("a", 1)), Delta("Added", pod("b", 2))])
 
@@ -306,7 +311,7 @@ async def test_a_pump_at_the_gate(ending: Ending) -> None:
     assert taken(listener) == [Added(pod("b", 2))]
 
 
-async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
+async def test_a_pump_that_is_cancelled_during_staging_keeps_the_old_state(ending: Ending) -> None:
     queue, indexer, pump, listener = pipeline()
     queue.replace([pod("old", 1)], "10")
     await pump_on(pump, queue)
@@ -326,7 +331,7 @@ async def test_a_pump_in_the_middle_of_staging_a_state(ending: Ending) -> None:
 # -- handlers ---------------------------------------------------------------------------------
 
 
-async def test_a_handler_in_flight(ending: Ending) -> None:
+async def test_a_cancelled_informer_cancels_the_call_of_a_handler(ending: Ending) -> None:
     informer, log = pod_informer(cluster_with_pods("a", "b")), list[str]()
 
     async def handler(event: Event) -> None:
@@ -346,7 +351,7 @@ async def test_a_handler_in_flight(ending: Ending) -> None:
     assert informer.health.state == "stopped"
 
 
-async def test_a_handler_that_waits_for_its_next_event(ending: Ending) -> None:
+async def test_a_cancelled_informer_ends_a_handler_without_events(ending: Ending) -> None:
     informer, seen = pod_informer(cluster_with_pods("a")), list[Event]()
     registration = informer.add_handler(seen.append)
 
@@ -355,7 +360,7 @@ async def test_a_handler_that_waits_for_its_next_event(ending: Ending) -> None:
     assert not registration.running
 
 
-async def test_who_waits_for_a_call_in_flight_to_end(ending: Ending) -> None:
+async def test_a_cancelled_aclose_does_not_end_the_call_of_the_handler(ending: Ending) -> None:
     free, seen = asyncio.Event(), list[Event]()
 
     async def handler(event: Event) -> None:
@@ -383,7 +388,9 @@ def stream_of(*events: Event) -> tuple[EventStream, Listener]:
     return EventStream(pod_informer(cluster_with_pods()), lambda: listener), listener
 
 
-async def test_a_stream_that_waits(ending: Ending) -> None:
+async def test_a_stream_that_is_cancelled_while_it_waits_delivers_the_next_event(
+    ending: Ending,
+) -> None:
     events, listener = stream_of()
     async with events:
         await ending.at(lambda: True, lambda: anext(events))
@@ -393,7 +400,9 @@ async def test_a_stream_that_waits(ending: Ending) -> None:
 
 
 @pytest.mark.parametrize("first", ["the end", "the event"])
-async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: str) -> None:
+async def test_a_stream_that_is_cancelled_as_an_event_is_put_loses_no_event(
+    ending: Ending, first: str
+) -> None:
     events, listener = stream_of()
     received: list[Event] = []
 
@@ -417,7 +426,9 @@ async def test_a_stream_that_is_ended_as_an_event_comes(ending: Ending, first: s
     assert received == [Added(pod("a", 1))], "once, by this consumer or the next"
 
 
-async def test_a_stream_that_gives_way(ending: Ending) -> None:
+async def test_a_stream_that_is_cancelled_while_it_yields_to_the_loop_loses_no_event(
+    ending: Ending,
+) -> None:
     events, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
     received: list[Event] = []
 
@@ -434,7 +445,7 @@ async def test_a_stream_that_gives_way(ending: Ending) -> None:
         assert [event async for event in events] == [Added(pod("a", 1)), Added(pod("b", 2))]
 
 
-async def test_the_body_of_a_stream(ending: Ending) -> None:
+async def test_a_cancelled_body_of_a_stream_removes_its_listener(ending: Ending) -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def consume() -> None:
@@ -447,7 +458,9 @@ async def test_the_body_of_a_stream(ending: Ending) -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) -> None:
+async def test_a_stream_that_is_cancelled_while_it_skips_events_loses_no_event(
+    ending: Ending,
+) -> None:
     listener = Listener("a stream", Mailbox(limit=100, holds=lambda _: False), BackpressureGate())
     events = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
     listener.replay([pod(f"p-{n}", n) for n in range(10 * MAX_SKIPPED)])
@@ -463,7 +476,9 @@ async def test_a_stream_that_passes_over_what_is_told_no_more(ending: Ending) ->
         assert await anext(events) == Added(pod("a", 1))
 
 
-async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) -> None:
+async def test_a_cancelled_stream_delivers_events_that_are_merged_afterwards(
+    ending: Ending,
+) -> None:
     """The awaited result arrives in another form than usual."""
     listener = Listener("a stream", Mailbox(limit=1, holds=lambda _: True), BackpressureGate())
     events = EventStream(pod_informer(cluster_with_pods()), lambda: listener)
@@ -478,7 +493,9 @@ async def test_a_stream_of_which_everything_is_merged_meanwhile(ending: Ending) 
         assert listener.mailbox.empty
 
 
-async def test_merged_streams_that_wait(ending: Ending) -> None:
+async def test_merged_streams_that_are_cancelled_while_they_wait_lose_no_event(
+    ending: Ending,
+) -> None:
     (one, first), (other, second) = stream_of(), stream_of()
     async with merge(one, other) as events:
         await ending.at(lambda: True, lambda: anext(events))
@@ -489,7 +506,9 @@ async def test_merged_streams_that_wait(ending: Ending) -> None:
 
 
 @pytest.mark.parametrize("first", ["the end", "the event"])
-async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, first: str) -> None:
+async def test_merged_streams_that_are_cancelled_as_events_are_put_lose_no_event(
+    ending: Ending, first: str
+) -> None:
     (one, left), (other, right) = stream_of(), stream_of()
     received: list[Event] = []
 
@@ -515,7 +534,9 @@ async def test_merged_streams_that_are_ended_as_events_come(ending: Ending, firs
     assert sorted(event.obj.name for event in received) == ["a", "b"], "each once"
 
 
-async def test_merged_streams_that_give_way(ending: Ending) -> None:
+async def test_merged_streams_that_are_cancelled_while_they_yield_to_the_loop_lose_no_event(
+    ending: Ending,
+) -> None:
     stream, listener = stream_of(Added(pod("a", 1)), Added(pod("b", 2)))
     received: list[Event] = []
 
@@ -532,7 +553,7 @@ async def test_merged_streams_that_give_way(ending: Ending) -> None:
         assert [event.obj.name async for _, event in events] == ["a", "b"]
 
 
-async def test_the_body_of_merged_streams(ending: Ending) -> None:
+async def test_a_cancelled_body_of_merged_streams_removes_their_listeners(ending: Ending) -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def consume() -> None:
@@ -545,7 +566,7 @@ async def test_the_body_of_merged_streams(ending: Ending) -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_who_waits_for_a_snapshot(ending: Ending) -> None:
+async def test_a_cancelled_wait_for_a_snapshot_leaves_no_listener(ending: Ending) -> None:
     informer = pod_informer(cluster_with_pods("a"))
 
     async def follow() -> None:
@@ -556,7 +577,7 @@ async def test_who_waits_for_a_snapshot(ending: Ending) -> None:
     assert "listeners=0" in repr(informer)
 
 
-async def test_the_body_of_a_snapshot(ending: Ending) -> None:
+async def test_a_cancelled_body_of_a_snapshot_removes_its_listener(ending: Ending) -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
 
         async def follow() -> None:
@@ -569,7 +590,7 @@ async def test_the_body_of_a_snapshot(ending: Ending) -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_who_takes_what_is_pending_in_one_go(ending: Ending) -> None:
+async def test_a_consumer_that_is_cancelled_inside_a_batch_loses_no_event(ending: Ending) -> None:
     """Events that were not taken before the end are there for the next reader."""
     _, listener = stream_of(*(Added(pod(f"p-{n}", n)) for n in range(10)))
     received: list[str] = []
@@ -589,7 +610,9 @@ async def test_who_takes_what_is_pending_in_one_go(ending: Ending) -> None:
     assert received == [f"p-{n}" for n in range(10)]
 
 
-async def test_a_pump_that_waits_for_who_has_not_heard_of_the_last_list(ending: Ending) -> None:
+async def test_a_pump_can_be_cancelled_while_it_waits_for_a_blocking_listener(
+    ending: Ending,
+) -> None:
     queue, indexer, pump, listener = pipeline()
     for number in (1, 2, 3):
         queue.replace([pod("a", number)], str(number))
@@ -603,7 +626,7 @@ async def test_a_pump_that_waits_for_who_has_not_heard_of_the_last_list(ending: 
 # -- waiting for the first state --------------------------------------------------------------
 
 
-async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
+async def test_wait_synced_of_an_informer_can_be_cancelled(ending: Ending) -> None:
     source = scripted_lister_watcher(
         ErrorResponse(ServerFailure(Status(500))), list_response(body("a", 1))
     )
@@ -615,7 +638,7 @@ async def test_who_waits_for_an_informer_to_be_synced(ending: Ending) -> None:
         await informer.wait_synced()
 
 
-async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
+async def test_wait_synced_of_a_factory_can_be_cancelled(ending: Ending) -> None:
     faults = Faults()
     informers = SharedInformerFactory(ClusterSource(Cluster(), faults), backoff=FAST_BACKOFF)
     pods = informers.informer("pods")
@@ -628,7 +651,7 @@ async def test_who_waits_for_a_factory_to_be_synced(ending: Ending) -> None:
         await informers.wait_synced(timeout=30)
 
 
-async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
+async def test_wait_synced_of_a_handler_can_be_cancelled(ending: Ending) -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         free = asyncio.Event()
 
@@ -646,7 +669,7 @@ async def test_who_waits_for_a_handler_to_be_synced(ending: Ending) -> None:
 # -- the factory ------------------------------------------------------------------------------
 
 
-async def test_a_factory_that_is_entered(ending: Ending) -> None:
+async def test_a_factory_can_be_cancelled_while_it_is_entered(ending: Ending) -> None:
     source = scripted_source(pods=[list_response(), watch_response(never_ends=True)])
     informers = SharedInformerFactory(source)
     informers.informer("pods")
@@ -662,7 +685,7 @@ async def test_a_factory_that_is_entered(ending: Ending) -> None:
     assert repr(informers).startswith("<SharedInformerFactory ended")
 
 
-async def test_the_body_of_a_factory(ending: Ending) -> None:
+async def test_a_cancelled_body_of_a_factory_stops_its_informers(ending: Ending) -> None:
     informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
@@ -675,7 +698,9 @@ async def test_the_body_of_a_factory(ending: Ending) -> None:
     assert pods.health.state == "stopped"
 
 
-async def test_a_factory_that_is_left(ending: Ending) -> None:
+async def test_a_factory_that_is_cancelled_while_it_is_left_waits_for_its_handlers(
+    ending: Ending,
+) -> None:
     informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     log, free = list[str](), asyncio.Event()
 
@@ -707,7 +732,7 @@ async def test_a_factory_that_is_left(ending: Ending) -> None:
     assert not registration.running
 
 
-async def test_a_factory_that_runs_in_the_caller_s_task(ending: Ending) -> None:
+async def test_a_cancelled_run_of_a_factory_stops_its_informers(ending: Ending) -> None:
     informers = SharedInformerFactory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
@@ -716,7 +741,7 @@ async def test_a_factory_that_runs_in_the_caller_s_task(ending: Ending) -> None:
     assert pods.health.state == "stopped"
 
 
-async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
+async def test_a_cancelled_use_of_an_informer_stops_the_informer(ending: Ending) -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         used: list[SharedInformer] = []
 
@@ -731,7 +756,7 @@ async def test_who_uses_an_informer_and_goes(ending: Ending) -> None:
         assert list(informers) == []
 
 
-async def test_a_handler_alone(ending: Ending) -> None:
+async def test_a_cancelled_handler_loses_no_pending_event(ending: Ending) -> None:
     seen: list[Event] = []
     registration = make_registration(seen.append, limit=10)
 

@@ -25,6 +25,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
+from msgspec import structs
+
 from aioinformer._core.listwatch.outcomes import Outcome, classify
 from aioinformer._core.listwatch.requests import (
     AnyRequest,
@@ -215,7 +217,7 @@ class Network:
         self._versions = [(until, fault) for until, fault in self._versions if until > now]
         kinds = [fault.kind for _, fault in self._versions if fault.target in ("", informer)]
         version = "v9" if "moved" in kinds else "v1"
-        return None if "absent" in kinds else replace(resource, version=version)
+        return None if "absent" in kinds else structs.replace(resource, version=version)
 
     @contextmanager
     def record(self, name: str, asked: AnyRequest, query: str) -> Generator[Request]:

@@ -107,7 +107,7 @@ def test_every_part_of_a_plan_is_a_plan() -> None:
     assert plan.keep([]).ends == plan.settle
 
 
-def test_some_servers_go_back_to_a_backup_and_some_of_them_live_through_the_same_again() -> None:
+def test_some_servers_restore_a_backup_and_some_of_them_repeat_the_same_writes() -> None:
     rewound = [plan for plan in plans() if any(is_action(step, "restore") for step in plan.steps)]
     assert 20 <= len(rewound) <= 80
     again = 0
@@ -123,7 +123,7 @@ def _names(steps: Sequence[Step]) -> list[str]:
     return [step.name for step in steps if isinstance(step, Put | Remove)]
 
 
-def test_some_resources_arent_served_for_a_while_in_which_nothing_is_written() -> None:
+def test_some_resources_are_not_served_for_a_while_without_writes() -> None:
     withdrawn = 0
     for plan in plans():
         steps = [each for each in plan.steps if isinstance(each, Put | Remove | ServerStep)]
@@ -163,7 +163,7 @@ def test_every_overflow_rule_occurs_with_and_without_a_filter_and_a_period() -> 
     assert {each.concurrency for each in listeners()} >= {1, 3, 4}
 
 
-def test_a_listener_that_is_stuck_does_not_block_others() -> None:
+def test_no_listener_that_never_returns_has_the_overflow_rule_block() -> None:
     assert "block" not in {each.overflow for each in listeners() if each.behaviour == "stuck"}
 
 
@@ -175,7 +175,7 @@ def test_only_streams_of_different_informers_are_merged() -> None:
         assert first.informer != second.informer
 
 
-def test_names_tell_listeners_apart() -> None:
+def test_the_names_of_listeners_in_a_plan_are_unique() -> None:
     for plan in plans():
         names: list[str] = []
         for step in plan.steps:
@@ -188,14 +188,14 @@ def test_names_tell_listeners_apart() -> None:
         assert len(names) == len(set(names))
 
 
-def test_some_factories_are_to_be_drained_by_quick_handlers_and_by_slow_ones() -> None:
+def test_some_factories_drain_quick_and_slow_handlers() -> None:
     visits = [step for step in steps() if isinstance(step, Visit)]
     assert {(each.drains, each.delay) for each in visits} >= {
         (drains, delay) for drains in (True, False) for delay in (0.0, 0.005, 1.0)
     }
 
 
-def test_some_are_plain_functions_hear_of_some_changes_or_have_a_filter_that_raises() -> None:
+def test_some_listeners_are_plain_functions_or_have_filters_some_of_which_raise() -> None:
     plain = Counter(each.behaviour for each in listeners() if each.plain)
     assert plain.keys() == {"quick", "raising", "cancelling", "leaves_early"}
     assert min(plain.values()) >= 3
@@ -210,7 +210,7 @@ def test_some_factories_are_ended_by_their_handler() -> None:
     assert fails[0] > fails.total() / 2
 
 
-def test_where_a_filter_raises_an_object_passes() -> None:
+def test_an_object_passes_a_filter_that_raises() -> None:
     writes = [
         Write(1, 0.0, 7, ObjectKey("web", "a"), "u", "blog", "node-1", deleted=False, value=value)
         for value in range(7)

@@ -195,7 +195,7 @@ def test_the_copy_is_equal_to_the_server_in_the_end_of_many_histories() -> None:
     check(range(6, 306))
 
 
-def test_a_reconciler_that_is_not_told_of_children_would_not_get_there() -> None:
+def test_a_reconciler_without_events_of_children_does_not_reach_the_state_of_the_server() -> None:
     """The check can fail."""
 
     async def main() -> bool:

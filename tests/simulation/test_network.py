@@ -141,7 +141,7 @@ def test_new_requests_fail_while_a_fault_lasts(
         ({"kind": "end", "target": "another"}, type(None), 300, 3),
     ],
 )
-def test_a_fault_of_a_moment_meets_the_watch_that_is_open(
+def test_a_momentary_fault_affects_the_open_watch(
     fault: dict[str, Any], error: type[object], ended: float, events: int
 ) -> None:
     async def main(site: Site) -> Seen:
@@ -173,7 +173,7 @@ def test_a_fault_of_a_moment_meets_the_watch_that_is_open(
         ({"kind": "html_page"}, type(None), 0),
     ],
 )
-def test_watch_lists_are_refused_or_have_no_end_mark_or_end_soon(
+def test_faults_deny_watch_lists_omit_their_end_mark_or_end_them_early(
     fault: dict[str, Any], error: type[object], ended: float
 ) -> None:
     async def main(site: Site) -> Seen:
@@ -186,7 +186,7 @@ def test_watch_lists_are_refused_or_have_no_end_mark_or_end_soon(
 
 
 @pytest.mark.parametrize("code", [403, 404, 405])
-def test_watches_and_watch_lists_are_refused_and_lists_are_not(code: int) -> None:
+def test_the_fault_watch_refused_denies_watches_and_watch_lists_but_not_lists(code: int) -> None:
     async def main(site: Site) -> list[Seen]:
         site.begin(kind="watch_refused", amount=code, lasting=10.0)
         return [await site.watch(initial=True), await site.watch(), await site.list()]
@@ -196,7 +196,7 @@ def test_watches_and_watch_lists_are_refused_and_lists_are_not(code: int) -> Non
     assert listed.error is None
 
 
-def test_some_watch_lists_have_a_bookmark_before_the_end_mark_that_is_none() -> None:
+def test_some_watch_lists_have_a_false_end_mark_before_the_real_one() -> None:
     async def main(site: Site) -> list[Seen]:
         return [await site.watch(1, initial=True) for _ in range(20)]
 
@@ -215,7 +215,7 @@ def test_a_fault_may_concern_a_share_of_requests() -> None:
     assert 70 < sum(seen.error is None for seen in on_site(main)) < 130
 
 
-def test_discovery_says_what_is_served_and_in_which_version() -> None:
+def test_discovery_reports_the_absence_and_the_version_of_a_resource() -> None:
     async def main(site: Site) -> list[object]:
         seen: list[object] = [await site.web.discover()]
         site.begin(kind="absent", lasting=1.0)
@@ -235,7 +235,7 @@ def test_discovery_says_what_is_served_and_in_which_version() -> None:
         assert classify(error) is Outcome.NOT_FOUND
 
 
-def test_the_records_have_what_arrived_and_when() -> None:
+def test_the_records_contain_the_received_data_with_times() -> None:
     async def main(site: Site) -> History:
         await site.list()
         watching = asyncio.create_task(site.watch(150, initial=True))

@@ -49,7 +49,7 @@ def caught(bug: PlantedBug) -> Violation:
     return violation
 
 
-@pytest.mark.parametrize("bug", BUGS[4::15], ids=str)
+@pytest.mark.parametrize("bug", BUGS[4:30:15], ids=str)
 def test_a_planted_bug_is_caught(bug: PlantedBug) -> None:
     violation = caught(bug)
     assert violation.promise in bug.promises, violation
@@ -122,7 +122,12 @@ MADE: list[tuple[PlantedBug, Plan, int]] = [
 
 @pytest.mark.parametrize(
     ("bug", "plan", "promise"),
-    MADE,
+    [
+        pytest.param(*made, marks=pytest.mark.simulation)
+        if made[0] is pages_have_no_bound
+        else made
+        for made in MADE
+    ],
     ids=lambda each: str(each) if isinstance(each, PlantedBug) else "",
 )
 def test_a_bug_is_caught_by_a_history_that_is_made_for_it(

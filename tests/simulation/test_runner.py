@@ -31,7 +31,7 @@ def trace(*arguments: str, hash_seed: str) -> bytes:
 
 
 @pytest.mark.simulation
-def test_a_trace_is_the_same_in_another_process_whatever_hashes_are() -> None:
+def test_a_trace_is_the_same_in_another_process_with_another_hash_seed() -> None:
     ours = simulate(draw(SEED)).trace()
     assert ours.count("\n") > 1000
     other = "1" if os.environ.get("PYTHONHASHSEED") == "0" else "0"  # without one it is random
@@ -39,13 +39,13 @@ def test_a_trace_is_the_same_in_another_process_whatever_hashes_are() -> None:
     assert ours != simulate(draw(SEED + 1)).trace()
 
 
-def test_a_part_of_a_history_is_repeated_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_of_a_history_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
     kept = [*range(40), 77, 300]
     assert main(["--seed", str(SEED), "--keep", ranges(kept), "--trace"]) == 0
     assert capsys.readouterr().out == simulate(draw(SEED).keep(kept)).trace()
 
 
-def test_an_explanation_has_the_seed_the_least_and_the_line_that_repeats_it() -> None:
+def test_an_explanation_has_the_seed_the_smallest_history_and_the_repeat_command() -> None:
     plan = draw(SEED)
     with an_index_loses_entries.planted():
         violation = examine(plan)
@@ -95,7 +95,7 @@ def test_a_history_that_never_ends_breaks_a_promise(capsys: pytest.CaptureFixtur
     assert "time stands still; tasks:" in str(violation)
 
 
-def test_a_history_of_nothing_is_a_history(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_without_steps_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(draw(1), []).endswith("--seed 1 --keep none --trace")
     assert main(["--seed", "1", "--keep", "none"]) == 0
     assert "writes=0 faults=0" in capsys.readouterr().out
@@ -117,5 +117,5 @@ def test_ranges_are_read_as_written(numbers: set[int]) -> None:
     assert parse_ranges(ranges(numbers) or "none") == sorted(numbers)
 
 
-def test_ranges_are_short() -> None:
+def test_consecutive_numbers_are_shown_as_ranges() -> None:
     assert ranges([3, 1, 2, 9]) == "1-3,9"

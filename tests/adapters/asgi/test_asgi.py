@@ -83,7 +83,7 @@ async def test_a_client_that_reconnects_receives_everything_again(
         assert client.object_names("added") == ["a"]
 
 
-async def test_nothing_that_is_in_a_secret_leaves_by_default() -> None:
+async def test_the_contents_of_a_secret_are_not_sent_by_default() -> None:
     cluster = Cluster()
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
     metadata = {"name": "password", "annotations": applied}
@@ -110,13 +110,13 @@ async def test_several_informers_share_one_event_stream(
         assert sources == {"pods", "nodes"}
 
 
-async def test_a_filter_is_asked_for_each_object(informers: SharedInformerFactory) -> None:
+async def test_the_filter_decides_for_each_object(informers: SharedInformerFactory) -> None:
     feed = EventFeed(lambda: informers, filter=lambda pod: pod.name == "b")
     async with connected(feed) as client:
         assert client.object_names("added") == ["b"]
 
 
-async def test_line_breaks_in_what_was_encoded_do_not_break_frames(
+async def test_line_breaks_in_encoded_objects_do_not_break_frames(
     informers: SharedInformerFactory,
 ) -> None:
     def pretty(informer: EventSource, obj: KubeObject) -> bytes:
@@ -144,7 +144,7 @@ async def test_an_object_is_encoded_once_for_all_clients(
     assert sorted(asked) == ["a cart", "a shop", "b shop"]
 
 
-async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
+async def test_two_informers_with_the_same_name_are_encoded_separately(cluster: Cluster) -> None:
     def relabelled(app: str) -> Callable[[KubeObject], dict[str, Any]]:
         def change(pod: KubeObject) -> dict[str, Any]:
             body = pod.to_dict()
@@ -163,7 +163,7 @@ async def test_informers_of_one_name_are_encoded_each(cluster: Cluster) -> None:
             assert sorted(apps) == ["x", "x", "y", "y"]
 
 
-async def test_an_object_that_cannot_be_encoded_is_named_and_the_next_one_follows(
+async def test_an_encoding_error_is_logged_with_the_object_and_the_next_object_is_sent(
     cluster: Cluster, informers: SharedInformerFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     def encode(informer: EventSource, obj: KubeObject) -> bytes | None:
@@ -187,7 +187,7 @@ async def test_an_encoder_may_return_text(informers: SharedInformerFactory) -> N
         assert sorted(client.object_names("added")) == ["a", "b"]
 
 
-async def test_an_encoder_that_returns_a_dict_is_told_what_to_return(
+async def test_the_error_of_an_encoder_that_returns_a_dict_suggests_json_dumps(
     informers: SharedInformerFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     def row(informer: EventSource, obj: KubeObject) -> Any:
@@ -264,7 +264,7 @@ async def test_a_feed_rejects_an_informer_without_json_before_it_responds(
     assert client.body == b""
 
 
-async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
+async def test_an_object_for_which_the_encoder_returns_none_is_left_out(
     informers: SharedInformerFactory,
 ) -> None:
     feed = EventFeed(lambda: informers, encode=lambda informer, obj: None)
@@ -275,12 +275,14 @@ async def test_an_object_of_which_nothing_is_to_be_sent_is_left_out(
 # -- when --------------------------------------------------------------------------------------
 
 
-async def test_silence_is_broken_by_pulses(informers: SharedInformerFactory) -> None:
+async def test_an_idle_feed_sends_heartbeats(informers: SharedInformerFactory) -> None:
     async with connected(EventFeed(lambda: informers, heartbeat=0.005)) as client:
         await wait_until(lambda: client.body.count(b": alive\n\n") > 3)
 
 
-async def test_a_pulse_of_the_program_comes_first(informers: SharedInformerFactory) -> None:
+async def test_a_pulse_of_the_program_is_sent_right_after_the_reset(
+    informers: SharedInformerFactory,
+) -> None:
     pulse = b'event: health\ndata: {"fine":true}\n\n'
     async with connected(EventFeed(lambda: informers, pulse=lambda: pulse)) as client:
         assert [frame.event for frame in client.messages[:2]] == ["reset", "health"]
@@ -336,7 +338,7 @@ async def test_a_large_cache_is_sent_in_parts_and_other_informers_have_their_tur
 # -- leaving -----------------------------------------------------------------------------------
 
 
-async def test_a_client_that_leaves_frees_its_stream(
+async def test_a_client_that_disconnects_frees_its_stream(
     informers: SharedInformerFactory, pods: SharedInformer
 ) -> None:
     feed = EventFeed(lambda: informers)
@@ -347,7 +349,7 @@ async def test_a_client_that_leaves_frees_its_stream(
     assert "listeners=0" in repr(pods)
 
 
-async def test_one_that_leaves_while_its_socket_takes_no_more_frees_it_too(
+async def test_a_client_that_disconnects_with_a_full_socket_frees_its_stream(
     cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
 ) -> None:
     async with connected(EventFeed(lambda: informers)) as client:
@@ -357,7 +359,7 @@ async def test_one_that_leaves_while_its_socket_takes_no_more_frees_it_too(
     assert "listeners=0" in repr(pods)
 
 
-async def test_a_server_that_raises_for_a_disconnected_client_is_understood(
+async def test_a_server_that_raises_for_a_disconnected_client_ends_the_response(
     cluster: Cluster, informers: SharedInformerFactory, pods: SharedInformer
 ) -> None:
     async with connected(EventFeed(lambda: informers)) as client:
@@ -442,7 +444,7 @@ async def test_a_synced_and_fresh_cache_is_ready(informers: SharedInformerFactor
     assert answer.json["informers"]["pods"].startswith("watching for ")
 
 
-async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> None:
+async def test_a_probe_gives_the_reason_while_a_cache_is_not_synced() -> None:
     async with ApiServer() as server:
         server.faults.forbid(resource="pods")
         async with (
@@ -461,7 +463,7 @@ async def test_a_cache_is_not_ready_before_its_first_state_and_says_why() -> Non
             assert (await request(Probe(lambda: informers, ready))).status == 200
 
 
-async def test_a_probe_without_details_answers_only_whether_all_is_well(
+async def test_a_probe_without_details_answers_with_its_result_only(
     informers: SharedInformerFactory,
 ) -> None:
     answer = await request(Probe(lambda: informers, ready, details=False))

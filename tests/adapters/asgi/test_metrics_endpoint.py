@@ -42,7 +42,7 @@ async def test_requests_other_than_http_are_rejected() -> None:
         await MetricsEndpoint(exposition)({"type": "websocket"}, client.receive, client.send)
 
 
-def test_something_else_than_a_function_of_the_accepted_formats_is_a_type_error() -> None:
+def test_an_argument_that_is_no_function_of_the_accept_header_is_a_type_error() -> None:
     async def late(accept: str) -> tuple[bytes, str]:
         return b"", accept
 
@@ -55,5 +55,5 @@ def test_something_else_than_a_function_of_the_accepted_formats_is_a_type_error(
         MetricsEndpoint(lambda: (b"", ""))  # type: ignore[arg-type,misc] # without the header
 
 
-def test_its_repr_names_the_function() -> None:
+def test_the_repr_names_the_function() -> None:
     assert repr(MetricsEndpoint(exposition)) == "<MetricsEndpoint exposition>"

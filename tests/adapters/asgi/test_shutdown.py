@@ -125,7 +125,7 @@ def test_a_handler_that_was_installed_later_stays_and_a_closed_loop_is_no_error(
     assert calls == [signal.SIGTERM]
 
 
-def test_there_is_no_effect_in_another_thread_such_as_that_of_a_test_client(
+def test_outside_the_main_thread_no_signal_handler_is_replaced(
     feed: EventFeed,
 ) -> None:
     found: list[object] = []

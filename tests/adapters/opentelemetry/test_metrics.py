@@ -90,7 +90,7 @@ def _restless() -> Iterator[None]:
 # -- numbers -----------------------------------------------------------------------------------
 
 
-def test_requests_are_counted_and_timed_in_buckets_of_ours(collected: Collected) -> None:
+def test_requests_are_counted_and_timed_in_the_buckets_of_the_library(collected: Collected) -> None:
     metrics = collected.metrics
     for cause, seconds in (("complete", 0.2), ("complete", 0.4), ("unreachable", 0.001)):
         metrics.request_started(PODS, "list")
@@ -235,7 +235,7 @@ def test_no_freshness_is_observed_before_the_first_proof() -> None:
 # -- queues, controllers, candidates -----------------------------------------------------------
 
 
-async def test_queues_are_read_as_they_are_and_their_counts_outlive_them(
+async def test_queues_are_read_at_each_collection_and_their_counts_outlive_them(
     collected: Collected,
 ) -> None:
     queue = WorkQueue[str](name="pods", metrics=collected.metrics)
@@ -298,7 +298,7 @@ def test_names_and_units_follow_the_conventions(collected: Collected) -> None:
         assert (metric.description or "").endswith(".")
 
 
-def test_translated_they_are_named_and_labelled_as_by_the_prometheus_adapter(
+def test_translated_metrics_have_the_names_and_labels_of_the_prometheus_adapter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So one dashboard serves both."""

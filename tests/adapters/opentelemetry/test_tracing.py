@@ -134,7 +134,9 @@ async def test_a_list_of_several_pages_is_one_state_with_a_child_for_each(traced
     assert linked(watch) == [number(state)], "each links to what came before it"
 
 
-async def test_a_watch_list_is_a_state_that_ends_before_its_watch_does(traced: Traced) -> None:
+async def test_the_span_of_a_watch_lists_initial_state_ends_before_its_watch(
+    traced: Traced,
+) -> None:
     initial = (added("a", 1), added("b", 2), initial_events_end(10))
     source = scripted_lister_watcher(
         watch_response(*initial, added("c", 11), never_ends=True), watch_lists=True
@@ -199,7 +201,7 @@ async def test_a_bug_in_a_source_leaves_no_span_open(traced: Traced) -> None:
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_the_request_is_current_for_whoever_sends_it(traced: Traced) -> None:
+async def test_the_span_of_a_request_is_current_while_it_is_sent(traced: Traced) -> None:
     """So an instrumented HTTP client makes children of it, and sends its traceparent."""
     seen: list[int] = []
 
@@ -249,7 +251,7 @@ async def test_a_request_carries_its_trace_to_the_api_server(traced: Traced) -> 
 # -- handlers ----------------------------------------------------------------------------------
 
 
-async def test_spans_of_a_handlers_own_are_children_of_its_calls(traced: Traced) -> None:
+async def test_spans_that_a_handler_starts_are_children_of_its_call(traced: Traced) -> None:
     tracer = traced.provider.get_tracer("app")
 
     async def store(event: Event) -> None:
@@ -288,7 +290,7 @@ def factory(traced: Traced, tracing: Tracing | None = None) -> SharedInformerFac
     return SharedInformerFactory(source, tracing=tracing or traced.tracing)
 
 
-async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> None:
+async def test_only_events_that_a_handler_receives_have_spans(traced: Traced) -> None:
     cluster = cluster_with_pods("a")
     async with SharedInformerFactory(ClusterSource(cluster), tracing=traced.tracing) as informers:
         pods = informers.informer("pods")
@@ -313,7 +315,7 @@ async def test_only_events_that_a_handler_is_for_have_spans(traced: Traced) -> N
     assert sorted(str(said(each)["event"]) for each in calls) == ["deleted", "updated"]
 
 
-async def test_a_handler_that_raises_is_named_by_the_class_of_what_it_raised(
+async def test_the_span_of_a_failed_handler_names_the_class_of_its_exception(
     traced: Traced,
 ) -> None:
     async def clumsy(event: Event) -> None:
@@ -334,7 +336,7 @@ async def test_a_handler_that_raises_is_named_by_the_class_of_what_it_raised(
         assert not call.events
 
 
-async def test_handlers_have_no_spans_unless_asked_for(traced: Traced) -> None:
+async def test_handlers_have_no_spans_by_default(traced: Traced) -> None:
     seen: list[str] = []
     async with factory(traced, OpenTelemetryTracing(traced.provider)) as informers:
         registration = informers.informer("pods").add_handler(lambda e: seen.append(e.obj.name))

@@ -45,7 +45,9 @@ async def for_ever(elector: LeaderElector) -> None:
         await asyncio.get_running_loop().create_future()
 
 
-async def test_who_leaves_is_followed_soon(api_server: ApiServerProcess) -> None:
+async def test_a_follower_leads_soon_after_the_leader_releases_the_lease(
+    api_server: ApiServerProcess,
+) -> None:
     await install_leases(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
         first, second = make_elector(client, "a"), make_elector(client, "b")
@@ -63,7 +65,7 @@ async def test_who_leaves_is_followed_soon(api_server: ApiServerProcess) -> None
         await asyncio.wait({following})
 
 
-async def test_who_is_killed_is_followed_within_the_lease_time(
+async def test_a_follower_leads_within_the_lease_time_after_the_leader_was_killed(
     api_server: ApiServerProcess,
 ) -> None:
     await install_leases(api_server)
@@ -87,7 +89,7 @@ async def test_who_is_killed_is_followed_within_the_lease_time(
         await asyncio.wait({following})
 
 
-async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
+async def test_a_leader_that_was_stopped_for_too_long_does_no_further_step_when_it_resumes(
     api_server: ApiServerProcess,
 ) -> None:
     await install_leases(api_server)
@@ -112,7 +114,7 @@ async def test_who_was_stopped_for_too_long_does_nothing_more_as_it_wakes(
             assert not [step for step in steps if step > woken]
 
 
-async def test_without_a_server_nobody_leads_longer_than_the_renew_deadline(
+async def test_without_a_server_a_leader_stops_after_the_renew_deadline(
     api_server: ApiServerProcess,
 ) -> None:
     await install_leases(api_server)

@@ -80,7 +80,7 @@ def make_operator(client: Client, cleanups: list[str]) -> Operator:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("others", [(), (THEIRS,)], ids=["alone", "with another's"])
-async def test_the_life_of_an_object_with_a_finalizer(
+async def test_an_operator_adds_its_finalizer_and_cleans_up_before_the_deletion(
     api_server: ApiServerProcess, others: tuple[str, ...]
 ) -> None:
     cleanups = list[str]()

@@ -74,7 +74,7 @@ async def prepared(server: ApiServerProcess) -> AsyncGenerator[Client]:
 
 
 @pytest.mark.timeout(180)
-async def test_two_replicas_keep_workloads_and_one_survives_the_other(
+async def test_the_second_of_two_replicas_takes_over_when_the_first_is_killed(
     api_server: ApiServerProcess,
 ) -> None:
     async with prepared(api_server) as client, replica(api_server, "a") as first:

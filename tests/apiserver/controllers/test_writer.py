@@ -25,7 +25,7 @@ async def widgets(client: Client) -> ResourceWriter:
     return client.api(await client.resource("widgets"), namespace="default")
 
 
-async def test_what_was_written_is_waited_for_in_a_cache(
+async def test_wait_for_returns_when_the_cache_has_the_written_object(
     client: Client, widgets: ResourceWriter
 ) -> None:
     async with SharedInformerFactory(client, namespace="default") as informers:
@@ -40,7 +40,7 @@ async def test_what_was_written_is_waited_for_in_a_cache(
             assert informer.lister[made.key]["spec"]["size"] == size
 
 
-async def test_conflicts_are_told_apart(widgets: ResourceWriter) -> None:
+async def test_each_kind_of_conflict_has_its_own_error(widgets: ResourceWriter) -> None:
     made = await widgets.create({"metadata": {"name": "a"}, "spec": {"size": 1}})
     with pytest.raises(AlreadyExists):
         await widgets.create({"metadata": {"name": "a"}})
@@ -64,7 +64,9 @@ async def test_conflicts_are_told_apart(widgets: ResourceWriter) -> None:
     assert forced["spec"]["size"] == 9
 
 
-async def test_a_deletion_is_bound_and_held(widgets: ResourceWriter) -> None:
+async def test_a_deletion_with_another_uid_fails_and_a_finalizer_delays_a_deletion(
+    widgets: ResourceWriter,
+) -> None:
     held = {"name": "a", "finalizers": ["example.com/held"]}
     made = await widgets.create({"metadata": held})
     with pytest.raises(Conflict, match="the object with that uid no longer exists"):
@@ -78,7 +80,7 @@ async def test_a_deletion_is_bound_and_held(widgets: ResourceWriter) -> None:
         await widgets.get("a")
 
 
-async def test_what_is_wrong_is_told_with_its_field(widgets: ResourceWriter) -> None:
+async def test_the_error_of_an_invalid_write_names_the_field(widgets: ResourceWriter) -> None:
     with pytest.raises(Invalid, match=r"spec\.size"):
         await widgets.create({"metadata": {"name": "a"}, "spec": {"size": "large"}})
     with pytest.raises(BadRequest, match="labels"):

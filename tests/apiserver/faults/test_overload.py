@@ -96,7 +96,7 @@ async def test_a_watch_list_is_complete_beside_greedy_clients(
 
 
 @pytest.mark.timeout(120)
-async def test_lists_that_are_refused_give_advice_and_succeed_after_the_load(
+async def test_rejected_lists_give_advice_and_succeed_after_the_load(
     busy_server: ApiServerProcess,
 ) -> None:
     await create_widgets(busy_server)

@@ -26,7 +26,9 @@ from tests.apiserver.server.server_process import ApiServerProcess, install_crd,
 pytestmark = pytest.mark.apiserver
 
 
-async def test_a_defined_resource_is_served_as_there(api_server: ApiServerProcess) -> None:
+async def test_a_defined_resource_is_served_as_on_the_real_server(
+    api_server: ApiServerProcess,
+) -> None:
     await install_crd(api_server, SIZE_CRD)
     different: dict[str, tuple[NormalizedResponse, NormalizedResponse]] = {}
 
@@ -59,7 +61,7 @@ def _by_name(discovered: NormalizedResponse) -> list[Any]:
     return sorted(msgspec.json.decode(text)["resources"], key=itemgetter("name"))
 
 
-async def test_unknown_and_duplicate_fields_are_reported_as_there(
+async def test_unknown_and_duplicate_fields_are_reported_as_on_the_real_server(
     api_server: ApiServerProcess,
 ) -> None:
     await install_crd(api_server, SIZE_CRD)

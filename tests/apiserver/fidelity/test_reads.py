@@ -64,7 +64,7 @@ async def test_answers_are_those_of_the_real_server(pair: ServerPair) -> None:
     assert not different
 
 
-async def test_a_format_that_is_not_written_here_is_refused_as_there(pair: ServerPair) -> None:
+async def test_an_unsupported_format_is_rejected_as_on_the_real_server(pair: ServerPair) -> None:
     """The text names the formats, which aren't the same."""
     real, ours = await pair.get(IN_DEFAULT, {"Accept": "text/html"})
     assert (real.status, real.headers) == (ours.status, ours.headers)
@@ -73,7 +73,9 @@ async def test_a_format_that_is_not_written_here_is_refused_as_there(pair: Serve
     ]
 
 
-async def test_discovery_says_the_same_of_a_custom_resource(pair: ServerPair) -> None:
+async def test_discovery_describes_a_custom_resource_as_on_the_real_server(
+    pair: ServerPair,
+) -> None:
     """Except for collections, which can't be deleted here, and what serves storage versions."""
     real, ours = await pair.get("/apis/example.com/v1", {})
     assert (real.status, real.headers) == (ours.status, ours.headers)
@@ -128,7 +130,9 @@ def without_bookmarks(seen: NormalizedResponse) -> tuple[int, Mapping[str, str |
     return seen.status, seen.headers, lines
 
 
-async def test_a_watch_list_of_an_empty_collection_is_its_mark(pair: ServerPair) -> None:
+async def test_a_watch_list_of_an_empty_collection_consists_of_its_end_mark(
+    pair: ServerPair,
+) -> None:
     path = f"/apis/example.com/v1/namespaces/empty/widgets?{WATCH_LIST}&timeoutSeconds=2"
     real, ours = await pair.get(path, {})
     assert without_bookmarks(real) == without_bookmarks(ours)
@@ -147,7 +151,9 @@ async def test_bookmarks_are_those_of_the_real_server(pair: ServerPair) -> None:
         assert real.events == ours.events
 
 
-async def test_where_nothing_is_new_no_bookmark_comes_there_either(pair: ServerPair) -> None:
+async def test_without_a_new_change_the_real_server_sends_no_bookmark_either(
+    pair: ServerPair,
+) -> None:
     query = "watch=1&resourceVersion={before}&allowWatchBookmarks=true&timeoutSeconds=4"
     real, ours = await pair.get(f"{IN_DEFAULT}?{query}", {})
     assert real == ours
@@ -184,7 +190,7 @@ async def members(twin: ComparedServer, path: str) -> tuple[tuple[str, str], lis
     return headers, found
 
 
-async def test_a_definition_that_goes_ends_watches_as_there(pair: ServerPair) -> None:
+async def test_a_deleted_definition_ends_watches_as_on_the_real_server(pair: ServerPair) -> None:
     """Recordings 52 and 53. The last bookmark of 52 comes or doesn't, as its timer has it."""
     query = "watch=1&resourceVersion=0&timeoutSeconds=20&allowWatchBookmarks=true"
     watching = asyncio.create_task(pair.get(f"{IN_DEFAULT}?{query}", {}))
@@ -210,7 +216,7 @@ async def _gone(twin: ComparedServer) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_a_restarted_server_has_forgotten_the_same(
+async def test_a_restarted_server_rejects_the_same_old_versions(
     api_server: ApiServerProcess, pair: ServerPair
 ) -> None:
     """Watches from before are expired; lists and tokens of before are etcd's, and good."""
@@ -228,7 +234,7 @@ async def test_a_restarted_server_has_forgotten_the_same(
         assert real == ours
 
 
-async def test_writes_are_answered_as_there(pair: ServerPair) -> None:
+async def test_writes_are_answered_as_on_the_real_server(pair: ServerPair) -> None:
     stale: Json = {"metadata": {"resourceVersion": "1"}, "spec": {"size": 9}}
     nothing: Json = {"spec": {}}
     written: list[tuple[str, str, Json | None]] = [

@@ -64,7 +64,7 @@ async def test_events_are_recorded_and_counted(api_server: ApiServerProcess) -> 
         assert events["Created"]["regarding"]["uid"] == widget.uid
 
 
-async def test_what_no_event_may_be_is_refused(api_server: ApiServerProcess) -> None:
+async def test_an_invalid_event_is_rejected(api_server: ApiServerProcess) -> None:
     await install_events(api_server)
     async with Client.connect(kubeconfig=api_server.kubeconfig) as client:
         events = client.api(EVENTS, namespace="default")

@@ -44,7 +44,7 @@ async def answers(
     ]
 
 
-async def test_writes_are_answered_as_there_and_as_recorded(pair: ServerPair) -> None:
+async def test_writes_are_answered_as_on_the_real_server_and_as_recorded(pair: ServerPair) -> None:
     found = {what: await answers(pair, changes) for what, changes in WRITES_BY_NAME.items()}
     found["an apply"] = await answers(pair, APPLIES, managers=True)
     for what, series in found.items():

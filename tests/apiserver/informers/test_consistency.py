@@ -39,7 +39,7 @@ async def reading(server: ApiServerProcess) -> AsyncGenerator[SharedInformer]:
             yield widgets
 
 
-async def test_ones_own_writes_are_shown_when_they_have_been_waited_for(
+async def test_the_cache_shows_an_own_write_after_wait_for(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     async with reading(api_server) as widgets:
@@ -56,7 +56,7 @@ async def test_ones_own_writes_are_shown_when_they_have_been_waited_for(
         assert await widgets.wait_for(answer, timeout=10) is None
 
 
-async def test_a_server_that_is_down_makes_the_cache_stale_and_it_says_why(
+async def test_a_wait_for_a_version_times_out_while_the_server_is_down(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     async with reading(api_server) as widgets:
@@ -70,7 +70,7 @@ async def test_a_server_that_is_down_makes_the_cache_stale_and_it_says_why(
             await widgets.wait_for(answer, timeout=0.5)
 
 
-async def test_a_cache_proves_to_be_right_while_objects_come_change_and_go(
+async def test_verify_finds_no_difference_while_objects_are_created_changed_and_deleted(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     for start in range(0, MANY, 20):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
-from dataclasses import astuple
 
 import pytest
+from msgspec.structs import astuple
 
 from aioinformer import Client, Resource
 from aioinformer._core.listwatch.requests import ListRequest
@@ -57,7 +57,7 @@ async def test_a_custom_resource_is_found_by_each_of_its_names(client: Client, n
     assert await client.resource(name) == WIDGETS
 
 
-async def test_a_name_that_is_nearly_right_is_put_right(client: Client) -> None:
+async def test_an_unknown_name_suggests_a_similar_one(client: Client) -> None:
     with pytest.raises(UnknownResource, match=r"'widgetz' \(did you mean widgets\?\)"):
         await client.resource("widgetz")
 
@@ -79,7 +79,7 @@ async def test_a_resource_is_not_served_from_its_removal_until_it_is_installed_a
     assert await reader.discover() == WIDGETS
 
 
-async def test_a_resource_whose_version_was_switched_is_served_in_the_other_one(
+async def test_a_resource_whose_version_is_not_served_any_more_is_found_in_the_other_version(
     client: Client, admin: AdminClient
 ) -> None:
     """Two versions with one storage, of which then one alone is served."""

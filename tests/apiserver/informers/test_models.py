@@ -50,7 +50,7 @@ def labelled(app: str) -> Json:
     return {"metadata": {"labels": {"app": app}}}
 
 
-async def test_every_shape_shows_what_the_server_has_but_for_what_does_not_fit(
+async def test_models_conversions_and_transforms_show_all_objects_that_fit(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     await admin.create(widget("a", "shop"), "web")

@@ -88,7 +88,7 @@ async def read(informer: SharedInformer, events: list[Event]) -> None:
 
 
 @pytest.mark.timeout(300)  # a thousand writes, on a machine that may be busy
-async def test_a_thousand_widgets_and_a_killed_server(
+async def test_the_guarantees_hold_for_a_thousand_widgets_and_a_killed_server(
     api_server: ApiServerProcess, admin: AdminClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "aioinformer.reflector")

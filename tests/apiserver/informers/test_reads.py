@@ -57,7 +57,9 @@ async def test_a_collection_is_deleted_by_its_selector(widgets: ResourceApi) -> 
     assert [obj.name for obj in await widgets.list()] == ["w1", "w3"]
 
 
-async def test_what_is_served_is_a_list_to_search(client: Client, widgets: ResourceApi) -> None:
+async def test_discovery_returns_a_list_of_resources_that_can_be_searched(
+    client: Client, widgets: ResourceApi
+) -> None:
     served = await client.discover()
 
     (found,) = served.find(name="widget", group=widgets.resource.group)

@@ -85,7 +85,7 @@ async def remove(admin: AdminClient) -> None:
 
 
 @pytest.mark.timeout(90)
-async def test_a_definition_that_comes_late_goes_and_comes_back(
+async def test_an_informer_waits_for_its_definition_and_survives_its_deletion(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     await remove(admin)
@@ -113,7 +113,7 @@ async def test_a_definition_that_comes_late_goes_and_comes_back(
 
 
 @pytest.mark.timeout(90)
-async def test_a_version_that_is_switched_off_is_followed(
+async def test_an_informer_follows_a_resource_to_another_version(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     definition = await admin.request("GET", f"{CRD}/widgets.example.com")

@@ -103,7 +103,7 @@ def keys(widgets: SharedInformer) -> list[str]:
     return sorted(map(str, widgets.lister.unsynced.keys()))
 
 
-async def test_a_refused_namespace_is_named_and_stops_no_other_one(server: Server) -> None:
+async def test_a_forbidden_namespace_is_named_and_does_not_stop_the_others(server: Server) -> None:
     server.roles.grant(*READ, namespace="a")
     async with (
         writing(server, "a/x", "b/x") as admin,
@@ -169,7 +169,7 @@ async def test_a_role_for_one_object_suffices_for_an_informer_of_that_object(
         await widgets.wait_until("a/x", lambda found: found is None, timeout=10)
 
 
-async def test_an_unknown_token_is_the_reason_that_is_named(server: Server) -> None:
+async def test_the_sync_timeout_of_an_unknown_token_names_the_401(server: Server) -> None:
     async with (
         server.client("another") as client,
         SharedInformerFactory(client, backoff=BACKOFF) as informers,

@@ -142,7 +142,7 @@ def sent(noted: RecordingListerWatcher) -> list[str]:
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
-async def test_a_thousand_widgets_are_read_either_way(
+async def test_a_thousand_widgets_are_read_by_watchlist_and_by_list(
     api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     await create(admin, MANY)
@@ -158,7 +158,9 @@ async def test_a_thousand_widgets_are_read_either_way(
         assert widgets.health.error is None
 
 
-async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: AdminClient) -> None:
+async def test_a_list_in_pages_has_the_same_result(
+    api_server: ApiServerProcess, admin: AdminClient
+) -> None:
     """The cache ignores a limit; a consistent read doesn't, and that is what follows a 410."""
     await create(admin, 60)
     truth = await served(admin)
@@ -172,7 +174,7 @@ async def test_pages_come_to_the_same(api_server: ApiServerProcess, admin: Admin
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
-async def test_a_version_that_has_expired_leads_to_a_state_of_the_same_kind(
+async def test_an_expired_version_leads_to_a_new_state_by_the_same_strategy(
     api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     """A restarted server has forgotten the past of watches: what happened before its start."""
@@ -194,7 +196,7 @@ async def test_a_version_that_has_expired_leads_to_a_state_of_the_same_kind(
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
-async def test_a_server_killed_in_the_middle_of_a_state_leaves_nothing_of_it(
+async def test_a_server_killed_during_the_initial_list_leaves_no_part_of_it_in_the_cache(
     api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     """Thirty megabytes, of which some have been read: the socket's buffers hold the rest back."""
@@ -244,7 +246,7 @@ async def test_bookmarks_come_once_a_minute_and_keep_the_informer_fresh(
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
-async def test_metadata_is_read_either_way(
+async def test_metadata_is_read_by_watchlist_and_by_list(
     api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     await create(admin, 20)
@@ -268,7 +270,7 @@ async def test_metadata_is_read_either_way(
 
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["WatchList", "LIST"])
-async def test_several_namespaces_are_one_cache(
+async def test_several_namespaces_are_in_one_cache(
     api_server: ApiServerProcess, admin: AdminClient, *, watch_list: bool
 ) -> None:
     for namespace in ("web", "shop", "other"):

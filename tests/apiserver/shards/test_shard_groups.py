@@ -38,7 +38,7 @@ async def until_held(group: ShardGroup, shards: frozenset[int], *, seconds: floa
             await asyncio.sleep(0.01)
 
 
-async def test_a_member_that_leaves_is_followed_before_its_lease_would_end(
+async def test_the_shards_of_a_leaving_member_are_taken_over_before_its_lease_expires(
     api_server: ApiServerProcess,
 ) -> None:
     await install_leases(api_server)
@@ -71,7 +71,7 @@ async def test_the_shards_of_a_killed_member_are_taken_over(api_server: ApiServe
             assert time.monotonic() - killed > LEASE_DURATION - 1.5
 
 
-async def test_a_member_that_was_stopped_for_longer_than_its_lease_holds_nothing_when_it_wakes(
+async def test_a_member_that_was_stopped_for_longer_than_its_lease_has_no_shard_when_it_resumes(
     api_server: ApiServerProcess,
 ) -> None:
     await install_leases(api_server)

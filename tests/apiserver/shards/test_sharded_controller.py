@@ -108,7 +108,7 @@ def find_overlaps(*reports: list[tuple[str, float, float]]) -> list[str]:
 
 
 @pytest.mark.timeout(240)
-async def test_nothing_is_reconciled_twice_at_once_and_nothing_is_lost(
+async def test_no_object_is_reconciled_by_two_replicas_at_once_and_each_is_reconciled(
     api_server: ApiServerProcess, admin: AdminClient
 ) -> None:
     await install_leases(api_server)
@@ -136,6 +136,6 @@ async def test_nothing_is_reconciled_twice_at_once_and_nothing_is_lost(
     assert c.reported
 
 
-def test_an_overlap_would_be_found() -> None:
+def test_the_check_finds_overlapping_runs() -> None:
     assert find_overlaps([("w", 1.0, 3.0)], [("w", 2.0, 4.0)]) != []
     assert find_overlaps([("w", 1.0, 3.0), ("v", 2.0, 4.0)], [("w", 3.5, 4.0)]) == []

@@ -59,7 +59,7 @@ async def create_widgets(admin: AdminClient, first: int, last: int) -> None:
 
 @pytest.mark.parametrize("by", ["uid", "namespace"])
 @pytest.mark.parametrize("watch_list", [True, False], ids=["watchlist", "list"])
-async def test_the_server_selects_the_objects_that_the_hash_selects_here(
+async def test_the_server_and_the_informer_select_the_same_objects_by_hash(
     apiserver_binary: Path,
     data_with_widgets: Path,
     tmp_path: Path,
@@ -99,7 +99,7 @@ async def has_all(events: list[str], expected: set[str]) -> bool:
     return set(events) == expected
 
 
-async def test_a_server_that_ceases_and_begins_to_select_changes_nothing(
+async def test_no_event_is_lost_when_the_server_stops_and_starts_to_select_by_shard(
     apiserver_binary: Path, data_with_widgets: Path, tmp_path: Path
 ) -> None:
     """Upgrade and rollback: the gate on, off, and on again, on one port with one etcd."""

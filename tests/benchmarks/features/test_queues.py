@@ -13,20 +13,20 @@ def times(seconds: float) -> Times:
     )
 
 
-async def test_every_measurement_of_ours_takes_some_time() -> None:
+async def test_every_measurement_of_our_queue_takes_some_time() -> None:
     found = await measure(40)
     assert min(found.add, found.work, found.again, found.merged) > 0
     assert min(found.delayed, found.workers) > 0
 
 
-async def test_asyncios_queue_is_measured_at_what_it_can_do() -> None:
+async def test_asyncios_queue_is_measured_without_merges_and_delays() -> None:
     found = await measure_plain(40)
     assert min(found.add, found.work, found.again, found.workers) > 0
     assert found.merged == found.delayed == 0
 
 
 @pytest.mark.benchmarks
-def test_ours_is_measured_in_a_process_of_its_own_and_stands_alone_without_go() -> None:
+def test_the_comparison_without_go_has_our_queue_and_asyncios_queue() -> None:
     found = compare(40, 1, peers=False)
     assert set(found.times) == {"ours", "asyncio.Queue"}
     assert "no client-go: not asked for" in table(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.measures.fanout import measure
 
 
-def test_an_event_that_comes_alone_costs_each_listener_more() -> None:
+def test_one_event_per_turn_of_the_loop_costs_each_listener_more_than_a_batch() -> None:
     """The benchmark itself raises an AssertionError if a listener doesn't receive every event."""
     costs = measure(640, turns=1)
     # With so few events the cheapest of the three is within the noise of a loaded machine.

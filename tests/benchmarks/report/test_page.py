@@ -72,7 +72,7 @@ def test_a_readme_without_the_place_for_the_numbers_is_an_error() -> None:
         readme("# Another page", results(PEERS))
 
 
-def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
+def test_written_results_can_be_loaded_and_old_plots_are_deleted(tmp_path: Path) -> None:
     absent = {"kr8s": "not installed (pip install kr8s)"}
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "of_an_earlier_version.svg").touch()
@@ -87,6 +87,6 @@ def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
     }
 
 
-def test_results_of_another_version_count_as_none(tmp_path: Path) -> None:
+def test_results_in_another_format_are_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"run": {"size": 1}}')
     assert Published.load(tmp_path) is None

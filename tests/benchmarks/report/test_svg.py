@@ -36,7 +36,7 @@ def test_each_curve_has_its_points_in_the_picture_and_its_name_beside_it(log: bo
     assert {"one", "two", "objects"} <= {each.text for each in chart.iter(f"{SVG}text")}
 
 
-def test_more_is_higher_and_further_right() -> None:
+def test_a_larger_value_is_drawn_higher_and_further_right() -> None:
     chart = parsed(line_chart(LineChart("t", "x", {"a": [(1.0, 1.0), (2.0, 3.0)]})))
     (line,) = [each.get("points", "").split() for each in chart.iter(f"{SVG}polyline")]
     (x1, y1), (x2, y2) = ([float(each) for each in point.split(",")] for point in line)

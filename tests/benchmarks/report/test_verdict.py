@@ -85,12 +85,12 @@ def test_both_of_two_values_must_reach_the_bound(values: tuple[float, float], me
     assert Verdict("", "x", values, must=2, aim=4).met is met
 
 
-def test_of_a_cost_the_higher_counts() -> None:
+def test_the_higher_of_two_costs_must_meet_the_bound() -> None:
     assert not Verdict("", "ms", (1.0, 5.0), must=4, aim=2, at_most=True).met
     assert Verdict("", "ms", (1.0, 3.0), must=4, aim=3, at_most=True).aimed
 
 
-def test_ratios_are_how_many_times_as_fast() -> None:
+def test_a_ratio_above_one_means_that_the_library_is_faster() -> None:
     run = results({**OURS, **GO})
     assert verdict_of(run, "events, client-go JSON").values == pytest.approx((19,))
     assert verdict_of(run, "events, client-go protobuf").values == pytest.approx((1.5,))
@@ -98,11 +98,11 @@ def test_ratios_are_how_many_times_as_fast() -> None:
     assert verdict_of(run, "of the floor").values == pytest.approx((40,))
 
 
-def test_what_a_further_listener_costs_is_the_fifteenth_part_of_what_fifteen_do() -> None:
+def test_the_cost_of_a_further_listener_is_a_fifteenth_of_the_cost_of_fifteen() -> None:
     assert verdict_of(results(OURS), "further listener").values == pytest.approx((0.4,))
 
 
-def test_caches_and_latencies_are_shown_beside_those_of_others() -> None:
+def test_the_table_shows_caches_and_latencies_beside_those_of_other_libraries() -> None:
     lines = [" ".join(line.split()) for line in table(results(OURS)).splitlines()]
     assert "bytes an object, all in 2,500.00 34,000.00" in lines
     assert "beyond its own JSON 450.00 -" in lines
@@ -132,7 +132,7 @@ def test_the_table_marks_unmet_requirements() -> None:
     assert lines["an event among many, among few = 1"].endswith("  met")
 
 
-def test_the_table_puts_client_go_at_one() -> None:
+def test_the_table_shows_values_relative_to_client_go() -> None:
     (row,) = [line for line in table(results({**OURS, **GO})).splitlines() if "CPU an event" in line
               and "x" in line]  # fmt: skip
     assert "19.00x" in row

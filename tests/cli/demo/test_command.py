@@ -18,7 +18,9 @@ SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
 @pytest.mark.clients
-async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_path: Path) -> None:
+async def test_without_a_terminal_the_demo_writes_a_line_a_second_and_a_verdict(
+    tmp_path: Path,
+) -> None:
     argv = ("demo", "--seconds", SECONDS, "--objects", "60")
     async with started_cli(*argv, env=environment(tmp_path)) as run:
         code, out, _ = await run.wait()
@@ -36,7 +38,10 @@ async def test_without_a_terminal_it_writes_a_line_a_second_and_a_verdict(tmp_pa
     assert "\x1b" not in out
 
 
-async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_path: Path) -> None:
+@pytest.mark.clients
+async def test_in_a_terminal_the_demo_repaints_in_place_and_restores_the_cursor(
+    tmp_path: Path,
+) -> None:
     argv = ("demo", "--seconds", SECONDS, "--objects", "60")
     async with started_in_terminal(*argv, env=environment(tmp_path)) as run:
         code, out = await run.wait()
@@ -49,7 +54,7 @@ async def test_in_a_terminal_it_repaints_in_place_and_restores_the_cursor(tmp_pa
     assert "cache equals the server: " in out[out.rindex(SHOW) :]
 
 
-async def test_control_c_ends_it_at_once_with_130_and_a_cursor(tmp_path: Path) -> None:
+async def test_control_c_ends_the_demo_with_130_and_restores_the_cursor(tmp_path: Path) -> None:
     env = environment(tmp_path) | {"NO_COLOR": "1"}
     async with started_in_terminal("demo", "--seconds", "0", env=env, columns=100, lines=30) as run:
         await run.wait_for_text("BY NODE")

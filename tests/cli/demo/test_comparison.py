@@ -18,7 +18,7 @@ A, B = pod("a", spec={"x": 1}), pod("b")
 TOLD = {A.key: "7", B.key: "7"}
 
 
-def test_equal_is_said_with_the_number_of_objects() -> None:
+def test_the_verdict_of_an_equal_cache_contains_the_number_of_objects() -> None:
     verdict = compare_cache(served(A, B), [B, A], TOLD)
 
     assert verdict.equal
@@ -49,7 +49,7 @@ def test_many_differences_are_counted() -> None:
     )
 
 
-def test_what_a_handler_missed_is_named() -> None:
+def test_an_object_that_a_handler_received_differently_is_named() -> None:
     verdict = compare_cache(served(A, B), [A, B], {A.key: "6", B.key: "7"})
 
     assert not verdict.equal

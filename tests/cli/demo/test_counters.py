@@ -18,7 +18,7 @@ def running(*, restarts: int = 0, ready: bool = True, phase: str = "Running") ->
     return {"spec": {"nodeName": "node-1"}, "status": status}
 
 
-def test_a_tally_counts_by_type_and_keeps_what_is_there() -> None:
+def test_a_counter_counts_events_by_type_and_keeps_the_cached_versions() -> None:
     tally = EventCounter()
     first, second = pod("a", version="1", **running()), pod("a", version="2", **running(restarts=2))
 
@@ -55,14 +55,16 @@ PLACED: dict[str, Any] = {"spec": {"nodeName": "node-1"}, "status": {"phase": "P
         (Deleted(pod(**running()), reason="vanished"), "DELETED", "Running, vanished"),
     ],
 )
-def test_a_sighting_says_what_happened(event: Event, type_: str, detail: str) -> None:
+def test_a_recent_event_has_its_time_type_key_and_detail(
+    event: Event, type_: str, detail: str
+) -> None:
     ticker = RecentEvents()
     ticker.add(event, 1.5)
 
     assert ticker.latest() == (EventSummary(1.5, type_, "shop/web-0", detail),)
 
 
-def test_the_newest_sighting_is_first_and_the_oldest_are_forgotten() -> None:
+def test_the_newest_event_is_first_and_the_oldest_are_discarded() -> None:
     ticker = RecentEvents(limit=2)
     for name in ("a", "b", "c"):
         ticker.add(Added(pod(name, **PENDING)), 0)
@@ -81,7 +83,7 @@ def test_a_rate_is_the_mean_of_two_seconds() -> None:
     assert rate.per_second == (9 + 11 + 13 + 15) / 2
 
 
-def test_a_rate_that_is_sampled_late_keeps_time() -> None:
+def test_a_late_sample_of_a_rate_fills_the_skipped_seconds_with_zero() -> None:
     rate = EventRate(0.0, total=0)
     rate.sample(0.4, total=5)
     rate.sample(1.7, total=6)

@@ -81,7 +81,7 @@ def test_a_tall_terminal_is_filled() -> None:
     assert len(screen(139, 40)) == 11 + 5 + 24
 
 
-def test_what_does_not_fit_is_summed_up() -> None:
+def test_rows_that_do_not_fit_are_shown_as_a_sum() -> None:
     assert " 5 more  15" in " ".join(screen(72, 12)[9:10])
 
 

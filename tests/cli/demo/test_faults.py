@@ -25,7 +25,7 @@ def health(*, well: bool) -> Health:
 WELL, ILL = health(well=True), health(well=False)
 
 
-async def test_nothing_happens_at_first() -> None:
+async def test_no_fault_happens_in_the_first_seconds() -> None:
     async with ApiServer() as server:
         interruptions = DemoFaults(server, seconds=0)
         await interruptions.step(3.9, WELL)
@@ -34,7 +34,7 @@ async def test_nothing_happens_at_first() -> None:
         assert not interruptions.recovering
 
 
-async def test_recovery_is_measured_once_the_informer_has_noticed() -> None:
+async def test_recovery_is_measured_after_the_informer_has_reported_the_failure() -> None:
     async with ApiServer() as server:
         interruptions = DemoFaults(server, seconds=0)
         await interruptions.step(4.0, WELL)
@@ -48,7 +48,7 @@ async def test_recovery_is_measured_once_the_informer_has_noticed() -> None:
         assert repr(interruptions) == "<DemoFaults 1, 1 recovered>"
 
 
-async def test_the_second_one_forgets_the_history() -> None:
+async def test_the_second_fault_compacts_the_history() -> None:
     async with ApiServer() as server:
         before = server.cluster.create("nodes", {"metadata": {"name": "n1"}})
         server.cluster.create("nodes", {"metadata": {"name": "n2"}})
@@ -61,7 +61,7 @@ async def test_the_second_one_forgets_the_history() -> None:
         assert b'"code":410' in watch.take(0)[0]
 
 
-async def test_the_third_one_stops_the_server_for_a_while() -> None:
+async def test_the_third_fault_stops_the_server_for_a_while() -> None:
     async with ApiServer() as server:
         interruptions = DemoFaults(server, seconds=0)
         for now in (4.0, 12.0, 20.0):
@@ -72,7 +72,7 @@ async def test_the_third_one_stops_the_server_for_a_while() -> None:
         assert server.running
 
 
-async def test_the_end_is_left_in_peace_and_starts_the_server_again() -> None:
+async def test_no_fault_happens_shortly_before_the_end_and_the_server_is_restored() -> None:
     async with ApiServer() as server:
         interruptions = DemoFaults(server, seconds=20.5)
         for now in (4.0, 12.0, 20.0):

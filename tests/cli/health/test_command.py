@@ -45,7 +45,7 @@ async def found(
 # -- what is found -----------------------------------------------------------------------------
 
 
-async def test_what_works_is_listed_watched_and_synced(server: ApiServer) -> None:
+async def test_a_resource_that_works_is_listed_watched_and_synced(server: ApiServer) -> None:
     finding = await found(server, "po")
 
     assert finding.ok
@@ -73,7 +73,7 @@ async def test_a_group_is_part_of_the_name(server: ApiServer) -> None:
     assert (await found(server, "deploy")).resource == "deployments.apps"
 
 
-async def test_what_must_not_be_listed_says_what_to_do(server: ApiServer) -> None:
+async def test_the_error_for_a_forbidden_list_contains_a_solution(server: ApiServer) -> None:
     with server.faults.forbid(resource="pods"):
         finding = await found(server, "pods")
 
@@ -92,14 +92,14 @@ async def test_a_forbidden_watch_is_distinguished_from_a_forbidden_list(server: 
     assert "cannot watch" in finding.error
 
 
-async def test_what_is_not_served_is_no_crash(server: ApiServer) -> None:
+async def test_an_unknown_resource_is_reported_with_a_suggestion(server: ApiServer) -> None:
     finding = await found(server, "podz")
 
     assert (finding.resource, finding.lists, finding.ok) == ("podz", None, False)
     assert "did you mean pods?" in finding.error
 
 
-async def test_a_server_that_ignores_what_makes_a_watch_list_is_listed_and_noted(
+async def test_a_server_that_ignores_the_parameters_of_a_watch_list_is_listed_with_a_note(
     server: ApiServer,
 ) -> None:
     """As Kubernetes before 1.27 does: the stream never says where the state ends."""
@@ -124,7 +124,7 @@ async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one(
     assert "2.5 s" in finding.error
 
 
-async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiServer) -> None:
+async def test_the_error_for_a_slow_initial_list_contains_the_timeout(server: ApiServer) -> None:
     server.cluster.create(
         "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}
     )
@@ -136,7 +136,7 @@ async def test_a_first_state_that_takes_too_long_says_for_how_long(server: ApiSe
     assert "2.5 s" in finding.error
 
 
-async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
+async def test_a_server_that_accepts_requests_but_does_not_answer_is_reported(
     server: ApiServer,
 ) -> None:
     report = ServerReport(url=server.url)
@@ -151,7 +151,9 @@ async def test_a_server_that_takes_requests_and_says_nothing_is_not_waited_for(
     assert finding.error == "the server has not answered within 1 s"
 
 
-async def test_a_server_is_asked_for_its_version_some_times(server: ApiServer) -> None:
+async def test_the_check_measures_the_latency_of_several_version_requests(
+    server: ApiServer,
+) -> None:
     report = ServerReport(url=server.url)
     async with Client(server.url, token="secret-1") as client:
         await check_server(client, report, timeout=30)
@@ -171,7 +173,7 @@ async def test_a_forbidden_version_is_reported_without_an_error(server: ApiServe
     assert (report.version, report.latency) == ("(version not readable)", None)
 
 
-async def test_the_user_is_named_where_the_server_knows_and_says_it(server: ApiServer) -> None:
+async def test_the_user_is_shown_if_the_server_reports_it(server: ApiServer) -> None:
     said, denied = ServerReport(url=server.url), ServerReport(url=server.url)
     async with Client(server.url, token="secret-1") as client:
         await check_server(client, said, timeout=30)
@@ -186,7 +188,7 @@ async def test_the_user_is_named_where_the_server_knows_and_says_it(server: ApiS
 # -- the report --------------------------------------------------------------------------------
 
 
-def test_the_report_is_facts_a_table_and_a_line_for_each_failure() -> None:
+def test_the_report_has_facts_a_table_and_a_line_for_each_failure() -> None:
     report = ServerReport(
         url="https://10.0.0.1:6443",
         version="v1.36.0",
@@ -231,7 +233,10 @@ async def checked(*argv: str, home: Path) -> tuple[int, str, str]:
         return await run.wait()
 
 
-async def test_a_usual_selection_is_looked_at(server: ApiServer, tmp_path: Path) -> None:
+@pytest.mark.clients
+async def test_a_default_selection_of_resources_is_checked(
+    server: ApiServer, tmp_path: Path
+) -> None:
     config = str(server.kubeconfig(tmp_path / "config"))
     code, out, err = await checked("--kubeconfig", config, "-n", "web", home=tmp_path)
 
@@ -268,7 +273,7 @@ async def test_json_is_one_document_and_a_failure_is_code_1(
 
 
 @pytest.mark.clients
-async def test_a_server_that_is_not_there_is_a_finding_too(
+async def test_an_unreachable_server_is_reported_with_exit_code_1(
     server: ApiServer, tmp_path: Path
 ) -> None:
     config = str(server.kubeconfig(tmp_path / "config"))

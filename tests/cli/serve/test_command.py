@@ -117,7 +117,7 @@ async def serves(server: Served, env: Mapping[str, str], path: str, *argv: str) 
 
 
 @pytest.mark.clients
-async def test_the_commands_and_an_example_run_against_it(tmp_path: Path) -> None:
+async def test_the_commands_and_an_example_run_against_the_served_cluster(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with served("--objects", "30", "--rate", "50", env=env) as it:
         assert it.contents == "Kubernetes 1.36; about 30 pods, 50 changes a second"
@@ -134,7 +134,7 @@ async def test_the_commands_and_an_example_run_against_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.clients
-async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
+async def test_every_other_example_runs_against_the_served_cluster(tmp_path: Path) -> None:
     env = environment(tmp_path)
     sample = EXAMPLES / "sample_controller"
     load = ("--load", str(sample / "crds.yaml"), "--load", str(sample / "foo.yaml"))
@@ -159,7 +159,7 @@ async def test_every_other_example_runs_against_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.clients
-async def test_the_module_does_the_same(tmp_path: Path) -> None:
+async def test_the_testing_module_serves_a_cluster_as_the_command_does(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     process = await start_process(
         *(sys.executable, "-m", "aioinformer.testing", "--port", "0", "--objects", "0"),
@@ -224,6 +224,7 @@ async def test_an_informer_reads_the_cluster_of_a_command_that_was_started_again
                 assert len(pods.lister.list()) == len(before) == 5
 
 
+@pytest.mark.clients
 async def test_a_kubeconfig_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     argv = ("serve", "--port", "0", "--kubeconfig", "/no/folder/k")
     async with started_cli(*argv, env=environment(tmp_path)) as run:

@@ -27,7 +27,7 @@ async def shown(*argv: str, home: Path) -> tuple[int, str, str]:
         return await run.wait()
 
 
-def test_a_group_is_a_table() -> None:
+def test_the_report_of_a_group_is_shown_as_a_table() -> None:
     members = (
         MemberReport(
             identity="shop-0", state="member", renewed=1.2, held=3, assigned=3, shards="0-1,7"
@@ -83,6 +83,7 @@ async def test_the_members_of_a_running_group_are_shown(server: ApiServer, tmp_p
     assert "unclaimed  0-63" in out
 
 
+@pytest.mark.clients
 async def test_a_group_that_does_not_exist_is_an_error(server: ApiServer, tmp_path: Path) -> None:
     code, out, err = await shown("shop", "-n", "web", "--server", server.url, home=tmp_path)
 

@@ -69,7 +69,7 @@ def test_an_assigned_member_without_a_lease_is_absent() -> None:
     ]
 
 
-def test_a_released_lease_is_no_member_and_a_time_that_cannot_be_read_has_no_age() -> None:
+def test_a_released_lease_is_ignored_and_a_malformed_time_gives_no_age() -> None:
     leases = [*leases_of("a"), member_lease("b", renewed=FRESH, released=True)]
     leases[1]["spec"]["renewTime"] = "yesterday"
     report = read_group("shop", "web", leases, NOW)

@@ -15,14 +15,14 @@ class Tty(io.StringIO):
         return True
 
 
-def test_a_notice_is_one_line_under_the_programs_name() -> None:
+def test_a_notice_is_one_line_that_begins_with_the_name_of_the_program() -> None:
     stream = io.StringIO()
     Messages(stream).show("no such\nthing\x1b[2J")
 
     assert stream.getvalue() == "aioinformer: no such thing\ufffd[2J\n"
 
 
-def test_a_status_is_for_terminals_only() -> None:
+def test_a_status_is_shown_in_terminals_only() -> None:
     stream = io.StringIO()
     messages = Messages(stream)
     messages.show_status("waiting")
@@ -80,7 +80,7 @@ def test_a_warning_is_a_line_and_its_exception_too() -> None:
     )
 
 
-def test_a_warning_that_comes_twice_at_once_is_said_once() -> None:
+def test_a_warning_that_is_repeated_within_a_second_is_shown_once() -> None:
     stream = io.StringIO()
     with Messages(stream).handle_logging(verbose=False):
         for text, seconds in (
@@ -112,7 +112,7 @@ def test_verbose_shows_everything_with_tracebacks() -> None:
     assert rest[0] == "Traceback (most recent call last):"
 
 
-def test_logging_is_as_before_afterwards() -> None:
+def test_the_logging_configuration_is_restored_afterwards() -> None:
     root, library = logging.getLogger(), logging.getLogger("aioinformer")
     before = (list(root.handlers), library.level)
     with Messages(io.StringIO()).handle_logging(verbose=True):
@@ -121,7 +121,7 @@ def test_logging_is_as_before_afterwards() -> None:
     assert (list(root.handlers), library.level) == before
 
 
-def test_a_stream_that_is_closed_does_no_harm() -> None:
+def test_a_message_to_a_closed_stream_causes_no_error() -> None:
     stream = io.StringIO()
     messages = Messages(stream)
     stream.close()

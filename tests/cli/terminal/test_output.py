@@ -26,7 +26,7 @@ def pipe() -> Iterator[tuple[int, int]]:
         return  # the test did
 
 
-async def test_what_is_written_is_there_at_once(pipe: tuple[int, int]) -> None:
+async def test_written_text_can_be_read_at_once(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     await Output(writing, {}).write("pods ×\n")
 
@@ -57,7 +57,7 @@ async def test_waiting_for_room_can_be_cancelled(pipe: tuple[int, int]) -> None:
         await task
 
 
-async def test_a_reader_that_has_gone_is_a_broken_pipe(pipe: tuple[int, int]) -> None:
+async def test_a_write_without_a_reader_raises_broken_pipe_error(pipe: tuple[int, int]) -> None:
     os.close(pipe[0])
 
     with pytest.raises(BrokenPipeError):
@@ -119,7 +119,7 @@ def test_a_terminal_has_colours_unless_they_are_switched_off(
         os.close(slave)
 
 
-def test_colours_can_be_asked_for_and_refused(pipe: tuple[int, int]) -> None:
+def test_colours_can_be_switched_on_and_off(pipe: tuple[int, int]) -> None:
     environment = {"TERM": "dumb", "NO_COLOR": "1"}
 
     assert Output(pipe[1], environment, colour="always").colour
@@ -131,7 +131,7 @@ def test_a_closed_descriptor_is_an_error_at_once(pipe: tuple[int, int]) -> None:
         Output(1_000_000, {})
 
 
-def test_the_last_words_never_wait(pipe: tuple[int, int]) -> None:
+def test_write_now_does_not_wait_for_room_in_a_full_pipe(pipe: tuple[int, int]) -> None:
     output = Output(pipe[1], {})
     os.set_blocking(pipe[1], False)
     while output.writable:

@@ -26,7 +26,7 @@ def failing(error: BaseException) -> int:
     return run_command(command)
 
 
-def test_the_command_decides_on_the_code_and_writes_at_once(
+def test_the_command_sets_the_exit_code_and_its_output_is_written_at_once(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async def command(terminal: Terminal) -> int:
@@ -53,14 +53,16 @@ def test_the_command_decides_on_the_code_and_writes_at_once(
         (OSError(28, "No space left on device"), 1, "stdout: No space left on device"),
     ],
 )
-def test_what_is_raised_on_purpose_becomes_one_line(
+def test_an_expected_error_is_shown_in_one_line(
     error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert failing(error) == code
     assert capsys.readouterr().err == f"aioinformer: {said}\n"
 
 
-def test_a_broken_pipe_is_nothing_to_speak_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_pipe_ends_the_command_without_a_message(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert failing(BrokenPipeError()) == 141
     assert capsys.readouterr().err == ""
 
@@ -81,7 +83,7 @@ def _signals() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_lets_the_command_tidy_up(
+def test_a_signal_lets_the_command_run_its_cleanup(
     number: signal.Signals, code: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def command(terminal: Terminal) -> int:
@@ -97,7 +99,7 @@ def test_a_signal_lets_the_command_tidy_up(
     assert signal.getsignal(number) is signal.SIG_DFL, "a second one ends the process at once"
 
 
-def test_signals_are_as_before_after_a_command_that_got_none() -> None:
+def test_the_signal_handlers_are_restored_after_a_command_without_a_signal() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 
     async def command(_: Terminal) -> int:
@@ -108,6 +110,6 @@ def test_signals_are_as_before_after_a_command_that_got_none() -> None:
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
-def test_a_cancellation_that_nobody_asked_for_is_a_bug() -> None:
+def test_an_unexpected_cancellation_is_raised() -> None:
     with pytest.raises(asyncio.CancelledError):
         failing(asyncio.CancelledError())

@@ -56,7 +56,7 @@ async def test_messages_stay_above_the_picture(terminal: tuple[int, int]) -> Non
         assert seen(master).startswith("\x1b[?25l\x1b[1A\r")
 
 
-async def test_another_size_paints_everything_anew(terminal: tuple[int, int]) -> None:
+async def test_a_change_of_the_terminal_size_repaints_everything(terminal: tuple[int, int]) -> None:
     master, slave = terminal
     with Screen(Output(slave, {})) as screen:
         await screen.paint([FIRST], SIZE)
@@ -65,7 +65,7 @@ async def test_another_size_paints_everything_anew(terminal: tuple[int, int]) ->
         assert seen(master) == "\x1b[?25l\x1b[H\x1b[2J\r\x1b[K\x1b[1mpods\x1b[0m\x1b[J"
 
 
-async def test_the_cursor_comes_back_when_something_goes_wrong(terminal: tuple[int, int]) -> None:
+async def test_the_cursor_is_restored_after_an_exception(terminal: tuple[int, int]) -> None:
     master, slave = terminal
 
     async def fail() -> None:
@@ -79,7 +79,7 @@ async def test_the_cursor_comes_back_when_something_goes_wrong(terminal: tuple[i
     assert seen(master, "\x1b[?25h\n")
 
 
-def test_nothing_painted_leaves_the_terminal_alone(terminal: tuple[int, int]) -> None:
+def test_a_screen_that_never_paints_writes_nothing(terminal: tuple[int, int]) -> None:
     master, slave = terminal
     with Screen(Output(slave, {})):
         pass

@@ -16,7 +16,7 @@ from aioinformer._cli.terminal.style import (
 LINE = (StyledText("pods ", "bold"), StyledText("watching", "green"))
 
 
-def test_colours_are_left_out_unless_wanted() -> None:
+def test_render_omits_colours_unless_requested() -> None:
     assert render(LINE, 80, colour=False) == "pods watching"
 
 
@@ -24,15 +24,15 @@ def test_colours_end_with_their_span() -> None:
     assert render(LINE, 80, colour=True) == "\x1b[1mpods \x1b[0m\x1b[32mwatching\x1b[0m"
 
 
-def test_a_line_is_cut_by_what_is_seen_of_it() -> None:
+def test_a_line_is_cut_by_its_visible_width() -> None:
     assert render(LINE, 7, colour=True) == "\x1b[1mpods \x1b[0m\x1b[32mwa\x1b[0m"
 
 
-def test_a_span_that_is_cut_off_whole_leaves_no_escape() -> None:
+def test_a_span_that_does_not_fit_at_all_leaves_no_escape_sequence() -> None:
     assert render(LINE, 5, colour=True) == "\x1b[1mpods \x1b[0m"
 
 
-def test_plain_is_the_text_alone() -> None:
+def test_a_line_without_colours_is_plain_text() -> None:
     assert render(LINE, colour=False) == "pods watching"
 
 
@@ -41,7 +41,7 @@ def test_cells_but_the_last_are_padded_to_their_columns() -> None:
     assert render(row, colour=False) == "a     b   c"
 
 
-def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:
+def test_control_characters_and_line_breaks_are_replaced() -> None:
     assert printable("a\nb\x1b[2Jc\x07") == "a b\ufffd[2Jc\ufffd"
 
 
@@ -57,7 +57,7 @@ def test_escapes_and_line_breaks_of_others_are_made_harmless() -> None:
         (5_000_000_000_000, "5000.0 GB"),
     ],
 )
-def test_bytes_are_written_for_people(count: int, text: str) -> None:
+def test_compact_bytes_formats_a_size_with_a_unit(count: int, text: str) -> None:
     assert compact_bytes(count) == text
 
 
@@ -75,5 +75,5 @@ def test_bytes_are_written_for_people(count: int, text: str) -> None:
         ("<none>", ""),
     ],
 )
-def test_a_status_is_good_news_or_bad_or_none_yet(word: str, style: str) -> None:
+def test_the_style_of_a_status_shows_success_failure_or_neither(word: str, style: str) -> None:
     assert status_style(word) == style

@@ -68,6 +68,7 @@ async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_pa
     assert (code, out) == (0, "deployment.apps/web: rollout complete\n")
 
 
+@pytest.mark.clients
 async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path: Path) -> None:
     create_deployment(server)
     assert await wait_for(
@@ -95,7 +96,7 @@ async def test_an_absent_object_is_named_as_the_reason(
 
 
 @pytest.mark.clients
-async def test_the_reason_of_a_condition_is_that_of_its_entry(
+async def test_the_timeout_message_contains_the_reason_of_the_condition(
     server: ApiServer, tmp_path: Path
 ) -> None:
     entry = {"type": "Ready", "status": "False", "reason": "ContainersNotReady"}
@@ -123,7 +124,7 @@ async def test_a_state_that_is_reached_ends_the_wait_at_once(
 
 
 @pytest.mark.clients
-async def test_an_absent_object_is_deleted(server: ApiServer, tmp_path: Path) -> None:
+async def test_an_absent_object_counts_as_deleted(server: ApiServer, tmp_path: Path) -> None:
     found = await wait_for(server, tmp_path, "ns/preview", "--for", "delete")
     assert found == (0, "namespace/preview: deleted\n", "")
 
@@ -143,7 +144,7 @@ async def test_a_failed_job_ends_the_wait_before_the_timeout(
 
 
 @pytest.mark.clients
-async def test_a_completed_job_is_complete(server: ApiServer, tmp_path: Path) -> None:
+async def test_a_wait_for_a_completed_job_ends_at_once(server: ApiServer, tmp_path: Path) -> None:
     entry = {"type": "Complete", "status": "True"}
     body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
     server.cluster.create("jobs", body, namespace="default")

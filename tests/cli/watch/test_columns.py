@@ -24,7 +24,7 @@ COLUMNS = (Column("Name"), Column("Ready"), Column("Nominated Node", 1))
         (True, ("NAME", "READY", "NOMINATED NODE"), ("web-0", "1/1", "node-1")),
     ],
 )
-def test_columns_of_a_lower_priority_are_for_wide(
+def test_columns_of_a_lower_priority_are_shown_only_with_wide(
     wide: bool, headings: tuple[str, ...], cells: tuple[str, ...]
 ) -> None:
     shown = ServerColumns(lambda: COLUMNS, wide=wide)
@@ -49,7 +49,7 @@ def test_cells_that_are_no_text_are_shown_as_json() -> None:
 # -- chosen fields -----------------------------------------------------------------------------
 
 
-def test_fields_are_headed_by_their_paths_or_by_names_of_ones_own() -> None:
+def test_the_headings_of_chosen_fields_are_their_paths_or_given_names() -> None:
     chosen = FieldColumns.parse("metadata.name,NODE:spec.nodeName,metadata.labels['a,b/c']")
 
     assert chosen.headings == ("metadata.name", "NODE", "metadata.labels['a,b/c']")
@@ -85,7 +85,7 @@ def test_lists_and_objects_are_shown_as_json() -> None:
         ),
     ],
 )
-def test_a_bad_path_is_complained_of_in_a_line_with_its_place(text: str, said: str) -> None:
+def test_a_bad_path_is_reported_in_a_line_with_its_position(text: str, said: str) -> None:
     with pytest.raises(InvalidPath) as caught:
         FieldColumns.parse(text)
 
@@ -120,13 +120,13 @@ def test_a_bad_path_is_complained_of_in_a_line_with_its_place(text: str, said: s
         ),
     ],
 )
-def test_a_status_is_the_phase_or_the_condition_that_matters(
+def test_a_status_is_the_phase_or_the_most_important_condition(
     body: dict[str, Any], word: str
 ) -> None:
     assert summarize_status(pod(**body)) == word
 
 
-def test_an_object_that_is_being_deleted_says_so() -> None:
+def test_the_status_of_an_object_that_is_being_deleted_is_terminating() -> None:
     assert summarize_status(pod(deleted="2026-01-01T00:00:00Z", **RUNNING)) == "Terminating"
 
 

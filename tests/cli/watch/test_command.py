@@ -46,7 +46,7 @@ def config(server: ApiServer, tmp_path: Path) -> str:
 # -- what it prints ----------------------------------------------------------------------------
 
 
-async def test_the_state_comes_first_and_then_each_change_at_once(
+async def test_watch_shows_the_state_first_and_then_each_change_at_once(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     async with started_cli("watch", "po", "--kubeconfig", config, env=env) as run:
@@ -66,7 +66,7 @@ async def test_the_state_comes_first_and_then_each_change_at_once(
 
 
 @pytest.mark.clients
-async def test_the_first_page_is_shown_while_the_list_goes_on(
+async def test_the_first_page_is_shown_before_the_list_is_complete(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     for number in range(1_999):  # and one of the fixture: four pages
@@ -82,7 +82,8 @@ async def test_the_first_page_is_shown_while_the_list_goes_on(
     assert len(set(names)) == 2_000
 
 
-async def test_json_of_all_namespaces_by_label_until_terminated(
+@pytest.mark.clients
+async def test_watch_writes_json_of_all_namespaces_by_label_until_it_is_terminated(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     body = {"metadata": {"name": "third", "namespace": "web", "labels": {"app": "shop"}}}
@@ -103,7 +104,7 @@ async def test_json_of_all_namespaces_by_label_until_terminated(
 
 
 @pytest.mark.clients
-async def test_an_empty_list_says_what_was_asked_for(
+async def test_the_message_for_an_empty_list_names_the_namespace_and_the_labels(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     arguments = ("watch", "pods", "-n", "shpo", "-l", "app=x", "--kubeconfig", config)
@@ -132,7 +133,7 @@ async def test_one_object_is_watched_by_its_name(
 
 
 @pytest.mark.clients
-async def test_wide_shows_what_the_server_has_for_it(
+async def test_wide_output_shows_the_additional_columns_of_the_server(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     spec: dict[str, Any] = {"nodeName": "node-1", "containers": [{}]}
@@ -188,7 +189,7 @@ async def test_yaml_is_a_stream_of_documents(
 
 
 @pytest.mark.clients
-async def test_events_stand_between_the_changes_of_what_they_are_about(
+async def test_kubernetes_events_of_watched_objects_are_shown_between_their_changes(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     def tell(name: str, kind: str, pod: str) -> None:
@@ -221,7 +222,7 @@ async def test_events_stand_between_the_changes_of_what_they_are_about(
 
 
 @pytest.mark.clients
-async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
+async def test_colours_can_be_switched_on_in_a_pipe_and_off_in_a_terminal(
     config: str, env: dict[str, str]
 ) -> None:
     argv = ("watch", "pods", "--kubeconfig", config)
@@ -233,7 +234,7 @@ async def test_colours_can_be_had_in_a_pipe_and_left_out_of_a_terminal(
 
 
 @pytest.mark.clients
-async def test_it_ends_quietly_when_nobody_reads_it_any_more(
+async def test_watch_ends_without_a_message_when_the_reader_closes_the_pipe(
     config: str, env: dict[str, str]
 ) -> None:
     """Like ``| head -1``; nothing further has to happen in the cluster for it."""
@@ -256,7 +257,7 @@ def _until_full(reading: int) -> None:
 
 
 @pytest.mark.clients
-async def test_a_reader_that_pauses_does_not_keep_it_from_ending(
+async def test_a_paused_reader_does_not_prevent_a_signal_from_ending_the_watch(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     for number in range(2000):  # more than a pipe takes
@@ -371,7 +372,10 @@ async def test_a_forbidden_list_is_reported_once_and_retried(
     assert "Traceback" not in err
 
 
-async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.clients
+async def test_a_terminal_shows_the_time_until_the_next_attempt(
+    env: dict[str, str], tmp_path: Path
+) -> None:
     async with http_server(_forbid) as server:
         config = _config(tmp_path / "config", server)
         argv = ("watch", "pods", "--kubeconfig", config)
@@ -385,7 +389,7 @@ async def test_in_a_terminal_it_says_what_it_waits_for(env: dict[str, str], tmp_
 
 
 @pytest.mark.clients
-async def test_a_watch_goes_on_when_its_server_is_back_and_says_so(
+async def test_a_watch_continues_and_reports_that_requests_succeed_again(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     argv = ("watch", "pods", "-o", "name", "--kubeconfig", config)
@@ -422,7 +426,7 @@ async def test_in_a_terminal_an_outage_is_shown_until_it_is_over(
 
 
 @pytest.mark.clients
-async def test_in_a_terminal_it_says_how_far_it_is(
+async def test_a_terminal_shows_the_progress_of_the_initial_list(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     for number in range(1000):
@@ -458,7 +462,10 @@ async def _refusal(*argv: str, env: dict[str, str]) -> tuple[int, str]:
     return code, err.removeprefix("aioinformer: ").rstrip()
 
 
-async def test_without_a_cluster_it_says_what_was_tried(env: dict[str, str]) -> None:
+@pytest.mark.clients
+async def test_the_error_without_a_cluster_names_the_sources_that_were_tried(
+    env: dict[str, str],
+) -> None:
     code, said = await _refusal("pods", env=env)
 
     assert code == 2
@@ -485,7 +492,7 @@ async def test_an_unknown_resource_gets_suggestions(config: str, env: dict[str, 
 
 
 @pytest.mark.clients
-async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
+async def test_a_bad_selector_is_rejected_before_the_cluster_is_read(
     env: dict[str, str],
 ) -> None:
     code, said = await _refusal("pods", "-l", "a in (", env=env)
@@ -497,7 +504,7 @@ async def test_a_bad_selector_is_refused_before_a_cluster_is_looked_for(
 
 @pytest.mark.clients
 @pytest.mark.parametrize("name", ["Bad_NS", "a/b", "x" * 64])
-async def test_what_can_not_be_a_namespace_is_refused_in_a_line(
+async def test_a_malformed_namespace_is_rejected_in_one_line(
     name: str, env: dict[str, str]
 ) -> None:
     code, said = await _refusal("pods", "-n", name, env=env)
@@ -508,7 +515,7 @@ async def test_what_can_not_be_a_namespace_is_refused_in_a_line(
 
 
 @pytest.mark.clients
-async def test_a_context_whose_namespace_can_not_be_one_is_refused_in_a_line(
+async def test_a_context_with_a_malformed_namespace_is_rejected_in_one_line(
     server: ApiServer, env: dict[str, str], tmp_path: Path
 ) -> None:
     config = _config(tmp_path / "config", server.url, namespace="Bad_NS")
@@ -520,7 +527,7 @@ async def test_a_context_whose_namespace_can_not_be_one_is_refused_in_a_line(
 
 
 @pytest.mark.clients
-async def test_a_field_that_the_server_does_not_know_ends_it(
+async def test_a_field_selector_that_the_server_does_not_support_ends_the_watch(
     config: str, env: dict[str, str]
 ) -> None:
     argv = ("pods", "--field-selector", "spec.colour=red", "--kubeconfig", config)
@@ -531,7 +538,7 @@ async def test_a_field_that_the_server_does_not_know_ends_it(
 
 
 @pytest.mark.clients
-async def test_a_server_that_is_not_there_is_named(
+async def test_an_unreachable_server_is_named(
     server: ApiServer, config: str, env: dict[str, str]
 ) -> None:
     await server.stop()

@@ -20,7 +20,7 @@ def test_each_object_is_shown_once_also_if_the_list_begins_again() -> None:
     assert [obj.name for obj in first.take()] == ["c"]
 
 
-def test_no_more_than_a_page_is_kept() -> None:
+def test_at_most_one_page_of_objects_is_kept() -> None:
     first = FirstObjects()
     first.collect([pod(f"pod-{number}") for number in range(MAX_OBJECTS + 10)])
     assert len(first.take()) == MAX_OBJECTS
@@ -33,7 +33,7 @@ def test_an_unchanged_object_is_not_shown_again() -> None:
     assert first.change_since(Added(pod("a"), initial=True)) is None
 
 
-def test_later_events_of_an_object_pass() -> None:
+def test_later_events_of_a_shown_object_are_not_changed() -> None:
     first = shown(pod("a"))
     first.change_since(Added(pod("a"), initial=True))
     later = Updated(pod("a"), pod("a", version="8"))

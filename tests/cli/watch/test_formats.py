@@ -73,7 +73,7 @@ def test_a_name_is_written_as_kubectl_writes_it(resource: Resource | None, name:
         ("name", []),
     ],
 )
-def test_tables_have_a_header_and_the_rest_has_none(output: str, header: list[str]) -> None:
+def test_only_tables_have_a_header(output: str, header: list[str]) -> None:
     assert form(output).format_header([], NOW).split() == header
 
 
@@ -88,7 +88,7 @@ def test_tables_have_a_header_and_the_rest_has_none(output: str, header: list[st
         ("fields=a", True),
     ],
 )
-def test_whole_objects_are_asked_for_only_where_they_are_shown(output: str, whole: bool) -> None:
+def test_whole_objects_are_requested_only_by_forms_that_show_them(output: str, whole: bool) -> None:
     assert form(output).whole_objects is whole
 
 

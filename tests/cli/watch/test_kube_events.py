@@ -34,25 +34,27 @@ def said(**body: Any) -> Any:
         ({"count": "odd", "reason": None}, "-: again"),
     ],
 )
-def test_a_note_is_a_reason_a_message_and_how_often(body: dict[str, Any], text: str) -> None:
+def test_the_text_of_an_event_has_its_reason_message_and_count(
+    body: dict[str, Any], text: str
+) -> None:
     note = KubeEvent.from_object(said(**body))
 
     assert (note.type, note.namespace, note.name, note.text) == ("Warning", "shop", "web-0", text)
     assert note.is_warning
 
 
-def test_what_has_no_type_is_normal() -> None:
+def test_an_event_without_a_type_is_not_a_warning() -> None:
     assert not KubeEvent.from_object(said(type=None)).is_warning
 
 
-def test_an_event_about_nothing_is_shown_without_a_name() -> None:
+def test_an_event_without_an_involved_object_has_an_empty_name() -> None:
     assert KubeEvent.from_object(said(involvedObject="odd")).name == ""
 
 
 BOOK = RelatedEvents(PODS, lambda key: key == ObjectKey("shop", "web-0"))
 
 
-def test_the_server_is_spared_events_of_other_kinds() -> None:
+def test_the_field_selector_excludes_events_of_other_kinds() -> None:
     assert BOOK.selector == "involvedObject.kind=Pod"
 
 
@@ -67,11 +69,11 @@ def test_the_server_is_spared_events_of_other_kinds() -> None:
         (Added(said(involvedObject=ABOUT | {"apiVersion": "example.com/v1"})), False),
     ],
 )
-def test_news_of_what_is_watched_is_taken(event: Event, taken: bool) -> None:
+def test_only_new_events_about_watched_objects_are_included(event: Event, taken: bool) -> None:
     assert BOOK.includes(event) is taken
 
 
-def test_events_of_cluster_scoped_objects_have_a_namespace_and_those_have_none() -> None:
+def test_events_about_cluster_scoped_objects_are_included_although_they_have_a_namespace() -> None:
     nodes = Resource("", "v1", "nodes", "Node", namespaced=False)
     book = RelatedEvents(nodes, lambda key: key == ObjectKey("", "node-1"))
     about = {"kind": "Node", "name": "node-1", "namespace": "default"}

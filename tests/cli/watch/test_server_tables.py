@@ -43,7 +43,7 @@ class Reading:
         return TablePageTranslator(PODS, self.columns.append, self.progress, include_cells=cells)
 
 
-def test_an_event_becomes_one_of_the_object_with_its_cells() -> None:
+def test_a_table_event_becomes_an_event_of_the_object_with_its_cells() -> None:
     reading = Reading()
     row = {"cells": ["a", None], "object": OBJECT}
 
@@ -64,7 +64,7 @@ def test_chunks_may_be_cut_anywhere() -> None:
     assert made.count(b"\n") == 2
 
 
-def test_whole_objects_get_no_cells() -> None:
+def test_whole_objects_are_read_without_cells() -> None:
     row = {"cells": ["a"], "object": OBJECT}
 
     assert Reading().events(cells=False).feed(line("MODIFIED", table(row))) == line(
@@ -72,7 +72,7 @@ def test_whole_objects_get_no_cells() -> None:
     )
 
 
-def test_a_bookmark_stays_one() -> None:
+def test_a_bookmark_in_a_table_remains_a_bookmark() -> None:
     mark = {"metadata": {"resourceVersion": "9", "annotations": {"a": "true"}}}
     row = {"cells": ["", None], "object": mark}
 
@@ -88,7 +88,7 @@ def test_a_bookmark_stays_one() -> None:
         b"no JSON\n",
     ],
 )
-def test_what_is_no_table_passes_as_it_is(said: bytes) -> None:
+def test_a_watch_line_that_is_not_a_table_is_not_changed(said: bytes) -> None:
     assert Reading().events().feed(said) == said
 
 
@@ -99,7 +99,7 @@ def test_a_server_that_sends_objects_prints_no_columns() -> None:
     assert reading.columns == [()]
 
 
-def test_an_error_says_nothing_of_columns() -> None:
+def test_an_error_event_does_not_set_columns() -> None:
     reading = Reading()
     reading.events().feed(line("ERROR", {"kind": "Status", "code": 410}))
 
@@ -127,7 +127,7 @@ def test_a_page_of_a_real_server_becomes_a_list() -> None:
     ]
 
 
-def test_the_first_page_says_how_many_there_are() -> None:
+def test_the_first_page_sets_the_total_number_of_items() -> None:
     reading = Reading()
     for rows, more in ((2, {"remainingItemCount": 3}), (2, {"remainingItemCount": 1}), (1, {})):
         page = reading.page()
@@ -138,7 +138,7 @@ def test_the_first_page_says_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"kind":"PodList","metadata":{},"items":[]}', b"<html>", b""])
-def test_a_list_that_is_no_table_passes_as_it_is(body: bytes) -> None:
+def test_a_list_that_is_not_a_table_is_not_changed(body: bytes) -> None:
     page = Reading().page()
     page.feed(body)
 

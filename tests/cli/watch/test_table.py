@@ -50,7 +50,7 @@ def test_a_table_has_a_header_and_a_row_for_each_event() -> None:
     )
 
 
-def test_one_namespace_needs_no_column() -> None:
+def test_the_table_of_one_namespace_has_no_namespace_column() -> None:
     assert plain().format_header([], NOW).split() == ["EVENT", "NAME", "STATUS", "AGE"]
 
 
@@ -63,7 +63,7 @@ def test_the_columns_are_those_that_the_server_prints() -> None:
     assert line.split() == ["ADDED", "web-0", "1/1", "Running", "5s"]
 
 
-def test_what_is_there_at_first_sets_the_widths() -> None:
+def test_the_initial_objects_determine_the_column_widths() -> None:
     table = plain()
     header = table.format_header([pod("a-name-that-is-longer-than-24-letters")], NOW)
     line = table.format_change(Added(pod("web-0", **RUNNING)), NOW)
@@ -71,7 +71,7 @@ def test_what_is_there_at_first_sets_the_widths() -> None:
     assert header.index("STATUS") == line.index("Running")
 
 
-def test_other_columns_bring_another_header() -> None:
+def test_a_change_of_the_columns_prints_another_header() -> None:
     columns: list[Columns] = [COLUMNS]
     table = Table(ServerColumns(lambda: columns[0]), namespaces=False)
     table.format_header([], NOW)
@@ -127,7 +127,7 @@ def test_escapes_in_a_status_do_not_reach_the_terminal() -> None:
 # -- colours -----------------------------------------------------------------------------------
 
 
-def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
+def test_changed_cells_are_bold_except_the_age() -> None:
     table = printed(colour=True)
     table.format_header([], NOW)
     before, after = row("web-0", "0/1", "Running", "5s"), row("web-0", "1/1", "Running", "9s")
@@ -138,7 +138,7 @@ def test_what_has_changed_is_bold_and_the_age_is_not_news() -> None:
     assert line.count("\x1b[1m") == 1
 
 
-def test_good_and_bad_news_have_colours() -> None:
+def test_a_good_and_a_bad_status_have_different_colours() -> None:
     table = printed(colour=True)
     table.format_header([], NOW)
 
@@ -160,7 +160,7 @@ def test_initial_objects_look_different_from_later_ones() -> None:
 # -- notes -------------------------------------------------------------------------------------
 
 
-def test_a_note_stands_in_the_columns_that_it_has() -> None:
+def test_a_kubernetes_event_is_aligned_with_the_columns_of_the_table() -> None:
     table = plain(namespaces=True)
     header = table.format_header([], NOW)
     note = KubeEvent(type="Warning", namespace="shop", name="web-0", text="BackOff: again (x3)")

@@ -45,7 +45,7 @@ async def test_rows_are_cached_with_their_cells() -> None:
     assert tables.progress.items == 3
 
 
-async def test_whole_objects_are_those_that_any_informer_has() -> None:
+async def test_whole_objects_from_tables_equal_those_of_a_plain_informer() -> None:
     async with (
         ApiServer(filled(3)) as server,
         informed(server, objects=True) as (informer, tables),
@@ -60,7 +60,7 @@ async def test_whole_objects_are_those_that_any_informer_has() -> None:
     assert ours[0]["spec"] == {"nodeName": "n"}
 
 
-async def test_changes_come_as_they_do_to_any_informer() -> None:
+async def test_the_informer_delivers_changes_from_tables() -> None:
     async with (
         ApiServer(filled(1)) as server,
         informed(server) as (informer, _),
@@ -78,14 +78,14 @@ async def test_changes_come_as_they_do_to_any_informer() -> None:
     assert second.obj["tableCells"][2] == "Running"
 
 
-async def test_a_list_comes_in_pages_whose_first_says_how_many_there_are() -> None:
+async def test_the_first_page_of_a_list_sets_the_total_of_the_progress() -> None:
     cluster = filled(1001)
     async with ApiServer(cluster) as server, informed(server) as (informer, tables):
         assert (tables.progress.items, tables.progress.total) == (1001, 1001)
         assert len(informer.lister) == 1001
 
 
-async def test_a_watch_that_expired_is_listed_anew() -> None:
+async def test_an_expired_watch_is_followed_by_a_list_whose_changes_are_delivered() -> None:
     async with (
         ApiServer(filled(2)) as server,
         informed(server) as (informer, _),

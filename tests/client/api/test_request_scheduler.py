@@ -88,7 +88,7 @@ def busy(seconds: float) -> FetchError:
 
 
 @pytest.mark.parametrize("request_", [FIRST, WATCH_LIST], ids=["list", "watchlist"])
-def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> None:
+def test_eight_initial_lists_are_read_at_once(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler()
         return await at_once(
@@ -102,7 +102,7 @@ def test_eight_initial_states_are_under_way_at_once(request_: AnyRequest) -> Non
 
 
 @pytest.mark.parametrize("request_", [WATCH, PROBE], ids=["watch", "probe"])
-def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> None:
+def test_a_request_without_an_initial_list_needs_no_slot(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
         return await at_once(
@@ -112,7 +112,7 @@ def test_what_carries_no_initial_state_needs_no_place(request_: AnyRequest) -> N
     assert simulated(story) == [0.0] * 20
 
 
-def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() -> None:
+def test_a_resource_lookup_needs_no_slot_and_frees_the_kept_one() -> None:
     async def story() -> list[object]:
         scheduler = RequestScheduler(Limits(lists=1))
         lane = scheduler.create_lane()
@@ -124,7 +124,7 @@ def test_looking_whether_a_resource_is_served_needs_no_place_and_keeps_none() ->
     assert simulated(story) == [1, 0, 0.0]
 
 
-def test_places_go_to_those_who_came_first() -> None:
+def test_slots_are_assigned_in_the_order_of_the_requests() -> None:
     async def story() -> list[int]:
         scheduler, order = RequestScheduler(Limits(lists=2)), list[int]()
 
@@ -143,7 +143,7 @@ def test_places_go_to_those_who_came_first() -> None:
     assert simulated(story) == list(range(12))
 
 
-def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
+def test_a_watch_list_frees_its_slot_once_when_its_initial_list_is_complete() -> None:
     async def story() -> tuple[float, int]:
         scheduler = RequestScheduler(Limits(lists=1))
 
@@ -165,7 +165,7 @@ def test_a_watch_list_gives_its_place_back_when_it_is_settled() -> None:
     assert simulated(story) == (2.0, 0)
 
 
-def test_the_pages_of_a_list_keep_its_place() -> None:
+def test_a_list_keeps_its_slot_for_its_pages() -> None:
     """Otherwise every page of one list would let another begin."""
 
     async def story() -> tuple[list[float], float]:
@@ -214,7 +214,7 @@ def test_the_end_of_a_watch_list_frees_no_slot_of_a_list_on_the_same_lane() -> N
     assert simulated(story) == 1
 
 
-def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
+def test_a_slot_that_is_kept_for_a_next_page_is_free_after_a_second() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
         return [
@@ -225,7 +225,7 @@ def test_a_place_that_waits_for_a_page_in_vain_is_free_after_a_second() -> None:
     assert simulated(story) == [0.0, PAGE_SLOT_SECONDS]
 
 
-def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None:
+def test_a_list_without_an_end_frees_its_slot_after_a_minute() -> None:
     async def story() -> tuple[float, int]:
         scheduler = RequestScheduler(Limits(lists=1))
         dripping = asyncio.create_task(send(scheduler.create_lane(), FIRST, lasting=1000.0))
@@ -238,7 +238,7 @@ def test_a_list_that_never_ends_does_not_keep_the_others_from_starting() -> None
 
 
 @pytest.mark.parametrize("error", [LOST, RuntimeError("a bug"), asyncio.CancelledError()])
-def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None:
+def test_a_failed_request_frees_its_slot(error: BaseException) -> None:
     async def story() -> int:
         scheduler = RequestScheduler(Limits(lists=1))
         with pytest.raises(type(error)):
@@ -253,7 +253,7 @@ def test_a_request_that_fails_gives_its_place_back(error: BaseException) -> None
 
 
 @pytest.mark.parametrize("request_", [REWATCH, RELIST, LOOKUP], ids=["watch", "list", "lookup"])
-def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyRequest) -> None:
+def test_twenty_restarts_a_second_are_sent_after_a_burst_of_five(request_: AnyRequest) -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         return await at_once([send(scheduler.create_lane(), request_) for _ in range(45)])
@@ -262,7 +262,7 @@ def test_restarts_come_twenty_a_second_after_a_burst_of_five(request_: AnyReques
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 41)])
 
 
-def test_tokens_go_to_those_who_came_first() -> None:
+def test_tokens_are_assigned_in_the_order_of_the_requests() -> None:
     async def story() -> list[float]:
         scheduler, line = RequestScheduler(Limits(lists=1000)), list[asyncio.Task[float]]()
         for number in range(30):
@@ -276,7 +276,7 @@ def test_tokens_go_to_those_who_came_first() -> None:
     assert sent[-1] > 1.0
 
 
-def test_what_follows_a_success_takes_no_token() -> None:
+def test_a_request_that_follows_a_success_takes_no_token() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler()
         await at_once([send(scheduler.create_lane(), REWATCH) for _ in range(5)])
@@ -286,7 +286,7 @@ def test_what_follows_a_success_takes_no_token() -> None:
     assert simulated(story)[:3] == [0.0, 0.0, 0.0]
 
 
-def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
+def test_first_requests_to_a_failing_server_take_tokens() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, LOST)
@@ -297,7 +297,7 @@ def test_the_first_requests_to_a_server_in_trouble_take_tokens_too() -> None:
     assert sent == pytest.approx([0.0] * 5 + [0.05 * n for n in range(1, 20)])
 
 
-def test_first_requests_are_free_again_once_the_server_has_answered() -> None:
+def test_first_requests_take_no_token_after_the_server_has_answered() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, LOST)
@@ -307,7 +307,7 @@ def test_first_requests_are_free_again_once_the_server_has_answered() -> None:
     assert simulated(story) == [0.0] * 25
 
 
-def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
+def test_the_pages_of_a_list_take_no_token_from_a_failing_server() -> None:
     """A long list would come to no end if each of its pages went behind five hundred restarts."""
 
     async def story() -> list[float]:
@@ -319,7 +319,7 @@ def test_the_pages_of_a_list_take_no_tokens_even_then() -> None:
     assert simulated(story) == [0.0] * 8
 
 
-def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> None:
+def test_requests_that_waited_during_an_outage_take_tokens_after_it() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler(Limits(lists=1))
 
@@ -342,7 +342,7 @@ def test_who_was_in_line_in_times_of_trouble_is_not_let_loose_at_its_end() -> No
     assert sent[-1] == pytest.approx(2.0)
 
 
-def test_an_error_inside_an_answer_counts() -> None:
+def test_an_error_after_the_response_has_started_counts_as_a_failure() -> None:
     async def story() -> bool:
         scheduler = RequestScheduler()
 
@@ -362,7 +362,7 @@ def test_an_error_inside_an_answer_counts() -> None:
 # -- the gate ----------------------------------------------------------------------------------
 
 
-def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_afterwards() -> None:
+def test_after_a_retry_after_all_requests_wait_and_the_bucket_spreads_them() -> None:
     async def story() -> dict[str, list[float]]:
         scheduler = RequestScheduler(Limits(lists=1000))
         await fail(scheduler, busy(3.0))
@@ -385,7 +385,7 @@ def test_a_retry_after_stops_every_list_and_watch_and_the_bucket_spreads_them_af
     assert tokens == pytest.approx([3.0] * 5 + [3.0 + 0.05 * n for n in range(1, 16)])
 
 
-def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
+def test_a_longer_retry_after_extends_the_wait_of_waiting_requests() -> None:
     async def story() -> list[float]:
         scheduler = RequestScheduler()
         await fail(scheduler, busy(3.0))
@@ -398,7 +398,7 @@ def test_a_gate_that_is_closed_for_longer_meanwhile_opens_later() -> None:
     assert simulated(story) == [12.0, 12.0]
 
 
-def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_retry_after_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         scheduler = RequestScheduler()
         for seconds in (3.0, 5.0):
@@ -415,7 +415,7 @@ def test_closing_the_gate_is_said_once(caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> None:
+def test_cancelled_requests_do_not_delay_the_others(seed: int) -> None:
     """Each second one goes, at every kind of wait; the others are sent as if it had never been."""
 
     async def story(leaving: bool) -> list[float]:
@@ -445,7 +445,7 @@ def test_those_who_are_cancelled_in_line_cost_the_others_nothing(seed: int) -> N
     assert crowded[-1] <= alone[-1] + 0.5
 
 
-def test_the_head_of_the_line_may_go() -> None:
+def test_the_first_waiting_request_may_be_cancelled() -> None:
     async def story() -> tuple[list[float], int]:
         scheduler = RequestScheduler(Limits(restarts=1.0, burst=1))
         line = [asyncio.create_task(send(scheduler.create_lane(), REWATCH)) for _ in range(5)]
@@ -508,7 +508,7 @@ async def test_the_readers_of_a_client_share_its_limits() -> None:
                 assert b"PodList" in await read(chunks)
 
 
-async def test_a_retry_after_from_a_server_closes_the_gate_for_its_client_alone() -> None:
+async def test_a_retry_after_blocks_only_the_requests_of_its_client() -> None:
     async with (
         ApiServer() as server,
         Client(server.url) as client,
@@ -527,7 +527,7 @@ async def test_a_retry_after_from_a_server_closes_the_gate_for_its_client_alone(
             await read(chunks)
 
 
-async def test_a_refusal_reaches_the_caller_unchanged() -> None:
+async def test_a_forbidden_error_is_raised_to_the_caller_unchanged() -> None:
     async with ApiServer() as server, Client(server.url) as client:
         server.faults.forbid()
         with pytest.raises(Forbidden, match="cannot list resource"):

@@ -42,7 +42,7 @@ def test_an_answer_of_any_kind_ends_the_wait() -> None:
     assert waited(server_error(Status(503, "ServiceUnavailable"))) == (True, 1.0)
 
 
-def test_a_connection_that_fails_is_no_answer() -> None:
+def test_a_failed_connection_does_not_end_the_wait() -> None:
     refused = ConnectionFailed("refused")
 
     assert waited(refused, None) == (True, 2.0)

@@ -81,7 +81,7 @@ async def test_selectors_and_namespaces_restrict_lists_and_watches(over_http: bo
 
 
 @both
-async def test_pages_and_models_and_metadata(over_http: bool) -> None:
+async def test_a_program_reads_pages_models_and_metadata(over_http: bool) -> None:
     class Pod(Struct, frozen=True):
         spec: Any
 
@@ -109,7 +109,7 @@ async def test_the_errors_are_those_of_an_informer() -> None:
             await client.api("pods").list(labels="app in")
 
 
-async def test_forgotten_changes_are_an_error_of_the_watch() -> None:
+async def test_a_watch_from_a_compacted_version_raises_expired() -> None:
     cluster = cluster_with_pods()
     async with pods_of(cluster, over_http=True) as pods:
         listed = await pods.list()
@@ -120,7 +120,7 @@ async def test_forgotten_changes_are_an_error_of_the_watch() -> None:
                 await asyncio.wait_for(anext(events), 30)
 
 
-async def test_wrong_use_is_an_error_that_says_what_to_do() -> None:
+async def test_the_errors_for_wrong_use_name_the_correction() -> None:
     client = Client("http://127.0.0.1:9")
     pods = client.api("pods")
     with pytest.raises(TypeError, match=r"list\(\) has no option 'label'; did you mean 'labels'"):

@@ -70,7 +70,7 @@ async def writing(server: str, **options: Any) -> AsyncGenerator[ResourceWriter]
 # -- what goes out -----------------------------------------------------------------------------
 
 
-async def test_a_write_has_its_method_its_type_and_its_body() -> None:
+async def test_each_write_sends_its_method_its_content_type_and_its_body() -> None:
     recorder = Recorder()
     async with http_server(recorder.receive) as server, writing(server) as pods:
         await pods.create(WEB_0)
@@ -89,7 +89,7 @@ async def test_a_write_has_its_method_its_type_and_its_body() -> None:
     assert (recorder.bodies[3], "Content-Type" in read.headers) == (b"", False)
 
 
-async def test_a_whole_life_against_a_server() -> None:
+async def test_each_verb_works_against_a_server() -> None:
     cluster = Cluster()
     async with ApiServer(cluster) as server, writing(server.url) as pods:
         made = await pods.create(WEB_0)
@@ -111,7 +111,7 @@ async def test_a_whole_life_against_a_server() -> None:
         assert deleted.uid == made.uid
 
 
-async def test_what_a_finalizer_holds_comes_back_from_a_deletion() -> None:
+async def test_the_deletion_of_an_object_with_a_finalizer_returns_the_object() -> None:
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "a", "namespace": "web", "finalizers": ["x/y"]}})
     async with ApiServer(cluster) as server, writing(server.url) as pods:
@@ -123,7 +123,7 @@ async def test_what_a_finalizer_holds_comes_back_from_a_deletion() -> None:
 # -- once, and no more -------------------------------------------------------------------------
 
 
-async def test_a_refused_token_is_renewed_and_the_write_sent_again() -> None:
+async def test_a_write_with_a_rejected_token_is_sent_again_with_a_new_one() -> None:
     """Nothing was done by a server that doesn't know who asks."""
     received: list[tuple[str, bytes]] = []
 
@@ -175,7 +175,7 @@ async def test_a_write_on_a_connection_that_breaks_is_not_sent_again(verb: str) 
     assert len(requests) == 2
 
 
-async def test_a_write_that_reached_nobody_leaves_no_doubt() -> None:
+async def test_a_write_without_a_connection_is_reported_as_failed() -> None:
     async with writing(f"http://{await free_address()}") as pods:
         with pytest.raises(ConnectionFailed) as caught:
             await pods.create(WEB_0)
@@ -183,7 +183,7 @@ async def test_a_write_that_reached_nobody_leaves_no_doubt() -> None:
     assert caught.value.phase == "write"
 
 
-async def test_a_write_without_an_answer_in_time_says_that_it_may_have_been_done() -> None:
+async def test_the_error_of_a_write_that_timed_out_states_that_its_effect_is_unknown() -> None:
     async def silent(request: web.Request) -> web.Response:
         await asyncio.sleep(10)
         return web.Response()
@@ -195,7 +195,7 @@ async def test_a_write_without_an_answer_in_time_says_that_it_may_have_been_done
     assert str(caught.value).startswith("PUT http://")
 
 
-async def test_an_answer_that_drips_on_ends_with_the_time_for_all_of_it() -> None:
+async def test_a_slow_endless_response_to_a_write_ends_at_the_total_timeout() -> None:
     async def drip(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -208,7 +208,7 @@ async def test_an_answer_that_drips_on_ends_with_the_time_for_all_of_it() -> Non
             await pods.create(WEB_0)
 
 
-async def test_an_answer_without_end_is_given_up() -> None:
+async def test_a_response_to_a_write_beyond_the_size_limit_is_a_protocol_error() -> None:
     async def endless(request: web.Request) -> web.Response:
         return web.Response(body=b" " * (MAX_BODY_BYTES + 1))
 
@@ -252,13 +252,13 @@ async def test_writes_do_not_wait_behind_lists() -> None:
         await asyncio.gather(listing, return_exceptions=True)
 
 
-async def test_a_client_that_is_not_open_writes_nothing() -> None:
+async def test_a_write_with_a_closed_client_raises_not_running() -> None:
     pods = Client("http://127.0.0.1:1").api(PODS, namespace="web")
     with pytest.raises(NotRunning):
         await pods.create(WEB_0)
 
 
-def test_a_writer_says_what_it_writes_and_where() -> None:
+def test_a_writer_shows_its_resource_and_its_namespace() -> None:
     client = Client("http://127.0.0.1:1")
     writer = client.api(PODS, namespace="web")
     assert (writer.resource, writer.namespace) == (PODS, "web")
@@ -270,7 +270,7 @@ def test_a_writer_says_what_it_writes_and_where() -> None:
 # -- refusals ----------------------------------------------------------------------------------
 
 
-async def test_a_forbidden_write_says_what_to_allow() -> None:
+async def test_the_error_of_a_forbidden_write_names_the_missing_permission() -> None:
     recorder = Recorder(status(403, "Forbidden", 'pods is forbidden: User "jane" cannot patch'))
     async with http_server(recorder.receive) as server, writing(server) as pods:
         with pytest.raises(Forbidden) as caught:
@@ -279,7 +279,7 @@ async def test_a_forbidden_write_says_what_to_allow() -> None:
     assert f"must allow patch on pods/status: check with `{command}`" in str(caught.value)
 
 
-async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
+async def test_the_error_of_an_invalid_write_names_the_invalid_fields() -> None:
     causes = [{"field": "spec.size", "message": "must be positive", "reason": "FieldValueInvalid"}]
     recorder = Recorder(status(422, "Invalid", "Pod is invalid", causes=causes))
     async with http_server(recorder.receive) as server, writing(server) as pods:
@@ -287,7 +287,7 @@ async def test_the_fields_that_a_server_found_wrong_are_told() -> None:
             await pods.create(WEB_0)
 
 
-async def test_a_lost_handshake_of_a_write_is_a_transport_error_of_it() -> None:
+async def test_a_failed_tls_handshake_of_a_write_is_a_transport_error() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
     async with tcp_server(hang_up) as address, writing(f"https://{address}") as pods:

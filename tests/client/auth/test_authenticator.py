@@ -65,7 +65,7 @@ def secured(*contexts: ssl.SSLContext) -> Authenticator:
 
 
 @in_virtual_time
-async def test_a_refused_token_is_renewed_once_for_all_who_were_refused() -> None:
+async def test_a_rejected_token_is_renewed_once_for_all_concurrent_requests() -> None:
     source = Source()
     access = source.access()
     rejected = await access.current_credentials()
@@ -77,7 +77,7 @@ async def test_a_refused_token_is_renewed_once_for_all_who_were_refused() -> Non
 
 
 @in_virtual_time
-async def test_what_is_refused_again_is_not_renewed_again_in_the_same_outage() -> None:
+async def test_a_renewed_token_that_is_rejected_is_not_renewed_again_during_the_cooldown() -> None:
     source = Source()
     access = source.access()
     second = await access.refresh_after_401(await access.current_credentials())
@@ -92,7 +92,7 @@ async def test_what_is_refused_again_is_not_renewed_again_in_the_same_outage() -
 
 
 @in_virtual_time
-async def test_an_outage_ends_when_something_has_worked() -> None:
+async def test_a_successful_request_ends_the_cooldown() -> None:
     source = Source()
     access = source.access()
     second = await access.refresh_after_401(await access.current_credentials())
@@ -104,7 +104,7 @@ async def test_an_outage_ends_when_something_has_worked() -> None:
 
 
 @in_virtual_time
-async def test_a_source_that_yields_the_same_again_has_nothing_to_send_with() -> None:
+async def test_a_request_is_not_repeated_with_the_same_token() -> None:
     source = Source(always="Bearer abc")
     access = source.access()
 
@@ -128,7 +128,7 @@ async def test_credentials_that_take_too_long_are_a_timeout_each_time() -> None:
 
 
 @in_virtual_time
-async def test_a_refused_certificate_is_looked_at_again() -> None:
+async def test_a_client_certificate_that_a_401_rejects_is_read_again() -> None:
     """An expired client certificate is answered with 401."""
     first, second = context(), context()
     access = secured(first, second)
@@ -150,7 +150,7 @@ async def test_after_a_failed_handshake_another_context_is_tried_if_there_is_one
 
 
 @in_virtual_time
-async def test_plain_http_has_no_handshake_to_try_again() -> None:
+async def test_a_tls_failure_is_not_retried_without_a_tls_context() -> None:
     access = Source().access()
 
     assert await access.refresh_after_tls_failure(await access.current_credentials()) is None

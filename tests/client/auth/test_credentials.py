@@ -37,7 +37,7 @@ async def test_no_token_is_no_header() -> None:
     assert await credentials.authorization.header() == ""
 
 
-async def test_https_without_a_context_trusts_what_the_system_trusts() -> None:
+async def test_https_without_a_context_trusts_the_authorities_of_the_system() -> None:
     tls = (await ExplicitServer(SERVER).load()).tls
 
     assert tls is not None
@@ -52,7 +52,7 @@ async def test_plain_http_needs_no_certificates() -> None:
 
 
 @pytest.mark.parametrize("token", ["abc\n", "abc def", "a\r\nX-Evil: 1", "abc\0"])
-def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> None:
+def test_a_token_of_several_words_is_rejected_without_being_shown(token: str) -> None:
     with pytest.raises(ValueError, match="a token is one word") as caught:
         ExplicitServer(SERVER, token)
     assert "abc" not in str(caught.value)
@@ -61,12 +61,12 @@ def test_a_token_of_several_words_is_refused_without_being_shown(token: str) -> 
 @pytest.mark.parametrize(
     "text", ["", "10.0.0.1:6443", "ftp://host", "https://", "unix:///run/api", "http://[bad"]
 )
-def test_a_server_is_the_url_of_an_http_server(text: str) -> None:
+def test_a_server_that_is_no_http_url_is_a_configuration_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"a server is a URL such as https://10\.0\.0\.1"):
         parse_server_url(text)
 
 
-def test_what_is_no_server_is_quoted() -> None:
+def test_the_error_quotes_an_invalid_server_url() -> None:
     with pytest.raises(ConfigurationError, match=r"6443, not '10\.0\.0\.1:6443'$"):
         parse_server_url("10.0.0.1:6443")
 
@@ -80,37 +80,39 @@ def test_what_is_no_server_is_quoted() -> None:
         ("admin:canary@host", "not the given text"),
     ],
 )
-def test_what_is_no_server_is_not_quoted_if_a_secret_is_in_it(text: str, shown: str) -> None:
+def test_the_error_does_not_quote_an_invalid_server_url_that_contains_a_secret(
+    text: str, shown: str
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_server_url(text)
     assert str(caught.value).endswith(shown)
     assert "canary" not in str(caught.value)
 
 
-def test_a_password_in_a_server_url_is_refused_without_being_shown() -> None:
+def test_a_password_in_a_server_url_is_rejected_without_being_shown() -> None:
     with pytest.raises(ConfigurationError, match=r"server host\.example contains a user") as caught:
         parse_server_url("https://admin:canary@host.example")
     assert "canary" not in str(caught.value)
 
 
-def test_a_slash_at_the_end_of_a_server_url_means_nothing() -> None:
+def test_a_slash_at_the_end_of_a_server_url_is_removed() -> None:
     assert str(parse_server_url("https://host/k8s/")) == "https://host/k8s"
 
 
 @pytest.mark.parametrize("port", ["99999", "x"])
-def test_a_port_that_is_none_is_told(port: str) -> None:
+def test_an_invalid_port_is_named(port: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^the port of 'https://a:\w+' is not a number"):
         parse_server_url(f"https://a:{port}")
 
 
-def test_a_port_that_is_none_shows_no_password() -> None:
+def test_the_error_for_an_invalid_port_shows_no_password() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_server_url(f"https://me:{CANARY}@a:99999")
 
     assert CANARY not in error_chain_text(caught.value)
 
 
-def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
+def test_the_description_of_credentials_has_the_server_and_the_origin() -> None:
     fixed = FixedAuthorization()
 
     assert Credentials(SERVER, fixed).description == str(SERVER).rstrip("/")
@@ -118,7 +120,7 @@ def test_credentials_say_where_the_server_is_and_who_named_it() -> None:
     assert Credentials(SERVER, fixed, origin="config").description.endswith(" (config)")
 
 
-def test_the_password_of_a_proxy_is_parted_from_its_url() -> None:
+def test_the_password_of_a_proxy_is_removed_from_its_url() -> None:
     proxy = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
 
     assert str(proxy.url) == "http://proxy.example:3128"
@@ -130,7 +132,7 @@ def test_a_proxy_without_a_user_needs_no_header() -> None:
 
 
 @pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
-def test_a_proxy_that_is_no_http_proxy_is_refused(text: str) -> None:
+def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
         parse_proxy_url(text)
 
@@ -147,7 +149,7 @@ def test_no_repr_shows_a_secret() -> None:
     assert "10.0.0.1" in repr(shown[-1])
 
 
-async def test_closing_what_never_changes_changes_nothing() -> None:
+async def test_closing_fixed_credentials_has_no_effect() -> None:
     tls = FixedTls(create_ssl_context())
     credentials = Credentials(SERVER, FixedAuthorization("Bearer abc"), tls)
 
@@ -167,6 +169,6 @@ def test_a_clusters_own_certificate_is_not_checked_more_strictly_than_by_kubectl
 
 
 @pytest.mark.parametrize("authority", [b"", "§".encode(), b"nonsense"])
-def test_an_authority_without_certificates_is_not_taken_for_the_systems(authority: bytes) -> None:
+def test_an_authority_without_certificates_is_an_error(authority: bytes) -> None:
     with pytest.raises(ssl.SSLError):
         create_ssl_context(authority)

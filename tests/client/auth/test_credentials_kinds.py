@@ -100,14 +100,16 @@ async def guarded(
 
 
 @every_kind
-async def test_it_is_known_to_the_server(it: ConfiguredCredentials, kind: CredentialKind) -> None:
+async def test_the_server_accepts_the_credentials(
+    it: ConfiguredCredentials, kind: CredentialKind
+) -> None:
     async with guarded(it, kind) as (guard, transport):
         assert (await read(transport)).decode() in guard.accepted
         assert guard.identities == [kind(it, 0)]
 
 
 @every_kind
-async def test_a_revoked_one_is_renewed_by_the_request_that_was_refused(
+async def test_rejected_credentials_are_renewed_and_the_request_is_sent_again(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
@@ -123,7 +125,7 @@ async def test_a_revoked_one_is_renewed_by_the_request_that_was_refused(
 
 
 @every_way
-async def test_a_rotation_does_not_cut_a_stream(
+async def test_a_rotation_of_the_credentials_does_not_end_a_watch(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport), transport.request(WATCH) as body:
@@ -137,7 +139,7 @@ async def test_a_rotation_does_not_cut_a_stream(
 
 
 @every_way
-async def test_requests_that_are_refused_at_once_are_one_renewal(
+async def test_concurrent_requests_that_are_rejected_cause_one_renewal(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
@@ -152,7 +154,7 @@ async def test_requests_that_are_refused_at_once_are_one_renewal(
 
 
 @every_way
-async def test_a_server_that_refuses_everything_is_asked_with_others_once(
+async def test_a_server_that_rejects_everything_causes_one_renewal(
     it: ConfiguredCredentials, kind: CredentialKind
 ) -> None:
     async with guarded(it, kind) as (guard, transport):
@@ -168,7 +170,7 @@ async def test_a_server_that_refuses_everything_is_asked_with_others_once(
 
 
 @every_kind
-async def test_nothing_of_it_is_ever_told(
+async def test_no_secret_of_the_credentials_is_in_an_error_a_repr_or_a_log(
     it: ConfiguredCredentials, kind: CredentialKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

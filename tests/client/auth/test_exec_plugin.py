@@ -35,7 +35,7 @@ async def failure(plugin: ExecPlugin) -> str:
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-async def test_a_token_without_an_end_is_good_until_it_is_refused(
+async def test_a_token_without_an_expiry_is_valid_until_it_is_rejected(
     tmp_path: Path, version: str
 ) -> None:
     fake = FakePlugin(tmp_path, version=version)
@@ -52,7 +52,7 @@ async def test_a_token_and_a_certificate_may_come_together(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("life", "fresh"), [(100, 80), (3600, 3480)])
-async def test_it_is_run_again_before_what_it_yielded_expires(
+async def test_the_plugin_is_run_again_before_its_token_expires(
     tmp_path: Path, life: float, fresh: float
 ) -> None:
     fake = FakePlugin(tmp_path)
@@ -64,7 +64,7 @@ async def test_it_is_run_again_before_what_it_yielded_expires(
     assert grant.fresh_for == pytest.approx(fresh, abs=5)
 
 
-async def test_what_has_expired_already_is_used_until_the_server_says_so(tmp_path: Path) -> None:
+async def test_an_expired_token_is_used_until_the_server_rejects_it(tmp_path: Path) -> None:
     """One of the two clocks is wrong; running the plugin for every request would help nobody."""
     fake = FakePlugin(tmp_path)
     fake.set_status(token="abc", expirationTimestamp=in_seconds(-5))
@@ -75,7 +75,7 @@ async def test_what_has_expired_already_is_used_until_the_server_says_so(tmp_pat
 # -- what it is told ---------------------------------------------------------------------------
 
 
-async def test_it_is_told_nothing_of_the_cluster_unless_it_asks(tmp_path: Path) -> None:
+async def test_the_plugin_gets_no_cluster_information_unless_it_requests_it(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.set_status(token="abc")
 
@@ -88,7 +88,7 @@ async def test_it_is_told_nothing_of_the_cluster_unless_it_asks(tmp_path: Path) 
     }
 
 
-async def test_it_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> None:
+async def test_the_plugin_gets_the_cluster_information_that_it_requests(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.set_status(token="abc")
     cluster = {"server": "https://10.0.0.1", "config": {"audience": "x"}}
@@ -98,7 +98,7 @@ async def test_it_is_told_of_the_cluster_if_it_asks(tmp_path: Path) -> None:
     assert fake.last_exec_info["spec"] == {"interactive": False, "cluster": cluster}
 
 
-async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
+async def test_the_plugin_gets_its_arguments_and_its_variables(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     answer = json.dumps(
         {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "$1-$WORD"}}
@@ -112,7 +112,7 @@ async def test_arguments_and_variables_reach_it(tmp_path: Path) -> None:
 # -- what goes wrong ---------------------------------------------------------------------------
 
 
-async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
+async def test_the_error_for_a_missing_plugin_contains_its_install_hint() -> None:
     section = {"apiVersion": V1, "command": "no-such-tool", "installHint": "brew install\n  it"}
 
     assert await failure(ExecPlugin(parse_exec_section(section, {}), "here")) == (
@@ -121,7 +121,9 @@ async def test_a_plugin_that_is_not_installed_says_how_to_install_it() -> None:
     )
 
 
-async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_path: Path) -> None:
+async def test_the_error_for_a_missing_path_does_not_mention_the_search_path(
+    tmp_path: Path,
+) -> None:
     section = {"apiVersion": V1, "command": str(tmp_path / "login")}
 
     assert await failure(ExecPlugin(parse_exec_section(section, {}), "here")) == (
@@ -130,7 +132,9 @@ async def test_a_path_to_no_plugin_has_nothing_to_do_with_the_search_path(tmp_pa
     )
 
 
-async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_path: Path) -> None:
+async def test_the_error_for_a_plugin_without_execute_permission_names_the_remedy(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "login").write_text("#!/bin/sh")
     section = {"apiVersion": V1, "command": str(tmp_path / "login")}
 
@@ -139,7 +143,7 @@ async def test_a_plugin_that_may_not_be_executed_says_how_to_change_that(tmp_pat
     assert message.endswith("can't be run: Permission denied: is the file executable (chmod +x)?")
 
 
-async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
+async def test_the_last_line_of_stderr_is_in_the_error(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("echo first >&2; echo run: aws sso login >&2; exit 3")
 
@@ -160,7 +164,7 @@ async def test_the_end_of_what_it_complains_of_is_told(tmp_path: Path) -> None:
         "what is hunter2 or swordfish or tr0ub4dor",
     ],
 )
-async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complaint: str) -> None:
+async def test_no_secret_in_stderr_is_shown(tmp_path: Path, complaint: str) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script(f"echo '{complaint}' >&2; exit 1")
     variables = [{"name": "WORD", "value": "hunter2"}]
@@ -173,14 +177,14 @@ async def test_no_secret_in_what_it_complains_of_is_told(tmp_path: Path, complai
     assert not any(word in text for word in ("hunter2", "swordfish", "tr0ub4dor", CANARY))
 
 
-async def test_a_plugin_killed_by_a_signal_says_so(tmp_path: Path) -> None:
+async def test_the_error_for_a_killed_plugin_names_the_signal(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("kill -9 $$")
 
     assert (await failure(made(fake))).endswith(f"failed by signal 9; {CHECK}")
 
 
-async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
+async def test_the_error_for_a_plugin_that_hangs_names_the_timeout(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("sleep 60")
     plugin = ExecPlugin(parse_exec_section(fake.user()["exec"], {}), "here", timeout=0.1)
@@ -199,7 +203,7 @@ async def test_a_plugin_that_hangs_says_for_how_long(tmp_path: Path) -> None:
     ],
     ids=["no JSON", "a list", "deep", "another version", "no status"],
 )
-async def test_a_plugin_that_prints_something_else_says_so(
+async def test_output_that_is_no_exec_credential_is_an_error(
     tmp_path: Path, printed: str, text: str
 ) -> None:
     fake = FakePlugin(tmp_path)
@@ -225,7 +229,7 @@ async def test_a_plugin_that_prints_something_else_says_so(
         ({"token": CANARY, "expirationTimestamp": "soon"}, "an expirationTimestamp that is no"),
     ],
 )
-async def test_a_plugin_that_yields_nothing_usable_says_so(
+async def test_an_exec_credential_without_a_usable_token_or_certificate_is_an_error(
     tmp_path: Path, status: Mapping[str, str], text: str
 ) -> None:
     fake = FakePlugin(tmp_path)
@@ -234,7 +238,7 @@ async def test_a_plugin_that_yields_nothing_usable_says_so(
     assert text in await failure(made(fake))
 
 
-async def test_a_plugin_that_prints_without_end_says_so(tmp_path: Path) -> None:
+async def test_the_error_for_output_without_an_end_names_the_limit(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("head -c 1100000 /dev/zero")
 
@@ -261,7 +265,9 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
         ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
     ],
 )
-def test_a_section_that_is_wrong_says_what_is(section: Mapping[str, Any], text: str) -> None:
+def test_the_error_for_an_invalid_exec_section_names_the_fault(
+    section: Mapping[str, Any], text: str
+) -> None:
     with pytest.raises(ConfigurationError, match=text) as caught:
         parse_exec_section(section, {})
     assert CANARY not in error_chain_text(caught.value)
@@ -288,7 +294,7 @@ def test_no_repr_shows_a_secret() -> None:
 
 
 @pytest.mark.parametrize("behind", [f"?token={CANARY}", f" --token={CANARY}"])
-async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, behind: str) -> None:
+async def test_arguments_in_the_command_are_not_shown(tmp_path: Path, behind: str) -> None:
     section = {"apiVersion": V1, "command": f"{tmp_path}/nothing{behind}"}
 
     text = await failure(ExecPlugin(parse_exec_section(section, NOTHING), "here"))
@@ -299,7 +305,7 @@ async def test_what_stands_behind_a_programs_name_is_not_told(tmp_path: Path, be
     assert CANARY not in error_chain_text(caught.value)
 
 
-async def test_a_password_that_a_program_tells_is_hidden(tmp_path: Path) -> None:
+async def test_a_password_that_a_plugin_prints_is_hidden(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script(f"echo 'login failed: the password is {CANARY}' >&2; exit 1")
 

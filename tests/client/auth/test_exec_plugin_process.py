@@ -19,7 +19,7 @@ async def shell(script: str, seconds: float = LONG) -> tuple[int, bytes, bytes]:
     return outcome.exit_code, outcome.stdout, outcome.stderr
 
 
-async def test_output_and_diagnostics_and_the_exit_code_are_taken() -> None:
+async def test_a_run_returns_the_exit_code_the_output_and_the_diagnostics() -> None:
     assert await shell("echo out; echo err >&2; exit 3") == (3, b"out\n", b"err\n")
 
 
@@ -41,7 +41,7 @@ async def test_endless_output_is_cut_off_in_memory() -> None:
     assert len(output) == MAX_OUTPUT_BYTES + 1
 
 
-async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
+async def test_a_program_that_does_not_exist_raises_file_not_found() -> None:
     with pytest.raises(FileNotFoundError):
         await run_process(("/no/such/program",), os.environ, LONG)
 
@@ -100,7 +100,9 @@ async def test_a_cancellation_kills_the_program_with_all_it_started(tmp_path: Pa
     await ended(pid)
 
 
-async def test_what_a_program_leaves_running_behind_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_run_does_not_wait_for_the_background_processes_of_a_program(
+    tmp_path: Path,
+) -> None:
     """It holds the pipes: waiting for their end would take a minute."""
     began = time.monotonic()
 
@@ -111,7 +113,7 @@ async def test_what_a_program_leaves_running_behind_is_not_waited_for(tmp_path: 
     os.kill(await pid_in(tmp_path / "pid"), 9)
 
 
-async def test_the_loop_goes_on_while_a_program_runs(tmp_path: Path) -> None:
+async def test_a_run_does_not_block_the_loop(tmp_path: Path) -> None:
     end = tmp_path / "end"
     running = asyncio.create_task(shell(f"until [ -e {end} ]; do sleep 0.01; done; echo out"))
     for _ in range(20):

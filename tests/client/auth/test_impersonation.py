@@ -52,13 +52,13 @@ class Recorder:
         return web.Response(text="pong")
 
 
-def test_headers_follow_from_what_a_user_says() -> None:
+def test_the_impersonation_headers_are_those_of_the_user() -> None:
     assert list(impersonation_headers(ACTING)) == HEADERS
     assert impersonation_headers({"token": "abc"}) == ()
     assert impersonation_headers({"as": "jane"}) == (("Impersonate-User", "jane"),)
 
 
-async def test_every_request_is_asked_in_the_name_of_whom_the_user_acts_as(tmp_path: Path) -> None:
+async def test_every_request_has_the_impersonation_headers(tmp_path: Path) -> None:
     recorder = Recorder()
     async with http_server(recorder.answer) as server:
         path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"server": server}, user=ACTING))
@@ -80,7 +80,7 @@ async def test_the_programs_own_headers_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["as-groups", "as-uid", "as-user-extra"])
-async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
+async def test_impersonated_groups_without_a_user_are_an_error(tmp_path: Path, key: str) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={key: ACTING[key]}))
 
     message = await load_error(Kubeconfig(path, environment=NO_POD))
@@ -101,7 +101,9 @@ async def test_groups_of_nobody_are_an_error(tmp_path: Path, key: str) -> None:
     ],
     ids=["a list", "two lines", "no list", "a number", "no mapping", "no list in it"],
 )
-def test_what_can_not_be_a_header_is_an_error_that_does_not_quote_it(user: dict[str, Any]) -> None:
+def test_a_value_that_cannot_be_a_header_is_an_error_that_does_not_quote_it(
+    user: dict[str, Any],
+) -> None:
     with pytest.raises(ConfigurationError, match="as-groups a list of strings") as caught:
         impersonation_headers(user)
 

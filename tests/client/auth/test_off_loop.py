@@ -29,7 +29,7 @@ asyncio.run(main())
 """
 
 
-async def test_what_is_returned_or_raised_arrives() -> None:
+async def test_the_result_or_the_exception_reaches_the_caller() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
@@ -38,7 +38,7 @@ async def test_what_is_returned_or_raised_arrives() -> None:
         await run_in_thread(fail)
 
 
-async def test_it_runs_beside_the_loop_and_knows_its_context() -> None:
+async def test_the_function_runs_in_a_daemon_thread_with_the_context_of_the_caller() -> None:
     variable = ContextVar("variable", default="outside")
     variable.set("inside")
 
@@ -49,7 +49,7 @@ async def test_it_runs_beside_the_loop_and_knows_its_context() -> None:
     assert value == "inside"
 
 
-async def test_as_many_run_at_once_as_are_asked_for() -> None:
+async def test_the_number_of_concurrent_threads_has_no_limit() -> None:
     """A pool whose threads all hang would let nobody through."""
     everybody = threading.Barrier(50)
 
@@ -58,7 +58,7 @@ async def test_as_many_run_at_once_as_are_asked_for() -> None:
     assert sorted(places) == list(range(50))
 
 
-async def test_a_cancellation_leaves_it_behind() -> None:
+async def test_a_cancelled_call_goes_on_in_its_thread() -> None:
     go_on, ended = threading.Event(), threading.Event()
 
     def blocking() -> None:
@@ -75,7 +75,7 @@ async def test_a_cancellation_leaves_it_behind() -> None:
     await asyncio.sleep(0.001)  # what comes of it is dropped without a word
 
 
-def test_what_ends_after_the_loop_is_dropped() -> None:
+def test_a_thread_that_ends_after_the_loop_is_ignored() -> None:
     began, go_on, thread = threading.Event(), threading.Event(), list[threading.Thread]()
 
     def blocking() -> None:

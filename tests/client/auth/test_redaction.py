@@ -27,7 +27,7 @@ secrets = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=6, ma
 
 
 @given(secrets, st.text(), st.text())
-def test_a_value_is_hidden_wherever_it_stands(secret: str, before: str, after: str) -> None:
+def test_a_value_is_hidden_at_each_position(secret: str, before: str, after: str) -> None:
     masked = Redactor([("X-Api-Key", secret)]).redact_complete(before + secret + after)
 
     assert secret not in masked.replace(REDACTED, " ")
@@ -82,7 +82,7 @@ def test_the_last_word_of_a_value_is_hidden_alone() -> None:
     )
 
 
-def test_a_short_value_is_hidden_where_it_is_a_word() -> None:
+def test_a_short_value_is_hidden_only_as_a_whole_word() -> None:
     redactor = Redactor([("X-Debug", "1")])
 
     assert (
@@ -91,21 +91,23 @@ def test_a_short_value_is_hidden_where_it_is_a_word() -> None:
 
 
 @pytest.mark.parametrize("name", ["Accept", "Accept-Encoding", "User-Agent", "HOST"])
-def test_headers_that_say_nothing_of_who_asks_are_shown(name: str) -> None:
+def test_headers_without_credentials_are_not_hidden(name: str) -> None:
     assert Redactor([(name, "something")]).redact_complete("something") == "something"
 
 
-def test_a_mask_of_nothing_hides_nothing() -> None:
+def test_a_redactor_without_values_hides_nothing() -> None:
     for redactor in (Redactor([]), Redactor([("X-Api-Key", "")])):
         assert redactor.redact_complete("a text") == redactor.redact_prefix("a text") == "a text"
 
 
-def test_of_two_values_that_overlap_the_longer_is_hidden() -> None:
+def test_the_longer_of_two_overlapping_values_is_hidden() -> None:
     assert Redactor([("A", "abcdef"), ("B", "abcdefgh")]).redact_complete("abcdefgh") == REDACTED
 
 
 @given(secrets, st.data())
-def test_a_text_that_breaks_off_in_a_value_ends_before_it(secret: str, data: st.DataObject) -> None:
+def test_a_text_that_is_cut_inside_a_value_ends_before_the_value(
+    secret: str, data: st.DataObject
+) -> None:
     size = data.draw(st.integers(1, len(secret) - 1))
 
     redacted = Redactor([("X-Api-Key", secret)]).redact_prefix("\n \n" + secret[:size])
@@ -113,13 +115,13 @@ def test_a_text_that_breaks_off_in_a_value_ends_before_it(secret: str, data: st.
     assert "\n \n".startswith(redacted)
 
 
-def test_half_a_character_at_the_end_does_not_hide_that_a_value_broke_off() -> None:
+def test_a_value_that_is_cut_inside_a_character_is_hidden() -> None:
     redactor = Redactor([("X-Api-Key", "canaryé")])
 
     assert redactor.redact_prefix("sent: canaryé"[:-1] + "\ufffd") == "sent: "
 
 
-def test_a_status_is_hidden_in_all_its_texts() -> None:
+def test_every_text_of_a_status_is_redacted() -> None:
     sent = {"x": ["canary", {"canary": "a canary"}], "n": 5}
     redactor = Redactor([("X-Api-Key", "canary")])
 
@@ -130,13 +132,13 @@ def test_a_status_is_hidden_in_all_its_texts() -> None:
 
 
 @pytest.mark.parametrize("reason", ["Expired", "Gone", "Timeout"])
-def test_what_decides_the_next_request_is_never_hidden(reason: str) -> None:
+def test_the_reason_and_the_token_that_decide_the_next_request_are_not_hidden(reason: str) -> None:
     status = Status(504, reason, continue_token=reason)
 
     assert Redactor([("X-Odd", reason)]).redact_status(status) == status
 
 
-def test_details_deeper_than_any_are_dropped() -> None:
+def test_details_that_are_nested_too_deeply_are_dropped() -> None:
     deep: Any = "canary"
     for _ in range(MAX_DEPTH + 5):
         deep = [deep]
@@ -150,7 +152,7 @@ def test_a_repr_shows_no_secret() -> None:
     assert "canary" not in repr(Redactor([("X-Api-Key", "canary")]))
 
 
-def test_a_text_that_was_cut_off_ends_before_half_a_secret() -> None:
+def test_a_truncated_text_ends_before_a_part_of_a_secret() -> None:
     redactor = Redactor([("X-Api-Key", "canary")])
 
     assert redactor.redact("the canary is a cana...") == f"the {REDACTED} is a ..."
@@ -165,7 +167,7 @@ def test_a_secret_is_hidden_in_a_text_that_was_put_on_one_line() -> None:
     )
 
 
-def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
+def test_an_error_is_redacted_with_its_causes() -> None:
     status = Status(410, "", "the canary", {"x": "canary"})
     error = Expired(status, target="at canary", advice="ask canary")
     error.__cause__ = UnicodeDecodeError("utf-8", b"canary\xff", 6, 7, "bad")
@@ -202,7 +204,7 @@ def test_an_error_loses_a_secret_in_all_that_it_came_from() -> None:
         ("two\n lines\x1b[0m", "two lines [0m"),
     ],
 )
-def test_what_looks_secret_in_a_line_is_hidden(text: str, shown: str) -> None:
+def test_values_that_look_like_secrets_are_hidden_in_a_line(text: str, shown: str) -> None:
     assert redact_diagnostics(text) == shown
 
 

@@ -72,7 +72,7 @@ async def test_files_that_have_not_changed_are_read_once_a_minute_at_most(files:
     assert files.reads == 1
 
 
-async def test_after_a_while_they_are_read_beside_the_request(
+async def test_after_the_interval_the_files_are_read_in_the_background(
     files: Files,
 ) -> None:
     tls = RotatingTls(files, origin="here", interval=0)
@@ -86,7 +86,7 @@ async def test_after_a_while_they_are_read_beside_the_request(
     await end_of_reading()
 
 
-async def test_requests_at_once_are_one_reading(files: Files) -> None:
+async def test_concurrent_requests_read_the_files_once(files: Files) -> None:
     tls = files.tls()
 
     contexts = await asyncio.gather(*(tls.context() for _ in range(10)))
@@ -95,7 +95,7 @@ async def test_requests_at_once_are_one_reading(files: Files) -> None:
     assert files.reads == 1
 
 
-async def test_a_failed_handshake_has_them_read_at_once(files: Files) -> None:
+async def test_a_failed_handshake_reads_the_files_at_once(files: Files) -> None:
     tls = files.tls()
     first = await tls.context()
 
@@ -131,7 +131,7 @@ async def test_a_certificate_of_the_kubeconfig_goes_before_that_of_a_plugin(
     assert (await tls.context()).verify_mode is ssl.CERT_REQUIRED
 
 
-async def test_what_can_not_be_read_leaves_the_context_in_use_and_is_told(
+async def test_unreadable_files_are_logged_once_and_the_last_context_stays_in_use(
     files: Files, caplog: pytest.LogCaptureFixture
 ) -> None:
     tls = files.tls()
@@ -146,7 +146,7 @@ async def test_what_can_not_be_read_leaves_the_context_in_use_and_is_told(
     ]
 
 
-async def test_half_a_rotation_is_no_rotation(
+async def test_a_certificate_without_its_new_key_is_not_used(
     certificates: Certificates, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The certificate is written already, and its key not yet."""
@@ -163,7 +163,7 @@ async def test_half_a_rotation_is_no_rotation(
     assert await tls.context(failed=first) is not first
 
 
-async def test_what_can_not_be_read_at_first_is_an_error(files: Files) -> None:
+async def test_unreadable_files_at_the_first_read_are_an_error(files: Files) -> None:
     files.fails = True
     tls = files.tls()
 
@@ -179,7 +179,7 @@ async def test_unchecked_certificates_are_not_checked(files: Files) -> None:
     assert context.verify_mode is ssl.CERT_NONE
 
 
-async def test_closing_ends_a_reading(files: Files) -> None:
+async def test_closing_ends_the_reading_task(files: Files) -> None:
     tls = files.tls()
     await tls.context()
 
@@ -204,7 +204,7 @@ places = pytest.mark.parametrize(
 
 
 @places
-def test_a_key_is_a_file_for_as_long_as_it_is_needed(
+def test_the_file_of_a_key_is_removed_after_its_use(
     place: Place, certificates: Certificates
 ) -> None:
     pair = pair_of(certificates.user)
@@ -217,7 +217,7 @@ def test_a_key_is_a_file_for_as_long_as_it_is_needed(
 
 
 @places
-def test_a_key_is_left_nowhere_by_a_failure(place: Place) -> None:
+def test_the_file_of_a_key_is_removed_after_a_failure(place: Place) -> None:
     paths: list[Path] = []
 
     def load() -> None:
@@ -230,7 +230,7 @@ def test_a_key_is_left_nowhere_by_a_failure(place: Place) -> None:
     assert not paths[0].exists()
 
 
-def test_nobody_else_can_read_a_key_in_a_folder() -> None:
+def test_only_the_own_user_can_read_the_file_of_a_key() -> None:
     with open_private_file(b"key") as path:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -238,7 +238,7 @@ def test_nobody_else_can_read_a_key_in_a_folder() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
-def test_where_there_are_files_in_memory_a_key_touches_no_disk() -> None:
+def test_a_key_is_kept_in_memory_where_memory_files_exist() -> None:
     with open_certificate_file(CertificatePair(b"certificate", b"key")) as path:
         assert "memfd" in str(path.readlink())
         assert path.read_bytes() == b"certificate\nkey"

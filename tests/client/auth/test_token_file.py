@@ -32,7 +32,7 @@ async def test_a_token_is_used_for_a_minute(path: Path) -> None:
     assert await TokenFile(path, "here")() == TokenGrant("Bearer abc", valid_for=60)
 
 
-async def test_a_file_that_was_rewritten_has_another_token(path: Path) -> None:
+async def test_the_token_of_a_rewritten_file_is_used(path: Path) -> None:
     source = TokenFile(path, "here")
     put(path, "one")
     await source()
@@ -42,7 +42,7 @@ async def test_a_file_that_was_rewritten_has_another_token(path: Path) -> None:
     assert (await source()).header == "Bearer two"
 
 
-async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
+async def test_an_unreadable_file_is_logged_once_and_the_last_token_stays_in_use(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = TokenFile(path, "here")
@@ -70,7 +70,7 @@ async def test_a_file_that_can_not_be_read_leaves_the_token_of_before_in_use(
     ],
     ids=["missing", "empty", "two lines", "no text"],
 )
-async def test_a_file_without_a_usable_token_says_what_is_wrong_and_not_what_is_in_it(
+async def test_the_error_for_an_unusable_token_file_names_the_fault_but_not_the_content(
     path: Path, content: bytes | None, text: str
 ) -> None:
     if content is not None:
@@ -89,7 +89,7 @@ def test_a_bearer_token_is_one_word() -> None:
 
 
 @pytest.mark.parametrize("too_many", [0, 1])
-async def test_a_file_without_an_end_is_not_read_to_it(path: Path, too_many: int) -> None:
+async def test_a_token_file_is_read_up_to_a_limit(path: Path, too_many: int) -> None:
     put(path, "a" * (MAX_TOKEN_BYTES + too_many))
     token = TokenFile(path, "here")
 
@@ -101,6 +101,6 @@ async def test_a_file_without_an_end_is_not_read_to_it(path: Path, too_many: int
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such device")
-async def test_a_device_without_an_end_is_no_token() -> None:
+async def test_a_device_is_read_up_to_the_limit_and_is_an_error() -> None:
     with pytest.raises(FetchError, match="/dev/zero can't be used: it is longer than"):
         await TokenFile(Path("/dev/zero"), "here")()

@@ -40,7 +40,7 @@ def granted(fresh: float, valid: float) -> Source:
 
 
 @in_virtual_time
-async def test_requests_at_once_are_one_renewal() -> None:
+async def test_concurrent_requests_share_one_renewal() -> None:
     source = Source()
     source.takes = 3
     authorization = RefreshingAuthorization(source.__call__)
@@ -50,7 +50,7 @@ async def test_requests_at_once_are_one_renewal() -> None:
 
 
 @in_virtual_time
-async def test_a_grant_without_an_end_is_used_until_it_is_refused() -> None:
+async def test_a_grant_without_an_expiry_is_used_until_it_is_rejected() -> None:
     source = Source()
     authorization = RefreshingAuthorization(source.__call__)
     await authorization.header()
@@ -91,7 +91,7 @@ async def test_a_grant_that_has_ended_is_waited_for() -> None:
 
 
 @in_virtual_time
-async def test_a_renewal_that_fails_leaves_what_is_valid_in_use_and_is_told(
+async def test_a_failed_renewal_is_logged_once_and_the_valid_grant_stays_in_use(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     source = granted(fresh=80, valid=100)
@@ -113,7 +113,7 @@ async def test_a_renewal_that_fails_leaves_what_is_valid_in_use_and_is_told(
 
 
 @in_virtual_time
-async def test_those_who_waited_for_a_failed_renewal_get_an_error_of_their_own() -> None:
+async def test_each_request_that_waited_for_a_failed_renewal_gets_its_own_error() -> None:
     source = Source()
     source.fails = True
     authorization = RefreshingAuthorization(source.__call__)
@@ -130,7 +130,7 @@ async def test_those_who_waited_for_a_failed_renewal_get_an_error_of_their_own()
 
 
 @in_virtual_time
-async def test_a_request_that_gave_up_leaves_the_renewal_to_the_next() -> None:
+async def test_the_renewal_goes_on_after_the_request_that_started_it_timed_out() -> None:
     source = Source()
     source.takes = 15
     authorization = RefreshingAuthorization(source.__call__)
@@ -145,7 +145,7 @@ async def test_a_request_that_gave_up_leaves_the_renewal_to_the_next() -> None:
 
 
 @in_virtual_time
-async def test_its_repr_shows_its_state_and_no_secret() -> None:
+async def test_the_repr_shows_the_state_and_no_secret() -> None:
     pair = CertificatePair(b"canary", b"canary")
     source = Source(lambda n: TokenGrant("Bearer canary", pair))
     authorization = RefreshingAuthorization(source.__call__)

@@ -23,7 +23,7 @@ class Slow:
         return self.runs
 
 
-async def test_those_who_ask_during_a_run_share_it() -> None:
+async def test_concurrent_callers_share_one_run() -> None:
     slow = Slow()
     flight = SingleFlight(slow.__call__, name="slow")
 
@@ -35,7 +35,7 @@ async def test_those_who_ask_during_a_run_share_it() -> None:
     assert await flight() == 2
 
 
-async def test_a_run_outlives_whoever_started_it() -> None:
+async def test_a_run_survives_the_cancellation_of_the_caller_that_started_it() -> None:
     slow = Slow()
     flight = SingleFlight(slow.__call__, name="slow")
     first = asyncio.create_task(flight())
@@ -48,7 +48,7 @@ async def test_a_run_outlives_whoever_started_it() -> None:
     assert await flight() == 1
 
 
-async def test_a_failure_that_nobody_waited_for_is_no_complaint_of_asyncio() -> None:
+async def test_a_failure_without_a_waiting_caller_is_not_logged_by_asyncio() -> None:
     async def fail() -> None:
         raise ValueError
 
@@ -59,7 +59,7 @@ async def test_a_failure_that_nobody_waited_for_is_no_complaint_of_asyncio() -> 
         await flight()
 
 
-async def test_closing_ends_the_run_and_tells_who_waits() -> None:
+async def test_closing_ends_the_run_and_raises_not_running_to_the_waiting_callers() -> None:
     slow = Slow()
     flight = SingleFlight(slow.__call__, name="slow")
     waiting = asyncio.create_task(flight())

@@ -72,7 +72,7 @@ def of(*resources: Resource) -> Catalogue:
         "deploy.v1.apps",
     ],
 )
-def test_a_resource_has_many_names(name: str) -> None:
+def test_a_resource_is_found_by_each_of_its_names(name: str) -> None:
     found = catalogue().find(name)
 
     assert found is not None
@@ -80,7 +80,7 @@ def test_a_resource_has_many_names(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pods", "po", "pod", "pods.v1"])
-def test_the_core_group_is_named_by_its_version_alone(name: str) -> None:
+def test_a_core_resource_is_found_with_its_version_and_without_a_group(name: str) -> None:
     found = catalogue().find(name)
 
     assert found is not None
@@ -88,11 +88,11 @@ def test_the_core_group_is_named_by_its_version_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["widgets", "deployments.batch", "deployments.v2.apps", ""])
-def test_what_is_not_there_is_not_found(name: str) -> None:
+def test_an_unknown_name_is_not_found(name: str) -> None:
     assert catalogue().find(name) is None
 
 
-def test_the_core_group_wins() -> None:
+def test_the_core_group_takes_precedence() -> None:
     """Events are in two groups, and metrics-server serves pods of its own."""
     found = catalogue().find("events")
 
@@ -131,7 +131,7 @@ def test_the_first_version_of_a_group_is_the_preferred_one() -> None:
     assert two.find("things.v1.a.io") == two.served[1].resource
 
 
-def test_a_resource_that_can_not_be_watched_hides_none_that_can() -> None:
+def test_a_resource_that_cannot_be_watched_does_not_hide_another_one() -> None:
     only_created = ServedResource(resource("reviews", "a.io"), frozenset({"create"}))
     watchable = ServedResource(resource("reviews", "b.io"), frozenset({"list", "watch"}))
 
@@ -191,7 +191,7 @@ def test_an_unknown_name_suggests_the_near_ones() -> None:
         ("pod.v2", "pods.v1"),
     ],
 )
-def test_what_is_suggested_can_be_asked_for(name: str, first: str) -> None:
+def test_suggested_names_can_be_found(name: str, first: str) -> None:
     near, _ = similar(catalogue(), name)
 
     assert near[0] == first
@@ -213,7 +213,7 @@ def test_a_resource_is_suggested_once_by_its_plural_and_three_at_most() -> None:
     assert all(each.endswith("s") for each in near)
 
 
-def test_a_message_of_many_candidates_names_five_and_counts_the_rest() -> None:
+def test_the_error_of_an_ambiguous_name_lists_five_candidates_and_counts_the_others() -> None:
     many = of(*(resource("gateways", f"g{each}.io") for each in range(9)))
 
     with pytest.raises(AmbiguousResource) as caught:
@@ -222,7 +222,7 @@ def test_a_message_of_many_candidates_names_five_and_counts_the_rest() -> None:
     assert len(caught.value.candidates) == 9
 
 
-def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
+def test_a_core_resource_is_found_by_a_name_that_ends_with_a_dot() -> None:
     """As kubectl takes it: ``pods.``, and with the version ``pods.v1.``."""
     for name in ("pods.", "pod.", "pods.v1.", "pod.v1."):
         found = catalogue().find(name)
@@ -231,7 +231,7 @@ def test_the_core_group_may_be_written_as_nothing_after_a_dot() -> None:
     assert catalogue().find("deployments.v1.") is None
 
 
-def test_a_server_that_is_known_is_named() -> None:
+def test_the_error_of_an_unknown_name_names_the_server() -> None:
     text = str(
         catalogue().make_lookup_error("x", location="https://10.0.0.1 (config: context 'main')")
     )
@@ -241,13 +241,13 @@ def test_a_server_that_is_known_is_named() -> None:
     )
 
 
-def test_a_server_that_lists_nothing_may_be_none_of_kubernetes() -> None:
+def test_the_error_of_a_server_without_resources_asks_for_a_kubernetes_server() -> None:
     assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets.a.io")).endswith(
         "it lists no resources at all: is it a Kubernetes API server?"
     )
 
 
-def test_nothing_is_suggested_that_could_not_be_used() -> None:
+def test_a_resource_that_cannot_be_watched_is_not_suggested() -> None:
     near, _ = similar(catalogue(), "componentstatusez")
 
     assert near == ()
@@ -266,7 +266,7 @@ NOT_ALLOWED = server_error(Status(403, "Forbidden"), phase="discovery")
 LOST = server_error(Status(404, "NotFound"), phase="discovery")
 
 
-def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
+def test_the_error_of_an_unknown_name_lists_the_groups_that_did_not_answer() -> None:
     dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN, "/apis/a.io/v1": None})
 
     assert str(dark.make_lookup_error("x")) == (
@@ -275,7 +275,7 @@ def test_an_unknown_name_tells_which_groups_did_not_answer() -> None:
     )
 
 
-def test_a_name_in_a_group_that_did_not_answer_is_not_unknown() -> None:
+def test_a_name_in_a_group_that_did_not_answer_raises_the_error_of_the_group() -> None:
     dark = Catalogue((), {"/apis/metrics.k8s.io/v1beta1": DOWN})
 
     for name in ("pods.metrics.k8s.io", "pods.v1beta1.metrics.k8s.io"):
@@ -284,21 +284,21 @@ def test_a_name_in_a_group_that_did_not_answer_is_not_unknown() -> None:
 
 
 @pytest.mark.parametrize("path", ["/apis", "/api/v1"])
-def test_a_bare_name_is_not_unknown_if_much_could_not_be_read(path: str) -> None:
+def test_a_name_without_a_group_raises_the_error_of_an_unread_list(path: str) -> None:
     blind = Catalogue((), {path: NOT_ALLOWED})
 
     assert isinstance(blind.make_lookup_error("widgets"), Forbidden)
     assert isinstance(blind.make_lookup_error("widgets.example.com"), UnknownResource)
 
 
-def test_a_server_without_a_list_of_groups_wants_the_group_named() -> None:
+def test_the_error_of_a_server_without_a_list_of_groups_asks_for_the_group() -> None:
     assert str(Catalogue((), {"/apis": LOST}).make_lookup_error("widgets")) == (
         "the server has no resource called 'widgets'; it doesn't list its groups, so ask for "
         "widgets.GROUP, if it is a Kubernetes API server at all"
     )
 
 
-def test_what_was_dark_is_light_when_it_was_read() -> None:
+def test_a_group_that_is_read_later_is_covered() -> None:
     dark = Catalogue((), {"/apis/a.io/v1": DOWN, "/apis/b.io/v1": DOWN})
     lighter = dark.union(of(resource("things", "a.io")))
 
@@ -309,7 +309,7 @@ def test_what_was_dark_is_light_when_it_was_read() -> None:
     assert lighter.find("things") == resource("things", "a.io")
 
 
-def test_an_error_is_remembered_without_where_it_was_raised() -> None:
+def test_a_stored_error_keeps_no_traceback() -> None:
     try:
         raise DOWN
     except ServerFailure as error:
@@ -322,6 +322,6 @@ def test_an_error_is_remembered_without_where_it_was_raised() -> None:
     assert isinstance(copy_error(LOST), NotFound)
 
 
-def test_a_catalogue_shows_how_much_is_in_it() -> None:
+def test_the_repr_shows_the_number_of_resources_and_unread_documents() -> None:
     assert repr(of(*BUILT_IN[:3])) == "<Catalogue of 3 resources>"
     assert repr(Catalogue((), {"/apis": None})) == "<Catalogue of 0 resources, 1 document unread>"

@@ -41,7 +41,7 @@ EVERYTHING = ["/api", "/apis"]
 
 
 @in_virtual_time
-async def test_the_answer_is_used_again() -> None:
+async def test_a_second_name_is_found_without_another_request() -> None:
     documents = modern_server()
     discovery = Discovery(documents)
 
@@ -66,7 +66,7 @@ async def test_an_answer_is_used_for_ten_minutes() -> None:
 
 
 @in_virtual_time
-async def test_a_name_that_is_missing_is_asked_for_again_after_a_moment() -> None:
+async def test_a_missing_name_is_requested_again_after_an_interval() -> None:
     """The custom resource may have been installed a second ago."""
     documents = modern_server()
     discovery = Discovery(documents)
@@ -82,7 +82,7 @@ async def test_a_name_that_is_missing_is_asked_for_again_after_a_moment() -> Non
 
 
 @in_virtual_time
-async def test_a_name_that_stays_missing_is_unknown_after_one_question() -> None:
+async def test_an_unknown_name_causes_one_discovery() -> None:
     documents = modern_server()
 
     with pytest.raises(UnknownResource, match="did you mean"):
@@ -92,13 +92,13 @@ async def test_a_name_that_stays_missing_is_unknown_after_one_question() -> None
 
 
 @in_virtual_time
-async def test_a_resource_that_can_not_be_watched_is_an_error_that_says_so() -> None:
+async def test_the_error_of_a_resource_that_cannot_be_watched_names_the_missing_verbs() -> None:
     with pytest.raises(UnwatchableResource, match="doesn't support list or watch"):
         await Discovery(legacy_server()).find("bindings")
 
 
 @in_virtual_time
-async def test_a_failed_question_is_asked_again_the_next_time() -> None:
+async def test_a_failed_discovery_is_repeated_at_the_next_call() -> None:
     documents = modern_server()
     discovery = Discovery(documents)
     documents.served["/apis"] = ConnectionFailed("refused", phase="discovery")
@@ -114,7 +114,7 @@ async def test_a_failed_question_is_asked_again_the_next_time() -> None:
 
 
 @in_virtual_time
-async def test_names_asked_for_at_once_are_one_question() -> None:
+async def test_concurrent_callers_share_one_discovery() -> None:
     documents = modern_server()
     discovery = Discovery(documents)
 
@@ -124,7 +124,7 @@ async def test_names_asked_for_at_once_are_one_question() -> None:
 
 
 @in_virtual_time
-async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
+async def test_concurrent_callers_share_the_failure_of_a_discovery() -> None:
     """Else ten informers at a server that is not there would wait for ten timeouts in a row."""
     documents = DocumentServer({"/api": ConnectionFailed("refused", phase="discovery")})
     discovery = Discovery(documents)
@@ -139,7 +139,7 @@ async def test_all_who_wait_for_an_answer_share_its_failure() -> None:
 
 
 @in_virtual_time
-async def test_whoever_gives_up_while_asking_leaves_the_question_to_the_next() -> None:
+async def test_a_waiting_caller_repeats_the_discovery_of_a_cancelled_one() -> None:
     documents = modern_server()
     discovery = Discovery(documents)
     first = asyncio.create_task(discovery.find("deploy"))
@@ -194,7 +194,7 @@ async def test_a_group_that_was_down_is_found_when_it_is_back() -> None:
 
 
 @in_virtual_time
-async def test_a_name_in_a_group_that_is_down_is_asked_for_once_in_a_while() -> None:
+async def test_a_name_in_an_unavailable_group_is_requested_once_in_an_interval() -> None:
     documents = DocumentServer(
         {"/apis": 503, "/apis/a.io": group_document("a.io", "v1"), "/apis/a.io/v1": 503}
     )
@@ -208,7 +208,7 @@ async def test_a_name_in_a_group_that_is_down_is_asked_for_once_in_a_while() -> 
 
 
 @in_virtual_time
-async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
+async def test_a_server_without_a_list_of_groups_finds_no_name_without_its_group() -> None:
     documents = standalone_server()
 
     with pytest.raises(UnknownResource, match=r"list its groups, so ask for widgets\.GROUP"):
@@ -219,7 +219,7 @@ async def test_a_server_without_a_list_of_groups_knows_no_bare_names() -> None:
 
 @pytest.mark.parametrize("name", ["widgets..", "widgets.a/../b", "widgets.%2e"])
 @in_virtual_time
-async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
+async def test_a_name_with_a_group_that_is_no_url_segment_is_unknown(name: str) -> None:
     documents = standalone_server()
 
     with pytest.raises(UnknownResource):
@@ -231,7 +231,7 @@ async def test_a_name_whose_group_no_url_can_name_is_unknown(name: str) -> None:
 
 
 @in_virtual_time
-async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> None:
+async def test_the_served_check_is_repeated_after_an_interval() -> None:
     documents = standalone_server()
     discovery = Discovery(documents)
     widgets = await discovery.find("widgets.example.com")
@@ -247,7 +247,7 @@ async def test_whether_a_resource_is_served_is_asked_afresh_after_a_moment() -> 
 
 
 @in_virtual_time
-async def test_a_discovery_shows_what_it_knows() -> None:
+async def test_the_repr_shows_the_number_of_resources() -> None:
     discovery = Discovery(standalone_server())
     assert repr(discovery) == "<Discovery <Catalogue of 0 resources>>"
     await discovery.find("widgets.example.com")

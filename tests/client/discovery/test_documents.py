@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import pytest
+from msgspec.structs import astuple
 
 from aioinformer._client.discovery.documents import (
     ServedResource,
@@ -52,13 +51,13 @@ def test_a_legacy_document_describes_one_group_version() -> None:
     ]
 
 
-def test_the_legacy_and_the_aggregated_form_say_the_same() -> None:
+def test_the_legacy_and_the_aggregated_documents_have_the_same_resources() -> None:
     assert parse_legacy_resources(APPS, "/apis/apps/v1", "apps/v1") == tuple(
         each for each in aggregated() if each.resource.group == "apps"
     )
 
 
-def test_the_built_in_table_agrees_with_what_a_server_says() -> None:
+def test_the_built_in_table_agrees_with_the_documents_of_a_server() -> None:
     everything = [*parse_legacy_resources(CORE, "/api/v1", "v1"), *aggregated()]
     found = [each.resource for each in everything]
     served = {(each.group, each.version, each.plural): each for each in found}
@@ -85,7 +84,7 @@ def test_a_cluster_scoped_resource_is_one() -> None:
     assert not nodes.namespaced
 
 
-def test_a_resource_says_what_it_lacks_to_be_kept_in_a_cache() -> None:
+def test_a_resource_lists_the_verbs_that_it_lacks() -> None:
     """Recording 01: bindings can only be created, componentstatuses not be watched."""
     lacking = {
         each.resource.plural: each.lacks
@@ -109,12 +108,12 @@ def test_versions_of_an_aggregated_api_that_is_down_are_stale() -> None:
     assert found.stale == ("apiregistration.k8s.io/v1",)
 
 
-def test_the_document_of_a_group_version_has_its_place() -> None:
+def test_a_group_version_has_the_path_of_its_document() -> None:
     assert version_path("v1") == "/api/v1"
     assert version_path("apps/v1") == "/apis/apps/v1"
 
 
-def test_the_legacy_answer_to_an_aggregated_question_is_noticed() -> None:
+def test_a_legacy_document_is_no_aggregated_one() -> None:
     assert parse_aggregated_resources(b'{"kind":"APIGroupList","groups":[]}', "/apis") is None
 
 
@@ -133,7 +132,7 @@ def test_the_preferred_version_of_a_legacy_group_comes_first() -> None:
 
 
 @pytest.mark.parametrize("document", [b"{}", b'{"kind":"Status"}', b'{"kind":"List","items":[]}'])
-def test_a_document_of_another_kind_is_no_empty_one(document: bytes) -> None:
+def test_a_document_of_another_kind_is_an_error(document: bytes) -> None:
     """Else a proxy that answers 200 to everything would say that a resource is gone."""
     with pytest.raises(ProtocolError, match="not a discovery document: its kind is"):
         parse_legacy_resources(document, "/apis/a/v1", "a/v1")
@@ -145,7 +144,7 @@ def test_a_document_of_another_kind_is_no_empty_one(document: bytes) -> None:
         parse_core_versions(document)
 
 
-def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> None:
+def test_a_document_of_another_group_version_is_an_error() -> None:
     document = b'{"kind":"APIResourceList","groupVersion":"b/v1","resources":[]}'
 
     with pytest.raises(ProtocolError, match="it describes another group version than"):
@@ -155,7 +154,7 @@ def test_the_document_of_another_group_version_is_not_the_one_asked_for() -> Non
 @pytest.mark.parametrize(
     "document", [b"<html>", b"[]", b'{"kind":"APIGroupDiscoveryList","items":3}', b"\xff"]
 )
-def test_something_else_is_no_discovery_document(document: bytes) -> None:
+def test_a_body_that_is_no_discovery_document_is_an_error(document: bytes) -> None:
     with pytest.raises(ProtocolError, match="/apis is not a discovery document") as caught:
         parse_aggregated_resources(document, "/apis")
     assert caught.value.phase == "discovery"
@@ -186,14 +185,14 @@ AGGREGATED_OF = (
         (b"a\\nb", b"v1", b"pods"),
     ],
 )
-def test_a_resource_that_no_url_can_name_is_the_servers_fault(
+def test_a_resource_with_a_name_that_is_no_url_segment_is_a_protocol_error(
     group: bytes, version: bytes, plural: bytes
 ) -> None:
     with pytest.raises(ProtocolError, match="/apis is not a discovery document: a resource's"):
         parse_aggregated_resources(AGGREGATED_OF % (group, version, plural), "/apis")
 
 
-def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
+def test_a_legacy_resource_without_a_name_is_a_protocol_error() -> None:
     document = (
         b'{"kind":"APIResourceList","resources":[{"name":"","kind":"Pod","namespaced":true}]}'
     )
@@ -204,7 +203,7 @@ def test_a_legacy_resource_without_a_name_is_the_servers_fault() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../api/v1", "a.io/..", "a.io/v1/x", "a.io/"])
-def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) -> None:
+def test_a_group_version_that_is_no_path_is_a_protocol_error(name: str) -> None:
     group = b'{"kind":"APIGroup","name":"a.io","versions":[{"groupVersion":"%s"}]}'
     group %= name.encode()
 
@@ -212,6 +211,6 @@ def test_a_group_version_that_no_url_can_name_is_the_servers_fault(name: str) ->
         list(parse_group_versions(group, "/apis/a.io"))
 
 
-def test_a_document_nested_too_deeply_is_the_servers_fault() -> None:
+def test_a_document_that_is_nested_too_deeply_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="not a discovery document"):
-        parse_aggregated_resources(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "/apis")
+        parse_aggregated_resources(b'{"x":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", "/apis")

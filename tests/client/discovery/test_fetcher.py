@@ -51,7 +51,7 @@ async def test_two_aggregated_documents_describe_everything() -> None:
     assert documents.requested_paths == ["/api", "/apis"]
 
 
-async def test_an_older_server_is_asked_group_by_group() -> None:
+async def test_an_older_server_is_read_group_by_group() -> None:
     documents = legacy_server()
 
     catalogue = await DiscoveryFetcher(documents).fetch_all()
@@ -70,7 +70,7 @@ async def test_an_older_server_is_asked_group_by_group() -> None:
 @pytest.mark.parametrize(
     "broken", [503, 403, 404, b"<html>down</html>"], ids=["503", "403", "404", "a page"]
 )
-async def test_a_group_that_is_broken_hides_no_other(broken: bytes | int) -> None:
+async def test_an_error_of_one_group_does_not_hide_the_others(broken: bytes | int) -> None:
     catalogue = await DiscoveryFetcher(legacy_server(**{"/apis/metrics.io/v1": broken})).fetch_all()
 
     assert catalogue.find("sts") == find_built_in("sts")
@@ -78,7 +78,7 @@ async def test_a_group_that_is_broken_hides_no_other(broken: bytes | int) -> Non
 
 
 @pytest.mark.parametrize("broken", [503, 403])
-async def test_a_list_of_groups_that_is_refused_hides_no_core_resource(broken: int) -> None:
+async def test_an_error_of_the_list_of_groups_does_not_hide_core_resources(broken: int) -> None:
     documents = DocumentServer({"/api": VERSIONS, "/api/v1": CORE, "/apis": broken})
 
     catalogue = await DiscoveryFetcher(documents).fetch_all()
@@ -87,7 +87,7 @@ async def test_a_list_of_groups_that_is_refused_hides_no_core_resource(broken: i
     assert list(catalogue.unread) == ["/apis"]
 
 
-async def test_a_core_group_that_is_refused_hides_no_other() -> None:
+async def test_an_error_of_the_core_group_does_not_hide_other_groups() -> None:
     documents = DocumentServer({"/api": 403, "/api/v1": 403, "/apis": GROUPS})
 
     catalogue = await DiscoveryFetcher(documents).fetch_all()
@@ -102,7 +102,7 @@ async def test_an_aggregated_api_that_is_down_is_unread() -> None:
     assert (await DiscoveryFetcher(documents).fetch_all()).unread == {"/apis/metrics.io/v1": None}
 
 
-async def test_a_server_that_does_not_know_who_asks_is_an_error() -> None:
+async def test_an_unauthorized_request_is_an_error() -> None:
     with pytest.raises(Unauthorized):
         await DiscoveryFetcher(DocumentServer({"/api": 401})).fetch_all()
 
@@ -114,7 +114,7 @@ async def test_a_server_that_can_not_be_reached_is_an_error() -> None:
         await DiscoveryFetcher(DocumentServer({"/api": EMPTY, "/apis": gone})).fetch_all()
 
 
-async def test_a_server_that_knows_no_path_and_is_none_of_kubernetes_is_an_error() -> None:
+async def test_a_404_for_every_path_of_another_server_is_an_error() -> None:
     lost = server_error(INGRESS_404, phase="discovery", target="GET /apis")
 
     with pytest.raises(NotFound, match="default backend"):
@@ -122,14 +122,14 @@ async def test_a_server_that_knows_no_path_and_is_none_of_kubernetes_is_an_error
     assert (await DiscoveryFetcher(DocumentServer({"/api": lost})).fetch_all()).served == ()
 
 
-async def test_a_document_that_makes_no_sense_is_named_with_its_server() -> None:
+async def test_the_error_for_an_invalid_document_names_the_server() -> None:
     survey = DiscoveryFetcher(DocumentServer({"/apis": b"{}"}), lambda: "https://10.0.0.1 (config)")
 
     with pytest.raises(ProtocolError, match=r"^/apis of https://10\.0\.0\.1 \(config\) is no"):
         await survey.fetch_all()
 
 
-async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
+async def test_a_document_that_is_no_json_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="/apis is not a discovery document"):
         await DiscoveryFetcher(DocumentServer({"/apis": b"<html>"})).fetch_all()
 
@@ -138,7 +138,7 @@ async def test_a_document_that_makes_no_sense_is_the_servers_fault() -> None:
 
 
 @pytest.mark.parametrize("name", ["widgets.example.com", "wi.example.com", "Widget.v1.example.com"])
-async def test_the_group_in_a_name_is_asked_for_directly(name: str) -> None:
+async def test_the_group_in_a_name_is_requested_directly(name: str) -> None:
     assert (await DiscoveryFetcher(standalone_server()).fetch_named_groups(name)).find(
         name
     ) == WIDGETS
@@ -152,14 +152,14 @@ async def test_a_name_with_a_version_needs_that_one_document() -> None:
     assert documents.requested_paths == ["/apis/example.com/v1"]
 
 
-async def test_the_core_group_is_asked_for_by_its_version() -> None:
+async def test_the_core_group_is_requested_by_its_version() -> None:
     documents = DocumentServer({"/api": 403, "/api/v1": CORE})
 
     assert (await DiscoveryFetcher(documents).fetch_named_groups("po.v1")).find("po.v1") == PODS
     assert documents.requested_paths == ["/api/v1"]
 
 
-async def test_a_group_that_does_not_answer_is_noted() -> None:
+async def test_the_error_of_a_group_is_raised_for_a_name_in_it() -> None:
     documents = DocumentServer({"/apis/a.io": group_document("a.io", "v1"), "/apis/a.io/v1": 503})
 
     found = await DiscoveryFetcher(documents).fetch_named_groups("things.a.io")
@@ -175,7 +175,7 @@ def served(**documents: bytes | int | FetchError) -> DocumentServer:
     return DocumentServer({"/api": EMPTY, "/apis": EMPTY, **documents})
 
 
-async def test_a_resource_that_is_where_it_was_is_one_request() -> None:
+async def test_a_resource_that_did_not_move_needs_one_request() -> None:
     documents = served(**{"/apis/example.com/v1": resource_list_document("widgets")})
 
     assert await DiscoveryFetcher(documents).served(WIDGETS) == WIDGETS
@@ -189,7 +189,7 @@ async def test_a_core_resource_is_one_request_too() -> None:
     assert documents.requested_paths == ["/api/v1"]
 
 
-async def test_a_resource_is_gone_if_two_documents_say_so() -> None:
+async def test_a_resource_is_absent_if_two_documents_do_not_contain_it() -> None:
     """The plain 404 of a removed group version (recording 53), and the list of all groups."""
     documents = served()
 
@@ -197,11 +197,11 @@ async def test_a_resource_is_gone_if_two_documents_say_so() -> None:
     assert documents.requested_paths == ["/apis/example.com/v1", "/apis"]
 
 
-async def test_a_404_as_a_status_is_the_same() -> None:
+async def test_a_404_with_a_status_counts_as_absence_too() -> None:
     assert await DiscoveryFetcher(served(**{"/apis/example.com/v1": 404})).served(WIDGETS) is None
 
 
-async def test_a_resource_is_gone_from_a_group_version_that_stays() -> None:
+async def test_a_resource_that_its_group_version_no_longer_contains_is_absent() -> None:
     documents = served(
         **{
             "/apis/example.com/v1": resource_list_document("gadgets"),
@@ -212,7 +212,7 @@ async def test_a_resource_is_gone_from_a_group_version_that_stays() -> None:
     assert await DiscoveryFetcher(documents).served(WIDGETS) is None
 
 
-async def test_a_resource_in_another_version_is_found_there() -> None:
+async def test_a_resource_is_found_in_another_version() -> None:
     both = aggregated_document("example.com", v2=("widgets",), v1beta1=("widgets",))
 
     found = await DiscoveryFetcher(served(**{"/apis": both})).served(WIDGETS)
@@ -221,7 +221,7 @@ async def test_a_resource_in_another_version_is_found_there() -> None:
     assert (found.version, found.plural) == ("v2", "widgets")
 
 
-async def test_a_replica_that_still_lists_it_is_believed() -> None:
+async def test_a_resource_that_one_of_two_documents_contains_is_present() -> None:
     documents = served(
         **{"/apis": aggregated_document("example.com", v2=("widgets",), v1=("widgets",))}
     )
@@ -232,7 +232,7 @@ async def test_a_replica_that_still_lists_it_is_believed() -> None:
     assert found.version == "v1"
 
 
-async def test_an_older_server_is_asked_for_the_other_versions_of_the_group() -> None:
+async def test_the_other_versions_of_the_group_are_requested_from_an_older_server() -> None:
     documents = DocumentServer(
         {
             "/apis": group_list_document(("a.io", "v1"), ("example.com", "v1", "v2", "v3")),
@@ -254,7 +254,9 @@ async def test_an_older_server_is_asked_for_the_other_versions_of_the_group() ->
 
 
 @pytest.mark.parametrize("refusal", [404, 403])
-async def test_without_a_list_of_groups_the_group_itself_is_asked(refusal: int) -> None:
+async def test_without_a_list_of_groups_the_document_of_the_group_is_requested(
+    refusal: int,
+) -> None:
     documents = DocumentServer({"/apis": refusal})
 
     assert await DiscoveryFetcher(documents).served(WIDGETS) is None
@@ -267,7 +269,7 @@ async def test_without_a_list_of_groups_the_group_itself_is_asked(refusal: int) 
     assert found.version == "v2"
 
 
-async def test_a_core_resource_is_gone_if_its_version_has_it_no_more() -> None:
+async def test_a_core_resource_that_its_version_no_longer_contains_is_absent() -> None:
     other = Resource("", "v1", "podz", "Podz")
 
     for core in (VERSIONS, EMPTY):
@@ -294,7 +296,7 @@ async def test_a_core_resource_is_gone_if_its_version_has_it_no_more() -> None:
         ("/apis", group_list_document(("example.com", "v2"))),  # and v2 answers 503
     ],
 )
-async def test_no_absence_follows_from_an_answer_that_says_nothing_of_it(
+async def test_an_error_or_an_invalid_document_does_not_prove_absence(
     path: str, answer: bytes | int
 ) -> None:
     documents = served(**{"/apis/example.com/v2": 503, path: answer})
@@ -304,14 +306,14 @@ async def test_no_absence_follows_from_an_answer_that_says_nothing_of_it(
     assert caught.value.phase == "discovery"
 
 
-async def test_no_absence_follows_from_a_network_that_fails() -> None:
+async def test_a_failed_connection_does_not_prove_absence() -> None:
     documents = served(**{"/apis": ConnectionFailed("refused", phase="discovery")})
 
     with pytest.raises(ConnectionFailed):
         await DiscoveryFetcher(documents).served(WIDGETS)
 
 
-async def test_no_absence_follows_from_the_404s_of_a_proxy() -> None:
+async def test_the_404s_of_a_proxy_do_not_prove_absence() -> None:
     lost = server_error(INGRESS_404, phase="discovery")
     paths = ("/apis/example.com/v1", "/apis", "/apis/example.com")
 
@@ -321,14 +323,14 @@ async def test_no_absence_follows_from_the_404s_of_a_proxy() -> None:
         await DiscoveryFetcher(DocumentServer({"/api": lost, "/api/v1": lost})).served(PODS)
 
 
-async def test_a_group_that_may_not_be_looked_at_is_not_gone() -> None:
+async def test_a_forbidden_group_does_not_prove_absence() -> None:
     documents = DocumentServer({"/apis": 403, "/apis/example.com": 403})
 
     with pytest.raises(Forbidden):
         await DiscoveryFetcher(documents).served(WIDGETS)
 
 
-async def test_an_aggregated_api_that_is_down_elsewhere_does_not_matter() -> None:
+async def test_an_unavailable_aggregated_api_of_another_group_does_not_matter() -> None:
     documents = served(**{"/apis": aggregated_document("metrics.io", v1=())})
 
     assert await DiscoveryFetcher(documents).served(WIDGETS) is None
@@ -369,12 +371,12 @@ async def turns_while_reading(groups: int) -> int:
     return turns
 
 
-async def test_a_long_document_is_read_beside_the_loop() -> None:
+async def test_a_long_document_is_parsed_without_blocking_the_loop() -> None:
     assert await turns_while_reading(2000) > await turns_while_reading(5)
 
 
 @pytest.mark.parametrize("wrong", [b"[", b'{"kind":"x"}'])
-async def test_a_long_document_that_is_none_is_the_servers_fault(wrong: bytes) -> None:
+async def test_a_long_invalid_document_is_a_protocol_error(wrong: bytes) -> None:
     documents = DocumentServer({"/api": EMPTY, "/apis": wrong + b" " * MAX_INLINE_BYTES})
 
     with pytest.raises(ProtocolError, match="/apis is not a discovery document"):

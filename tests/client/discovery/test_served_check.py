@@ -33,7 +33,7 @@ class Server:
 
 
 @in_virtual_time
-async def test_two_hundred_who_ask_at_once_are_one_question() -> None:
+async def test_concurrent_checks_of_a_resource_share_one_request() -> None:
     server = Server()
     lookups = ServedCheck(server)
 
@@ -44,7 +44,7 @@ async def test_two_hundred_who_ask_at_once_are_one_question() -> None:
 
 
 @in_virtual_time
-async def test_an_answer_is_told_again_for_a_moment_and_then_asked_for_afresh() -> None:
+async def test_an_answer_is_used_for_an_interval_and_then_requested_again() -> None:
     server = Server()
     lookups = ServedCheck(server)
     assert await lookups(WIDGETS) is None
@@ -59,7 +59,7 @@ async def test_an_answer_is_told_again_for_a_moment_and_then_asked_for_afresh() 
 
 
 @in_virtual_time
-async def test_resources_and_versions_are_asked_for_apart() -> None:
+async def test_each_resource_and_version_has_its_own_check() -> None:
     server = Server()
     lookups = ServedCheck(server)
 
@@ -69,7 +69,7 @@ async def test_resources_and_versions_are_asked_for_apart() -> None:
 
 
 @in_virtual_time
-async def test_a_failure_is_shared_and_each_gets_an_exception_of_its_own() -> None:
+async def test_a_failure_is_shared_and_each_caller_gets_its_own_exception() -> None:
     server = Server(server_error(Status(403), phase="discovery"))
     lookups = ServedCheck(server)
 
@@ -86,7 +86,7 @@ async def test_a_failure_is_shared_and_each_gets_an_exception_of_its_own() -> No
 
 
 @in_virtual_time
-async def test_one_who_is_cancelled_leaves_the_question_to_the_next() -> None:
+async def test_a_waiting_caller_repeats_the_request_of_a_cancelled_one() -> None:
     server = Server(WIDGETS)
     lookups = ServedCheck(server)
     first = asyncio.create_task(lookups(WIDGETS))
@@ -102,7 +102,7 @@ async def test_one_who_is_cancelled_leaves_the_question_to_the_next() -> None:
 
 
 @in_virtual_time
-async def test_no_more_is_kept_than_is_asked_for() -> None:
+async def test_an_outdated_answer_is_removed() -> None:
     lookups = ServedCheck(Server())
     await lookups(WIDGETS)
     await asyncio.sleep(ANSWER_LIFETIME)

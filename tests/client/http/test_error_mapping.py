@@ -26,12 +26,12 @@ def test_an_error_names_the_path_and_never_the_query() -> None:
     assert not any("secret-token" in str(error) for error in errors)
 
 
-def test_an_answer_that_breaks_off_is_a_lost_connection() -> None:
+def test_a_response_that_ends_early_is_a_lost_connection() -> None:
     lost = map_response_error(ClientPayloadError("cut"), URL_WITH_TOKEN, WATCH)
 
     assert type(lost) is ConnectionLost
     assert lost.phase == "watch"
 
 
-def test_an_answer_that_stops_coming_is_a_timeout() -> None:
+def test_a_response_without_further_data_is_a_timeout() -> None:
     assert type(map_response_error(TimeoutError(), URL_WITH_TOKEN, WATCH)) is RequestTimedOut

@@ -31,7 +31,7 @@ async def drip(content: aiohttp.StreamReader) -> None:
 
 
 @in_virtual_time
-async def test_a_body_that_drips_is_read_for_a_few_seconds() -> None:
+async def test_a_slow_body_is_read_for_a_few_seconds() -> None:
     content, start = body(), asyncio.get_running_loop().time()
     dripping = asyncio.create_task(drip(content))
 
@@ -43,7 +43,7 @@ async def test_a_body_that_drips_is_read_for_a_few_seconds() -> None:
 
 
 @in_virtual_time
-async def test_a_body_that_never_comes_is_waited_for_as_long() -> None:
+async def test_a_body_without_data_is_awaited_for_a_few_seconds() -> None:
     start = asyncio.get_running_loop().time()
 
     assert await read_error_body(body()) == (b"", False)
@@ -63,7 +63,7 @@ async def test_a_body_that_ends_is_not_waited_for() -> None:
 
 
 @in_virtual_time
-async def test_of_a_long_body_the_beginning_is_kept() -> None:
+async def test_only_the_beginning_of_a_long_body_is_kept() -> None:
     content = body()
     content.feed_data(b"x" * (MAX_ERROR_BYTES + 1))
     content.feed_eof()

@@ -29,7 +29,7 @@ def sent(body: object, path: str = SECRET) -> ApiRequest:
     return ApiRequest("write", path, method="PUT", body=json.dumps(body).encode())
 
 
-def test_of_a_secret_only_the_fields_are_told() -> None:
+def test_an_error_of_a_secret_shows_only_its_fields() -> None:
     causes = [{"field": "patch", "reason": "FieldValueInvalid", "message": '"hunter2" is bad'}]
     status = Status(422, "Invalid", 'Invalid value: "hunter2"', {"causes": causes, "name": "x"})
     masked = redact_secret_values(status, SECRET)
@@ -49,7 +49,9 @@ def test_of_a_secret_only_the_fields_are_told() -> None:
     ],
 )
 @pytest.mark.parametrize("code", [403, 409, 500])
-def test_who_denied_it_is_told_and_not_what_they_said(code: int, sentence: str) -> None:
+def test_the_name_of_a_webhook_that_denied_a_secret_is_shown_and_its_reason_is_not(
+    code: int, sentence: str
+) -> None:
     status = Status(code, "Forbidden", f"{sentence}: hunter2\nis weak", {"causes": ["hunter2"]})
     masked = redact_secret_values(status, SECRET)
     assert masked.message == f"{sentence}; the reason may quote the Secret and is not shown"
@@ -67,14 +69,14 @@ def test_who_denied_it_is_told_and_not_what_they_said(code: int, sentence: str) 
     ],
     ids=["stringData", "data", "operation", "operation-on-all"],
 )
-def test_values_are_hidden_in_every_form_that_they_may_come_back_in(body: object) -> None:
+def test_values_are_hidden_in_every_form_in_which_a_server_may_repeat_them(body: object) -> None:
     redactor = Redactor(secret_values(sent(body)))
     for value in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
         assert "hunter2" not in redactor.redact_complete(f"it is weak: {value}")
         assert base64.b64encode(b"hunter2 and").decode()[:12] not in redactor.redact_complete(value)
 
 
-def test_what_is_no_secret_is_told() -> None:
+def test_values_outside_a_secret_are_not_hidden() -> None:
     body = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "token"}, "immutable": True}
     assert not list(secret_values(sent(body)))
     assert not list(secret_values(sent({"data": {"p": LONG}}, POD)))
@@ -82,7 +84,7 @@ def test_what_is_no_secret_is_told() -> None:
 
 
 @pytest.mark.parametrize("code", [401, 403, 404, 409, 413, 429, 500])
-async def test_a_server_that_repeats_what_it_was_sent_is_not_quoted(
+async def test_an_error_that_repeats_a_secret_does_not_show_it(
     code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

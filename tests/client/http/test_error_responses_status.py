@@ -28,7 +28,7 @@ def test_a_status_keeps_code_reason_message_and_details() -> None:
     assert status.retry_after is None
 
 
-def test_a_too_large_resource_version_keeps_its_cause_and_the_wait_it_asks_for() -> None:
+def test_a_too_large_resource_version_keeps_its_cause_and_its_retry_after() -> None:
     status = status_recorded("20-list-too-large-resource-version")
 
     assert status.code == 504
@@ -36,7 +36,7 @@ def test_a_too_large_resource_version_keeps_its_cause_and_the_wait_it_asks_for()
     assert status.retry_after == 1.0
 
 
-def test_an_expired_list_hands_over_its_fresh_continue_token() -> None:
+def test_an_expired_list_has_a_new_continue_token() -> None:
     status = status_recorded("62-list-expired-continue")
 
     assert isinstance(server_error(status), Expired)
@@ -49,7 +49,7 @@ def test_the_text_for_a_removed_resource_becomes_the_message() -> None:
     )
 
 
-def test_of_a_page_only_the_size_and_the_content_type_are_shown() -> None:
+def test_only_the_size_and_the_content_type_of_a_page_are_shown() -> None:
     page = b"<html>\n<body>\r\n\t<h1>Bad Gateway</h1>" + b"x" * 5000
 
     assert build_status(502, {"Content-Type": "text/html; charset=utf-8"}, page).message == (
@@ -114,7 +114,7 @@ def test_a_wait_may_be_given_as_a_date() -> None:
     assert 95 < waits <= 100
 
 
-def test_a_date_that_has_passed_asks_for_no_wait() -> None:
+def test_a_date_in_the_past_is_no_wait() -> None:
     long_ago = "Wed, 21 Oct 2015 07:28:00 GMT"
 
     assert build_status(503, {"Retry-After": long_ago}, b"").retry_after == 0.0
@@ -147,7 +147,7 @@ def test_a_redirection_names_the_host_alone(location: str, where: str) -> None:
     ["9" * 400, "Wed, 21 Oct 99999999999999 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:00 +99999999"],
     ids=["400 digits", "a year beyond all calendars", "an offset of years"],
 )
-def test_a_wait_beyond_all_numbers_is_ignored(header: str) -> None:
+def test_a_retry_after_that_is_too_large_is_ignored(header: str) -> None:
     body = b'{"kind":"Status","code":429,"details":{"retryAfterSeconds":7}}'
 
     assert build_status(503, {"Retry-After": header}, b"").retry_after is None
@@ -164,7 +164,7 @@ def test_any_wait_is_a_finite_number_or_none(header: str) -> None:
 
 @given(st.binary() | st.binary().map(lambda rest: b'{"kind":"Status","details":' + rest))
 @settings(deadline=None)
-def test_any_body_is_a_status(body: bytes) -> None:
+def test_every_body_becomes_a_status(body: bytes) -> None:
     assert build_status(500, {}, body).message
 
 

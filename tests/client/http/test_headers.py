@@ -16,7 +16,7 @@ from tests.client.servers import http_server
 CANARY = "hunter2"
 
 
-def test_fixed_ones_are_those_of_the_beginning() -> None:
+def test_fixed_headers_are_copied_when_they_are_given() -> None:
     given = {"X-Team": "shop"}
     kept = check_headers(given)
     given["X-Team"] = "other"
@@ -30,7 +30,7 @@ def test_a_name_that_no_header_can_have_is_an_error(name: str) -> None:
         check_headers({name: "shop"})
 
 
-async def test_a_function_is_asked_for_each_request() -> None:
+async def test_a_function_is_called_for_each_request() -> None:
     async def number(request: web.Request) -> web.Response:
         return web.Response(text=request.headers["X-Number"])
 
@@ -40,7 +40,7 @@ async def test_a_function_is_asked_for_each_request() -> None:
         assert [await client.get_raw("/"), await client.get_raw("/")] == [b"1", b"2"]
 
 
-async def test_what_a_request_needs_is_not_overwritten() -> None:
+async def test_the_authorization_and_the_accept_header_are_not_overwritten() -> None:
     async def shown(request: web.Request) -> web.Response:
         return web.Response(text=request.headers["Authorization"])
 

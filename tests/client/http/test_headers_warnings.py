@@ -36,14 +36,14 @@ def test_warnings_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None
     assert repr(server_warnings) == "<ServerWarnings, 2 logged>"
 
 
-def test_several_may_share_a_header_and_others_are_not_for_us(
+def test_several_warnings_may_share_a_header_and_other_codes_are_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ServerWarnings().log(headers('299 - "a, b", 299 x "c"', '110 - "stale"', "299"), Redactor(()))
     assert messages(caplog) == ["the server warns: a, b", "the server warns: c"]
 
 
-def test_nothing_secret_and_nothing_for_terminals_is_logged(
+def test_a_logged_warning_contains_no_secret_and_no_control_character(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     redactor = Redactor([("Authorization", "Bearer hunter2hunter2")])
@@ -53,7 +53,7 @@ def test_nothing_secret_and_nothing_for_terminals_is_logged(
     assert "\x1b" not in line
 
 
-def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_number_of_remembered_warnings_has_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     server_warnings = ServerWarnings()
     for n in range(MAX_REMEMBERED + 1):
         server_warnings.log(headers(f'299 - "{n}"'), Redactor(()))

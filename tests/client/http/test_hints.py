@@ -58,13 +58,13 @@ def recorded_status(name: str) -> Status:
         ),
     ],
 )
-def test_what_is_forbidden_can_be_checked_with_a_command(
+def test_the_hint_for_a_forbidden_read_names_a_command_that_checks_it(
     path: str, phase: Phase, command: str
 ) -> None:
     assert f"check with `{command}`" in hint_for_read_error(forbidden("shop"), path, phase)
 
 
-def test_what_others_chose_is_quoted_for_the_shell() -> None:
+def test_names_in_a_hint_are_quoted_for_the_shell() -> None:
     advice = hint_for_read_error(
         forbidden("shop; rm -rf ~"), "/api/v1/namespaces/$(x)/pods", "list"
     )
@@ -72,18 +72,18 @@ def test_what_others_chose_is_quoted_for_the_shell() -> None:
     assert advice.endswith("can-i list pods -n '$(x)' --as='shop; rm -rf ~'`")
 
 
-def test_a_user_who_is_hidden_stays_so() -> None:
+def test_a_redacted_user_is_not_shown_in_a_hint() -> None:
     """``Impersonate-User`` is a header that went out, and so masked in the answer."""
     advice = hint_for_read_error(forbidden(REDACTED), PODS, "list")
 
     assert advice.endswith("can-i list pods -n web`")
 
 
-def test_a_refusal_that_is_no_api_servers_gets_no_advice_on_roles() -> None:
+def test_a_403_that_is_not_from_an_api_server_gets_no_advice_on_roles() -> None:
     assert hint_for_read_error(Status(403, "", "<html>blocked</html>"), PODS, "list") == ""
 
 
-def test_nobody_is_told_to_log_in() -> None:
+def test_the_hint_for_an_anonymous_request_differs_from_that_for_a_401() -> None:
     for name in ("25-list-forbidden", "40-watch-forbidden"):
         advice = hint_for_read_error(recorded_status(name), PODS, "list")
         assert advice.startswith("the request was anonymous: ")
@@ -123,7 +123,7 @@ def test_selectors_are_suspected_of_a_bad_request() -> None:
     }
 
 
-def test_too_many_requests_get_the_advice_to_find_the_clients_and_to_set_a_share() -> None:
+def test_the_hint_for_too_many_requests_names_flow_schemas_and_the_audit_log() -> None:
     hint = hint_for_read_error(Status(429, "TooManyRequests"), "/api/v1/pods", "list")
 
     assert "API Priority and Fairness" in hint
@@ -131,18 +131,18 @@ def test_too_many_requests_get_the_advice_to_find_the_clients_and_to_set_a_share
     assert "`kubectl get flowschemas,prioritylevelconfigurations`" in hint
 
 
-def test_a_server_that_has_just_started_is_not_taken_for_an_overloaded_one() -> None:
+def test_a_server_that_initializes_its_storage_gets_no_advice_on_overload() -> None:
     status = Status(429, "TooManyRequests", "storage is (re)initializing")
 
     assert hint_for_read_error(status, "/api/v1/pods", "list") == ""
 
 
 @pytest.mark.parametrize("code", [500, 503])
-def test_what_passes_by_itself_gets_no_advice(code: int) -> None:
+def test_a_temporary_server_error_gets_no_advice(code: int) -> None:
     assert hint_for_read_error(Status(code, "x"), PODS, "list") == ""
 
 
-def test_nginx_says_in_its_own_words_that_it_wants_https() -> None:
+def test_the_page_of_nginx_that_requires_https_is_recognized() -> None:
     page = "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head>"
 
     assert requires_tls(Status(400, "", page))
@@ -165,13 +165,13 @@ def verification(code: int, message: str) -> ssl.SSLCertVerificationError:
     return error
 
 
-def test_a_certificate_of_tomorrow_makes_the_clock_suspect() -> None:
+def test_the_error_for_a_certificate_that_is_not_valid_yet_suggests_a_wrong_clock() -> None:
     assert describe_certificate_error(verification(9, "certificate is not yet valid")).endswith(
         "not yet valid; is the clock of this machine right?"
     )
 
 
-def test_another_fault_of_a_certificate_is_told_as_openssl_does() -> None:
+def test_another_certificate_error_has_the_text_of_openssl() -> None:
     assert describe_certificate_error(verification(26, "unsuitable certificate purpose")) == (
         "the server's certificate was not accepted: unsuitable certificate purpose"
     )
@@ -180,7 +180,7 @@ def test_another_fault_of_a_certificate_is_told_as_openssl_does() -> None:
     )
 
 
-def test_another_alert_is_told_as_openssl_does() -> None:
+def test_another_tls_alert_has_the_text_of_openssl() -> None:
     error = ssl.SSLError(1, "handshake")
     error.reason = "TLSV1_ALERT_PROTOCOL_VERSION"
 

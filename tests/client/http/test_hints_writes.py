@@ -26,7 +26,9 @@ FOO = "/apis/example.com/v1/namespaces/web/foos/a"
         ("/k8s/clusters/c/api/v1/nodes/n", "PATCH", "patch nodes/n"),
     ],
 )
-def test_who_may_not_write_is_told_how_to_check(path: str, method: Method, command: str) -> None:
+def test_a_forbidden_write_names_the_command_that_checks_permissions(
+    path: str, method: Method, command: str
+) -> None:
     text = hint_for_write_error(Status(403, "Forbidden"), path, method)
     assert f"`kubectl auth can-i {command}`" in text
 
@@ -58,7 +60,7 @@ def test_names_are_quoted_for_a_shell() -> None:
         ),
     ],
 )
-def test_what_can_be_done_is_said(status: Status, path: str, text: str) -> None:
+def test_the_hint_for_a_rejected_write_names_a_remedy(status: Status, path: str, text: str) -> None:
     assert text in hint_for_write_error(status, path, "PUT")
 
 
@@ -72,11 +74,11 @@ def test_what_can_be_done_is_said(status: Status, path: str, text: str) -> None:
         Status(422, "Invalid", details={"causes": "none"}),
     ],
 )
-def test_where_there_is_nothing_to_say_nothing_is_said(status: Status) -> None:
+def test_a_status_without_a_known_remedy_gets_no_hint(status: Status) -> None:
     assert hint_for_write_error(status, POD, "PUT") in ("", "5")
 
 
-def test_causes_that_the_sentence_has_are_not_told_again_and_few_of_the_others() -> None:
+def test_the_hint_lists_a_few_causes_that_the_message_does_not_contain() -> None:
     causes: list[dict[str, Any]] = [{"field": "a", "message": "bad"}]
     causes += [{"field": f"f{n}", "message": f"m{n}"} for n in range(8)]
     status = Status(422, "Invalid", "it is invalid: a: bad", {"causes": causes})

@@ -16,7 +16,7 @@ def opened() -> Sessions:
     return Sessions(None, connect=1, read_timeout=1)
 
 
-async def test_retired_sessions_that_nobody_uses_close_at_once() -> None:
+async def test_unused_retired_sessions_close_at_once() -> None:
     sessions = opened()
     assert repr(sessions) == "<Sessions open, 0 in use>"
 
@@ -26,7 +26,7 @@ async def test_retired_sessions_that_nobody_uses_close_at_once() -> None:
     assert repr(sessions) == "<Sessions closed, 0 in use>"
 
 
-async def test_retired_sessions_close_when_the_last_one_gives_them_back() -> None:
+async def test_retired_sessions_close_when_the_last_user_releases_them() -> None:
     sessions = opened()
     sessions.acquire()
     sessions.acquire()
@@ -39,7 +39,7 @@ async def test_retired_sessions_close_when_the_last_one_gives_them_back() -> Non
     assert sessions.closed
 
 
-async def test_sessions_in_use_stay_open_when_nobody_uses_them_for_a_while() -> None:
+async def test_sessions_stay_open_while_they_are_unused() -> None:
     sessions = opened()
     sessions.acquire()
     await sessions.release()

@@ -39,7 +39,7 @@ async def headers_of(call: ApiRequest) -> dict[str, str]:
     return seen
 
 
-async def test_a_request_says_who_asks_and_what_it_accepts() -> None:
+async def test_a_request_has_the_authorization_accept_and_user_agent_headers() -> None:
     headers = await headers_of(LIST)
 
     assert headers["Authorization"] == f"Bearer {CANARY}"
@@ -52,7 +52,7 @@ async def test_lists_may_be_compressed_and_watches_may_not() -> None:
     assert (await headers_of(WATCH))["Accept-Encoding"] == "identity"
 
 
-async def test_a_path_in_the_server_url_goes_before_every_path() -> None:
+async def test_a_path_in_the_server_url_is_the_beginning_of_every_path() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(text=str(request.rel_url))
 
@@ -63,7 +63,7 @@ async def test_a_path_in_the_server_url_goes_before_every_path() -> None:
         assert await read(transport) == b"/k8s/clusters/c-1/api/v1/pods?limit=500"
 
 
-async def test_a_query_arrives_as_it_was_meant() -> None:
+async def test_a_query_is_encoded_so_that_the_server_reads_it_unchanged() -> None:
     query = {"labelSelector": "app in (a, b),x!=y", "continue": "a+b/c=="}
 
     async def answer(request: web.Request) -> web.Response:
@@ -94,7 +94,7 @@ async def test_cookies_are_not_kept() -> None:
 # -- what is received --------------------------------------------------------------------------
 
 
-async def test_chunks_are_handed_out_as_they_arrive() -> None:
+async def test_chunks_are_delivered_as_they_are_received() -> None:
     handed = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -113,7 +113,7 @@ async def test_chunks_are_handed_out_as_they_arrive() -> None:
         assert [chunk async for chunk in body] == [b"two"]
 
 
-async def test_a_compressed_list_arrives_decompressed() -> None:
+async def test_a_compressed_list_is_decompressed() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(
             body=gzip.compress(b"item " * 50_000), headers={"Content-Encoding": "gzip"}
@@ -123,7 +123,7 @@ async def test_a_compressed_list_arrives_decompressed() -> None:
         assert await read(transport) == b"item " * 50_000
 
 
-async def test_a_line_far_longer_than_the_buffer_arrives_whole() -> None:
+async def test_a_line_longer_than_the_buffer_is_received_completely() -> None:
     line = b"x" * (40 * READ_BUFFER) + b"\n"
 
     async def answer(request: web.Request) -> web.Response:
@@ -148,7 +148,7 @@ async def test_a_list_read_to_its_end_gives_its_connection_to_the_next() -> None
     assert len(peers) == 1
 
 
-async def test_150_watches_are_open_at_once() -> None:
+async def test_one_transport_keeps_150_watches_open() -> None:
     """Aiohttp's default limit of 100 connections would let the 101st wait for ever."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -194,7 +194,7 @@ async def test_lists_beyond_the_limit_wait_for_their_turn() -> None:
 # -- sockets -----------------------------------------------------------------------------------
 
 
-def test_a_socket_notices_that_its_peer_is_gone() -> None:
+def test_a_socket_has_keepalive_and_a_user_timeout() -> None:
     opened = open_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0)))
     with opened:
         assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
@@ -231,7 +231,7 @@ async def test_the_connection_of_a_watch_is_probed() -> None:
     assert found[5].startswith("02:")
 
 
-async def test_a_transport_shows_where_it_goes_to_and_no_secret() -> None:
+async def test_the_repr_shows_the_server_and_no_secret() -> None:
     async with running_transport("https://10.0.0.1:6443/") as transport:
         assert repr(transport) == "<Transport to https://10.0.0.1:6443, 0 responses open>"
     assert repr(transport) == "<Transport to https://10.0.0.1:6443, closed>"

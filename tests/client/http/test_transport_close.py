@@ -35,7 +35,7 @@ from tests.client.transports import (
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
-async def test_a_watch_that_is_left_takes_its_connection_with_it(
+async def test_leaving_a_watch_closes_its_connection(
     secure: bool, certificates: Certificates
 ) -> None:
     hung_up = asyncio.Event()
@@ -59,7 +59,7 @@ async def test_a_watch_that_is_left_takes_its_connection_with_it(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
-async def test_a_watch_that_is_left_does_not_wait_for_the_servers_farewell(
+async def test_leaving_a_watch_does_not_wait_for_the_server_to_close_the_connection(
     secure: bool, certificates: Certificates
 ) -> None:
     """Asyncio gives a peer 30 s to end TLS in due form; one that is gone never does."""
@@ -172,7 +172,7 @@ async def test_closing_the_transport_ends_what_is_being_read() -> None:
             await watching
 
 
-async def test_a_request_that_waited_while_the_transport_was_closed_is_not_sent() -> None:
+async def test_a_request_that_waits_for_credentials_is_not_sent_by_a_closed_transport() -> None:
     renewing, let = asyncio.Event(), asyncio.Event()
 
     async def renew() -> TokenGrant:
@@ -208,7 +208,9 @@ class Slow:
 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
-async def test_what_waits_for_a_token_when_all_is_closed_is_not_sent(call: ApiRequest) -> None:
+async def test_a_request_that_waits_for_a_token_is_not_sent_by_a_closed_transport(
+    call: ApiRequest,
+) -> None:
     """New connections would be opened, which nobody closes any more."""
     requests: list[str] = []
 

@@ -50,7 +50,7 @@ from tests.client.transports import (
 # -- refusals ----------------------------------------------------------------------------------
 
 
-async def test_a_refusal_has_the_servers_status_and_what_was_asked() -> None:
+async def test_an_error_has_the_status_of_the_server_and_the_request() -> None:
     async def answer(request: web.Request) -> web.Response:
         return replay_response(read_recording("25-list-forbidden"))
 
@@ -63,7 +63,7 @@ async def test_a_refusal_has_the_servers_status_and_what_was_asked() -> None:
     assert str(error).startswith(f"GET {server}/api/v1/pods: 403 Forbidden: pods is forbidden")
 
 
-async def test_an_endless_refusal_is_read_up_to_a_cap() -> None:
+async def test_an_endless_error_body_is_read_up_to_a_limit() -> None:
     sent = 0
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -82,7 +82,7 @@ async def test_an_endless_refusal_is_read_up_to_a_cap() -> None:
     assert sent < 1000 * MAX_ERROR_BYTES  # what the sockets between them hold, and no more
 
 
-async def test_a_refusal_that_breaks_off_is_still_that_refusal() -> None:
+async def test_an_error_whose_body_ends_early_keeps_its_code() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\nthe sel")
@@ -114,7 +114,7 @@ async def test_a_redirection_is_an_error_and_is_not_followed() -> None:
     assert requests == ["/api/v1/pods"]
 
 
-async def test_a_success_other_than_200_makes_no_sense() -> None:
+async def test_a_success_status_other_than_200_is_a_protocol_error() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=204)
 
@@ -140,7 +140,7 @@ async def test_a_refused_connection_names_host_and_reason() -> None:
     assert error.__cause__ is not None
 
 
-async def test_an_unknown_host_is_called_unknown() -> None:
+async def test_the_error_for_an_unknown_host_names_the_host() -> None:
     async with running_transport("http://no-such-host.invalid:6443") as transport:
         error = await read_error(transport)
 
@@ -148,7 +148,7 @@ async def test_an_unknown_host_is_called_unknown() -> None:
     assert str(error).startswith("no-such-host.invalid:6443: the name is not known: ")
 
 
-async def test_a_server_that_hangs_up_without_an_answer_lost_the_connection() -> None:
+async def test_a_connection_that_is_closed_without_a_response_is_a_lost_connection() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
 
@@ -156,7 +156,7 @@ async def test_a_server_that_hangs_up_without_an_answer_lost_the_connection() ->
         assert type(await read_error(transport)) is ConnectionLost
 
 
-async def test_a_list_that_breaks_off_lost_the_connection() -> None:
+async def test_a_list_that_ends_early_is_a_lost_connection() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
@@ -172,7 +172,7 @@ async def test_a_list_that_breaks_off_lost_the_connection() -> None:
     )
 
 
-async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
+async def test_a_body_that_cannot_be_decompressed_is_a_lost_connection() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(
@@ -188,7 +188,7 @@ async def test_a_body_that_can_not_be_decompressed_is_called_so() -> None:
     assert str(error).endswith("the response broke off: the body can't be decompressed")
 
 
-async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
+async def test_a_reset_during_a_watch_is_a_lost_connection() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
@@ -206,7 +206,7 @@ async def test_a_reset_in_the_middle_of_a_watch_lost_the_connection() -> None:
     [b"Transfer-Encoding: chunked\r\n\r\nnonsense\r\n", b"Content-Encoding: gzip\r\n\r\nnot gzip"],
     ids=["chunk size", "gzip"],
 )
-async def test_a_body_that_makes_no_sense_ends_in_one_of_our_errors(body: bytes) -> None:
+async def test_an_invalid_body_raises_an_error_of_the_library(body: bytes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\n" + body)
@@ -217,7 +217,7 @@ async def test_a_body_that_makes_no_sense_ends_in_one_of_our_errors(body: bytes)
         assert isinstance(await read_error(transport), ProtocolError | ConnectionLost)
 
 
-async def test_bytes_that_are_no_http_are_called_so() -> None:
+async def test_the_error_for_bytes_that_are_not_http_states_it() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         await writer.drain()
@@ -251,7 +251,7 @@ async def test_a_handshake_that_stalls_is_a_timeout(certificates: Certificates) 
 
 @pytest.mark.parametrize("call", [LIST, WATCH], ids=["list", "watch"])
 @in_accelerated_time
-async def test_a_server_that_says_nothing_is_a_timeout(call: ApiRequest) -> None:
+async def test_a_server_without_a_response_is_a_timeout(call: ApiRequest) -> None:
     async def answer(request: web.Request) -> web.Response:
         await asyncio.Event().wait()
         return web.Response()
@@ -267,7 +267,7 @@ async def test_a_server_that_says_nothing_is_a_timeout(call: ApiRequest) -> None
 
 
 @in_accelerated_time
-async def test_a_list_that_stops_coming_is_a_timeout() -> None:
+async def test_a_list_without_further_data_is_a_timeout() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = await start_response(request, b"half")
         await asyncio.Event().wait()
@@ -284,7 +284,7 @@ async def test_a_list_that_stops_coming_is_a_timeout() -> None:
 
 
 @in_accelerated_time
-async def test_a_silent_watch_is_ended_at_its_own_time_and_the_grace() -> None:
+async def test_a_watch_without_data_ends_at_its_timeout_plus_the_grace() -> None:
     """It may be silent that long: what bookmarks promise is the reflector's to judge."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -304,7 +304,7 @@ async def test_a_silent_watch_is_ended_at_its_own_time_and_the_grace() -> None:
 
 
 @in_accelerated_time
-async def test_what_had_arrived_before_the_deadline_is_still_read() -> None:
+async def test_data_received_before_the_deadline_is_still_read() -> None:
     async def answer(request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 1000)
 
@@ -319,7 +319,7 @@ async def test_what_had_arrived_before_the_deadline_is_still_read() -> None:
 
 
 @in_accelerated_time
-async def test_a_watch_outlives_the_silence_allowed_to_a_list() -> None:
+async def test_a_watch_may_be_without_data_for_longer_than_a_list() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = await start_response(request, b"one")
         await asyncio.sleep(20)
@@ -441,7 +441,7 @@ async def test_no_header_that_was_sent_is_in_an_exception(echo: Echo, own: str) 
         assert "the body is no Status" in shown
 
 
-async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
+async def test_the_credentials_of_a_proxy_are_in_no_exception() -> None:
     async def echo(request: web.Request) -> web.Response:
         return web.Response(status=403, text=as_text(dict(request.headers)))
 
@@ -458,7 +458,7 @@ async def test_what_a_plain_proxy_is_told_is_in_no_exception() -> None:
 
 
 @pytest.mark.parametrize("before", range(MAX_ERROR_BYTES - len(CANARY) - 1, MAX_ERROR_BYTES + 1))
-async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> None:
+async def test_a_credential_at_the_size_limit_of_the_body_is_in_no_exception(before: int) -> None:
     async def echo(request: web.Request) -> web.Response:
         credential = request.headers["Authorization"].split()[1]
         return web.Response(status=403, text=f"sent:{credential}".rjust(before + len(credential)))
@@ -470,7 +470,7 @@ async def test_a_credential_across_the_cap_is_in_no_exception(before: int) -> No
     assert "sent:" not in error.status.message
 
 
-async def test_a_credential_that_breaks_off_is_in_no_exception() -> None:
+async def test_a_credential_at_the_end_of_a_cut_body_is_in_no_exception() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 100\r\n\r\nsent:")

@@ -27,7 +27,7 @@ from tests.client.transports import (
 # -- TLS ---------------------------------------------------------------------------------------
 
 
-async def test_a_trusted_server_is_spoken_to(certificates: Certificates) -> None:
+async def test_a_trusted_server_is_connected_to(certificates: Certificates) -> None:
     async with (
         http_server(pong, tls=certificates.server_context()) as server,
         running_transport(server, tls=certificates.client_context()) as transport,
@@ -35,7 +35,9 @@ async def test_a_trusted_server_is_spoken_to(certificates: Certificates) -> None
         assert await read(transport) == b"pong"
 
 
-async def test_an_untrusted_certificate_names_the_failed_check(certificates: Certificates) -> None:
+async def test_the_error_for_an_untrusted_certificate_names_the_failed_check(
+    certificates: Certificates,
+) -> None:
     async with (
         http_server(pong, tls=certificates.server_context()) as server,
         running_transport(server, tls=ssl.create_default_context()) as transport,
@@ -47,7 +49,9 @@ async def test_an_untrusted_certificate_names_the_failed_check(certificates: Cer
     assert "certificate" in str(error).partition("accepted: ")[2]
 
 
-async def test_a_certificate_of_another_name_says_so(certificates: Certificates) -> None:
+async def test_the_error_for_a_certificate_of_another_name_states_the_mismatch(
+    certificates: Certificates,
+) -> None:
     other = certificates.authority.issue_cert("kubernetes.example")
     async with (
         http_server(pong, tls=certificates.server_context(other)) as server,
@@ -67,7 +71,9 @@ async def test_the_certificate_may_be_checked_for_another_name(certificates: Cer
         assert await read(transport) == b"pong"
 
 
-async def test_tls_to_a_plain_http_port_says_what_is_wrong(certificates: Certificates) -> None:
+async def test_the_error_for_tls_to_a_plain_http_port_suggests_http(
+    certificates: Certificates,
+) -> None:
     async with http_server(pong) as server:
         https = server.replace("http://", "https://")
         async with running_transport(https, tls=certificates.client_context()) as transport:
@@ -77,7 +83,7 @@ async def test_tls_to_a_plain_http_port_says_what_is_wrong(certificates: Certifi
     assert "plain HTTP, not TLS: should the server's URL begin with http://?" in str(error)
 
 
-async def test_plain_http_to_a_tls_port_asks_whether_https_is_meant(
+async def test_the_error_for_plain_http_to_a_tls_port_suggests_https(
     certificates: Certificates,
 ) -> None:
     async with (
@@ -143,7 +149,7 @@ async def test_a_proxy_carries_tls_through_a_tunnel(certificates: Certificates) 
     gc.collect()
 
 
-async def test_a_proxy_that_refuses_a_tunnel_is_named(certificates: Certificates) -> None:
+async def test_a_proxy_that_rejects_a_tunnel_is_named(certificates: Certificates) -> None:
     heads: list[bytes] = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -168,7 +174,7 @@ async def test_a_proxy_that_refuses_a_tunnel_is_named(certificates: Certificates
     assert not any(CANARY in message for message in error_texts(error))
 
 
-async def test_a_proxy_that_is_not_there_is_named() -> None:
+async def test_an_unreachable_proxy_is_named() -> None:
     address = await free_address()
     async with running_transport(
         "http://kubernetes.example", proxy=f"http://{address}"
@@ -182,7 +188,7 @@ async def test_a_proxy_that_is_not_there_is_named() -> None:
     )
 
 
-async def test_a_proxy_whose_name_is_not_known_is_named(certificates: Certificates) -> None:
+async def test_an_unknown_host_of_a_proxy_is_named(certificates: Certificates) -> None:
     proxy = "http://no-such-proxy.invalid:3128"
     tls = certificates.client_context()
     async with running_transport("https://kubernetes.example", tls=tls, proxy=proxy) as transport:

@@ -60,7 +60,7 @@ async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> No
     assert await header(tmp_path, {"username": "me", "password": "pw"}) == "Basic bWU6cHc="
 
 
-async def test_a_token_of_two_lines_is_refused(tmp_path: Path) -> None:
+async def test_a_token_of_two_lines_is_rejected(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": f"{CANARY}\nX-Evil: 1"}))
 
     message = await load_error(Kubeconfig(path))
@@ -85,7 +85,7 @@ async def test_an_exec_plugin_yields_a_token(tmp_path: Path, command: str) -> No
     assert await header(tmp_path, plugin(tmp_path, {"token": "abc"}, command)) == "Bearer abc"
 
 
-async def test_an_exec_plugin_that_fails_says_so(tmp_path: Path) -> None:
+async def test_the_error_for_a_failed_exec_plugin_names_it(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "false"}}
     path = write_kubeconfig(tmp_path, make_kubeconfig(user=user))
 
@@ -180,7 +180,7 @@ def temporary_folders() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("aioinformer-*"))
 
 
-async def test_certificates_inside_the_file_are_used_and_left_nowhere(
+async def test_certificates_inside_the_file_are_used_and_not_left_on_disk(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     before = temporary_folders()
@@ -240,7 +240,7 @@ async def test_an_exec_plugin_may_yield_a_certificate_more_than_once(
         assert await ask(await load_credentials(path)) == b"user@example.com"
 
 
-async def test_insecure_skip_tls_verify_trusts_anybody(
+async def test_insecure_skip_tls_verify_trusts_every_certificate(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     async with http_server(whoami, tls=certificates.server_context()) as server:
@@ -273,7 +273,7 @@ async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
         )
 
 
-async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
+async def test_an_encrypted_key_is_rejected_without_a_prompt_for_its_password(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     key = load_pem_private_key(key_of(certificates.user), password=None)
@@ -293,7 +293,7 @@ async def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password(
     assert "the client key is encrypted" in await load_error(Kubeconfig(path))
 
 
-async def test_a_proxy_is_taken_with_its_password_apart(tmp_path: Path) -> None:
+async def test_a_proxy_is_used_without_its_password_in_the_url(tmp_path: Path) -> None:
     cluster = {"proxy-url": f"http://me:{CANARY}@proxy.example:3128"}
 
     credentials = await load_credentials(

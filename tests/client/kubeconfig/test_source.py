@@ -54,6 +54,7 @@ async def test_the_environment_may_list_files_of_which_some_are_missing(tmp_path
     )
 
 
+@pytest.mark.clients
 def test_the_environment_is_read_when_it_is_needed_and_home_is_the_default(tmp_path: Path) -> None:
     """kubernetes_asyncio reads ``$KUBECONFIG`` once, when it is imported."""
     folder = tmp_path / ".kube"
@@ -94,7 +95,9 @@ async def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
     assert message.startswith(f"kubeconfig {missing} does not exist: is the path right?")
 
 
-async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -> None:
+async def test_the_error_without_a_configuration_names_every_place_that_was_searched(
+    tmp_path: Path,
+) -> None:
     missing, mount = tmp_path / "missing", tmp_path / "mount"
     source = Kubeconfig(environment={"KUBECONFIG": str(missing)}, mount=mount)
 
@@ -112,7 +115,7 @@ async def test_when_nothing_is_found_everything_tried_is_named(tmp_path: Path) -
     assert "~/.kube/config does not exist" in await load_error(homeless)
 
 
-async def test_a_path_may_begin_at_home(tmp_path: Path) -> None:
+async def test_a_path_may_begin_with_a_tilde(tmp_path: Path) -> None:
     write_kubeconfig(tmp_path, make_kubeconfig())
 
     credentials = await Kubeconfig("~/config", environment={"HOME": str(tmp_path)}).load()
@@ -140,7 +143,7 @@ async def test_a_context_is_chosen_by_name(tmp_path: Path) -> None:
     assert str((await load_credentials(path, "two")).server) == "http://two"
 
 
-async def test_the_namespace_is_the_chosen_contexts(tmp_path: Path) -> None:
+async def test_the_default_namespace_is_that_of_the_chosen_context(tmp_path: Path) -> None:
     content = make_kubeconfig()
     content["contexts"][0]["context"]["namespace"] = "web"
     content["contexts"].append({"name": "bare", "context": {"cluster": "main", "user": "main"}})
@@ -163,7 +166,7 @@ async def test_the_first_file_that_sets_a_current_context_wins(tmp_path: Path) -
     assert str((await source.load()).server) == "http://a"
 
 
-async def test_the_first_file_that_has_a_part_wins_whole(tmp_path: Path) -> None:
+async def test_the_first_file_that_has_a_user_wins_without_a_merge(tmp_path: Path) -> None:
     """As kubectl's rules have it: what a second file adds to the same user is not taken."""
     first = write_kubeconfig(tmp_path, make_kubeconfig(user={"username": "me"}), "a")
     second = write_kubeconfig(
@@ -200,7 +203,9 @@ async def test_without_a_current_context_one_must_be_chosen(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("part", ["cluster", "user"])
-async def test_a_context_that_names_what_is_not_there_says_so(tmp_path: Path, part: str) -> None:
+async def test_a_context_that_names_an_unknown_cluster_or_user_is_an_error(
+    tmp_path: Path, part: str
+) -> None:
     content = make_kubeconfig()
     content["contexts"][0]["context"][part] = "nobody"
     path = write_kubeconfig(tmp_path, content)
@@ -273,7 +278,7 @@ async def test_a_cluster_without_a_server_is_no_cluster(tmp_path: Path) -> None:
     assert (await load_error(Kubeconfig(path))).startswith(f"{path}: context 'main': a server is")
 
 
-async def test_what_is_missing_in_a_user_is_told_without_the_rest_of_it(tmp_path: Path) -> None:
+async def test_the_error_for_an_incomplete_user_shows_no_secret_of_it(tmp_path: Path) -> None:
     """The names that kubernetes_asyncio gives to parts of a file quote them, tokens included."""
     user = {"password": CANARY, "auth-provider": {"name": "oidc", "config": {"id-token": None}}}
     source = Kubeconfig(write_kubeconfig(tmp_path, make_kubeconfig(user=user)))
@@ -336,14 +341,16 @@ async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certifi
     assert (await source.load()).namespace == "shop"
 
 
-async def test_a_mount_without_a_token_is_told(tmp_path: Path, certificates: Certificates) -> None:
+async def test_the_error_for_a_mount_without_a_token_names_the_missing_file(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     source = mounted(tmp_path, certificates)
     (tmp_path / "token").unlink()
 
     assert "): Service token file does not exist; " in await load_error(source)
 
 
-async def test_a_token_that_is_no_text_is_told_unseen(
+async def test_the_error_for_a_token_that_is_no_text_does_not_show_it(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     """A UnicodeDecodeError shows all the bytes in its repr."""
@@ -355,7 +362,9 @@ async def test_a_token_that_is_no_text_is_told_unseen(
     assert CANARY not in error_chain_text(caught.value)
 
 
-async def test_nothing_of_it_shows_a_secret(tmp_path: Path, certificates: Certificates) -> None:
+async def test_no_repr_of_the_service_account_shows_a_secret(
+    tmp_path: Path, certificates: Certificates
+) -> None:
     source = mounted(tmp_path, certificates)
     credentials = await source.load()
     await credentials.authorization.header()
@@ -394,7 +403,7 @@ async def test_a_kubeconfig_that_can_not_be_read_in_time_is_named(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
 @pytest.mark.parametrize("key", ["tokenFile", "client-key"])
-async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
+async def test_a_file_that_a_kubeconfig_names_is_read_with_a_timeout(
     tmp_path: Path, key: str
 ) -> None:
     with hanging(tmp_path / "secret") as secret:
@@ -408,7 +417,9 @@ async def test_a_file_that_a_kubeconfig_names_is_not_waited_for_for_ever(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="makes a FIFO")
-async def test_the_patience_of_a_client_is_that_of_its_timeouts(tmp_path: Path) -> None:
+async def test_the_connect_timeout_of_a_client_limits_the_reading_of_the_kubeconfig(
+    tmp_path: Path,
+) -> None:
     with hanging(tmp_path / "config") as path:
         client = Client.connect(kubeconfig=path, timeouts=Timeouts(connect=0.02))
         with pytest.raises(ConfigurationError, match=r"not read in 0\.02 s"):

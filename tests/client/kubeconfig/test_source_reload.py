@@ -60,7 +60,7 @@ async def test_a_switched_context_does_not_move_a_client(tmp_path: Path) -> None
     assert await credentials.authorization.header(rejected="Bearer one") == "Bearer one"
 
 
-async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
+async def test_a_context_that_was_removed_is_an_error(tmp_path: Path) -> None:
     text = await refused(
         tmp_path,
         before=make_kubeconfig(user={"token": CANARY}),
@@ -70,7 +70,9 @@ async def test_a_context_that_was_removed_is_missed(tmp_path: Path) -> None:
     assert text.startswith(f"{tmp_path}/config has no context 'main'; it has other: see ")
 
 
-async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: Path) -> None:
+async def test_the_error_for_an_expired_id_token_states_that_it_is_not_renewed(
+    tmp_path: Path,
+) -> None:
     def user(expires: int) -> dict[str, Any]:
         claims = encode_base64(f'{{"exp": {expires}}}'.encode()).rstrip("=")
         config = {"id-token": f"head.{claims}.{CANARY}"}
@@ -97,7 +99,7 @@ async def test_an_id_token_that_has_expired_meanwhile_says_what_to_do(tmp_path: 
     ],
     ids=["a list", "exec", "command", "provider", "certificate", "token"],
 )
-async def test_a_user_that_is_no_user_is_a_wrong_configuration(tmp_path: Path, user: Any) -> None:
+async def test_an_invalid_user_is_a_configuration_error(tmp_path: Path, user: Any) -> None:
     content = make_kubeconfig(cluster={"server": "https://10.0.0.1"})
     content["users"][0]["user"] = user
 
@@ -107,7 +109,7 @@ async def test_a_user_that_is_no_user_is_a_wrong_configuration(tmp_path: Path, u
     assert CANARY not in error_chain_text(caught.value)
 
 
-async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+async def test_a_removed_kubeconfig_is_named(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": CANARY}))
     credentials = await load_credentials(path)
     path.rename(tmp_path / "elsewhere")
@@ -120,9 +122,7 @@ async def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gcp", "azure"])
-async def test_auth_providers_that_kubernetes_removed_are_not_taken_for_anonymous(
-    tmp_path: Path, name: str
-) -> None:
+async def test_removed_auth_providers_are_an_error(tmp_path: Path, name: str) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": name}}))
 
     assert await load_error(Kubeconfig(path)) == (
@@ -131,20 +131,22 @@ async def test_auth_providers_that_kubernetes_removed_are_not_taken_for_anonymou
     )
 
 
-async def test_an_oidc_provider_without_a_token_says_so(tmp_path: Path) -> None:
+async def test_the_error_for_an_oidc_provider_without_a_token_names_the_id_token(
+    tmp_path: Path,
+) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"auth-provider": {"name": "oidc"}}))
 
     assert (await load_error(Kubeconfig(path))).endswith("its oidc auth-provider has no id-token")
 
 
-async def test_a_token_file_goes_before_a_token(tmp_path: Path) -> None:
+async def test_a_token_file_takes_precedence_over_a_token(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("file")
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", "tokenFile": "token"}))
 
     assert await (await load_credentials(path)).authorization.header() == "Bearer file"
 
 
-async def test_a_token_goes_before_a_plugin(tmp_path: Path) -> None:
+async def test_a_token_takes_precedence_over_a_plugin(tmp_path: Path) -> None:
     fake = FakePlugin(tmp_path)
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": "word", **fake.user()}))
 
@@ -152,7 +154,7 @@ async def test_a_token_goes_before_a_plugin(tmp_path: Path) -> None:
     assert fake.runs == 0
 
 
-async def test_a_certificate_without_a_key_is_refused(tmp_path: Path) -> None:
+async def test_a_certificate_without_a_key_is_an_error(tmp_path: Path) -> None:
     content = make_kubeconfig(
         cluster={"server": "https://10.0.0.1"},
         user={"client-certificate-data": encode_base64(b"x")},
@@ -166,7 +168,7 @@ async def test_a_certificate_without_a_key_is_refused(tmp_path: Path) -> None:
 # -- plugins -----------------------------------------------------------------------------------
 
 
-async def test_a_plugin_is_told_of_the_cluster_as_kubectl_tells_it(
+async def test_a_plugin_gets_the_cluster_in_the_form_of_kubectl(
     tmp_path: Path, certificates: Certificates
 ) -> None:
     certificates.write_authority(tmp_path)
@@ -191,7 +193,7 @@ async def test_a_plugin_is_told_of_the_cluster_as_kubectl_tells_it(
     }
 
 
-async def test_a_plugin_is_run_once_for_all_requests_until_what_it_yielded_ends(
+async def test_a_plugin_is_run_once_for_all_requests_until_its_token_expires(
     tmp_path: Path,
 ) -> None:
     fake = FakePlugin(tmp_path)
@@ -222,7 +224,9 @@ async def test_a_load_that_is_cancelled_kills_its_plugin(tmp_path: Path) -> None
         await loading  # a process left behind would fail the test
 
 
-async def test_a_plugin_that_fails_at_first_is_a_wrong_configuration(tmp_path: Path) -> None:
+async def test_a_plugin_that_fails_at_the_first_load_is_a_configuration_error(
+    tmp_path: Path,
+) -> None:
     fake = FakePlugin(tmp_path)
     fake.write_script("echo not logged in >&2; exit 1")
 

@@ -81,18 +81,18 @@ def test_models_that_can_not_be_compared_are_taken_to_differ() -> None:
     assert not is_same_content(one, two)
 
 
-def test_what_can_not_be_opened_is_compared_by_its_bytes() -> None:
+def test_a_body_that_cannot_be_decoded_is_compared_by_its_bytes() -> None:
     assert is_same_content(undecodable_pod(), undecodable_pod())
     other = KubeObject(key("web-0"), "uid", "7", undecodable_pod().raw + b" ", PODS)
     assert not is_same_content(undecodable_pod(), other)
 
 
-def test_an_object_is_the_same_as_itself_whatever_its_model_says() -> None:
+def test_an_object_equals_itself_without_a_comparison_of_its_model() -> None:
     one = ModelObject(key("a"), b"", PODS, stored_uid="uid-a", stored_version="1", model=Touchy())
     assert is_same_content(one, one)
 
 
-def test_an_object_that_was_read_in_another_api_version_is_another() -> None:
+def test_objects_of_two_api_versions_differ() -> None:
     later = Resource("example.com", "v2", "widgets", "Widget")
     body = pod_body("a")
     assert is_same_content(make_object(body, resource=WIDGETS), make_object(body, resource=WIDGETS))
@@ -128,7 +128,7 @@ class Interrupting(Struct):
 
 
 @pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
-def test_the_end_of_the_program_is_no_result_of_a_comparison(signal: type[BaseException]) -> None:
+def test_an_interrupt_during_a_comparison_is_raised(signal: type[BaseException]) -> None:
     one, two = (
         ModelObject(
             key("a"), b"", PODS, stored_uid="u", stored_version="1", model=Interrupting(signal)
@@ -142,7 +142,7 @@ def test_the_end_of_the_program_is_no_result_of_a_comparison(signal: type[BaseEx
 # -- what follows ----------------------------------------------------------------------------------
 
 
-def test_an_excluded_version_removes_what_it_replaces_unless_it_was_rejected() -> None:
+def test_an_excluded_version_removes_the_object_unless_it_was_rejected() -> None:
     old, error = pod("a"), ValueError("no model")
     assert removal_reason(old, ExcludedObject.of(pod("a", rv="2"))) == "dropped"
     assert removal_reason(old, ExcludedObject.of(pod("a", rv="2"), error)) is None

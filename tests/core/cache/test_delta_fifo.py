@@ -53,7 +53,7 @@ def test_changes_are_popped_in_order_of_arrival_across_keys() -> None:
 
 
 @pytest.mark.client_go(79, 83, 99)
-def test_nothing_overtakes_a_state_a_resync_or_a_bookmark() -> None:
+def test_states_resyncs_and_bookmarks_keep_their_order() -> None:
     fifo = DeltaFIFO()
     a, b = pod("a"), pod("b")
     fifo.add(a)
@@ -81,7 +81,7 @@ def test_an_empty_queue_pops_nothing() -> None:
     assert not fifo
 
 
-def test_push_takes_what_the_wire_made() -> None:
+def test_push_adds_a_delta_of_the_decoder() -> None:
     fifo = DeltaFIFO()
     change = updated(pod("a"))
     fifo.push(change)
@@ -102,7 +102,7 @@ def test_updates_of_one_object_are_not_merged() -> None:
 # -- deletions that say nothing new --------------------------------------------------------------
 
 
-def test_of_two_deletions_in_a_row_the_first_is_kept() -> None:
+def test_the_first_of_two_consecutive_deletions_is_kept() -> None:
     """client-go's dedup rule."""
     fifo = DeltaFIFO()
     first = pod("a", rv="2")
@@ -141,7 +141,7 @@ def test_the_deletion_of_something_unknown_is_dropped() -> None:
 
 
 @pytest.mark.client_go(78)
-def test_without_knowledge_every_deletion_is_kept() -> None:
+def test_without_known_keys_every_deletion_is_kept() -> None:
     fifo = DeltaFIFO()
     fifo.delete(pod("a"))
 
@@ -158,7 +158,7 @@ def test_the_deletion_of_something_queued_is_kept() -> None:
     assert len(drained(fifo)) == 2
 
 
-def test_a_deletion_behind_a_state_is_kept_whatever_is_known() -> None:
+def test_a_deletion_behind_a_queued_state_is_always_kept() -> None:
     """Until the state is applied, the keys that will be known can't be determined."""
     fifo = DeltaFIFO(known=())
     fifo.replace([pod("a")], "5")
@@ -196,7 +196,7 @@ def test_a_deletion_queued_before_a_state_does_not_count_behind_it() -> None:
     ]
 
 
-def test_a_deletion_that_was_popped_counts_no_more() -> None:
+def test_a_deletion_after_a_popped_deletion_is_kept() -> None:
     fifo = DeltaFIFO()
     fifo.delete(pod("a", rv="2"))
     fifo.pop()
@@ -205,7 +205,7 @@ def test_a_deletion_that_was_popped_counts_no_more() -> None:
     assert len(fifo) == 1
 
 
-def test_what_is_known_is_asked_when_the_deletion_arrives() -> None:
+def test_the_known_keys_are_read_when_the_deletion_is_queued() -> None:
     known: set[ObjectKey] = set()
     fifo = DeltaFIFO(known)
     fifo.delete(pod("a"))
@@ -219,7 +219,7 @@ def test_what_is_known_is_asked_when_the_deletion_arrives() -> None:
 
 
 @pytest.mark.client_go(93)
-def test_of_bookmarks_in_a_row_the_last_one_counts() -> None:
+def test_consecutive_bookmarks_leave_the_last_one() -> None:
     fifo = DeltaFIFO()
     for rv in ("5", "6", "7"):
         fifo.bookmark(rv)
@@ -237,7 +237,7 @@ def test_bookmarks_with_a_change_in_between_are_both_kept() -> None:
 
 
 @pytest.mark.client_go(100)
-def test_a_resync_that_is_queued_already_is_enough() -> None:
+def test_a_second_resync_is_not_queued() -> None:
     fifo = DeltaFIFO()
     fifo.resync()
     fifo.add(pod("a"))
@@ -265,7 +265,7 @@ def test_the_queue_is_full_from_its_high_mark_on() -> None:
     assert draining == [True, False, False]
 
 
-def test_the_queue_is_full_from_so_many_bytes_on() -> None:
+def test_the_queue_is_full_from_its_limit_of_bytes_on() -> None:
     size = len(pod("a").raw)
     fifo = DeltaFIFO(high_bytes=2 * size)
     fifo.add(pod("a"))
@@ -278,7 +278,7 @@ def test_the_queue_is_full_from_so_many_bytes_on() -> None:
     assert fifo.size == 0
 
 
-def test_a_producer_is_told_at_once_that_the_queue_is_full() -> None:
+def test_extend_returns_whether_the_queue_is_full() -> None:
     a, size = pod("a"), len(pod("a").raw)
     fifo = DeltaFIFO(high_mark=3, high_bytes=2 * size)
     assert [fifo.extend([added(a)]), fifo.extend([updated(a)])] == [False, True], "by its bytes"
@@ -286,7 +286,7 @@ def test_a_producer_is_told_at_once_that_the_queue_is_full() -> None:
     assert [fifo.extend([added(a), updated(a)]), fifo.extend([updated(a)])] == [False, True]
 
 
-def test_a_model_counts_the_bytes_that_it_was_made_of() -> None:
+def test_a_model_counts_as_the_bytes_of_its_json() -> None:
     model = ModelObject(key("a"), b"", PODS, stored_uid="u", stored_version="1", size=100)
     fifo = DeltaFIFO()
     fifo.add(model)
@@ -464,7 +464,7 @@ def test_a_batch_is_queued_behind_its_bookmarks_and_its_redundant_deletions() ->
     assert drained(fifo) == [Bookmark("5"), added(b)]
 
 
-def test_a_state_carries_the_gained_shards_and_whether_a_file_has_shown_it() -> None:
+def test_a_state_has_its_gained_shards_and_its_restored_flag() -> None:
     gained = HashRanges.of([1], 4, "uid")
     fifo = DeltaFIFO()
     fifo.replace([], "5", gained=gained, restored=True)
@@ -496,7 +496,7 @@ def test_the_state_of_gained_shards_is_queued_behind_the_changes_before() -> Non
     assert not fifo.synced, "this was no whole state"
 
 
-def test_a_mark_and_corrections_keep_their_place() -> None:
+def test_a_mark_and_corrections_keep_their_order() -> None:
     reached: list[str] = []
     fifo, a = DeltaFIFO(), pod("a")
     guard = RepairGuard()

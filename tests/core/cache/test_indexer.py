@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
@@ -94,7 +94,7 @@ def nodes(indexer: Indexer) -> dict[str, set[ObjectKey]]:
 
 
 @pytest.mark.parametrize("kind", ["Added", "Updated"])
-def test_what_is_absent_is_added_whatever_the_server_called_it(kind: DeltaKind) -> None:
+def test_an_absent_object_is_added_for_each_kind_of_delta(kind: DeltaKind) -> None:
     """client-go's processDeltas decides by presence."""
     indexer, obj = holding(), pod("a", rv="11")
 
@@ -104,7 +104,7 @@ def test_what_is_absent_is_added_whatever_the_server_called_it(kind: DeltaKind) 
 
 @pytest.mark.client_go(110)
 @pytest.mark.parametrize("kind", ["Added", "Updated"])
-def test_what_is_present_is_updated_whatever_the_server_called_it(kind: DeltaKind) -> None:
+def test_a_present_object_is_updated_for_each_kind_of_delta(kind: DeltaKind) -> None:
     old, new = pod("a", rv="1"), pod("a", rv="11")
     indexer = holding(old)
 
@@ -117,7 +117,7 @@ def test_what_is_present_is_updated_whatever_the_server_called_it(kind: DeltaKin
     assert indexer.state.objects[key("a")] is new
 
 
-def test_what_is_present_is_deleted_in_the_state_that_the_server_sent() -> None:
+def test_a_deleted_object_is_delivered_in_the_state_that_the_server_sent() -> None:
     last = pod("a", rv="11")
     indexer = holding(pod("a", rv="1"))
 
@@ -129,7 +129,7 @@ def test_what_is_present_is_deleted_in_the_state_that_the_server_sent() -> None:
     assert nodes(indexer) == {}
 
 
-def test_the_deletion_of_what_is_absent_is_no_event() -> None:
+def test_the_deletion_of_an_absent_object_is_no_event() -> None:
     """client-go delivers it; a listener that never received the object has nothing to delete."""
     indexer = holding()
 
@@ -147,7 +147,7 @@ def test_a_re_created_object_is_a_deletion_and_an_addition(kind: DeltaKind) -> N
     assert indexer.state.objects[key("a")] is new
 
 
-def test_the_deletion_of_another_uid_tells_of_the_object_that_was_held() -> None:
+def test_a_deletion_with_another_uid_is_delivered_with_the_cached_object() -> None:
     old = pod("a", rv="1", uid="first")
     indexer = holding(old)
 
@@ -255,7 +255,7 @@ def test_a_list_moves_the_applied_version_to_its_own() -> None:
 
 
 @pytest.mark.client_go(107)
-def test_an_object_that_an_index_function_refuses_leaves_the_one_before() -> None:
+def test_a_version_that_an_index_function_rejects_leaves_the_previous_one_cached() -> None:
     old = pod("a", rv="1", node="n1")
     indexer, events = holding(old), list[Event]()
 
@@ -269,7 +269,7 @@ def test_an_object_that_an_index_function_refuses_leaves_the_one_before() -> Non
     assert indexer.state.resource_version == "11", "it was dealt with"
 
 
-def test_a_new_object_that_an_index_function_refuses_is_absent() -> None:
+def test_a_new_object_that_an_index_function_rejects_is_absent() -> None:
     indexer = holding()
     indexer.apply(added(pod("a", rv="11", node="raise")), [])
 
@@ -295,7 +295,7 @@ def test_a_deletion_ends_the_rejection(*, known: bool) -> None:
     assert indexer.rejected == {}
 
 
-def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> None:
+def test_the_deletion_of_a_rejected_new_object_reaches_the_indexer() -> None:
     """If the queue dropped the deletion as unknown, the object would be rejected for ever."""
     indexer = holding()
     fifo = DeltaFIFO(indexer)
@@ -308,7 +308,7 @@ def test_the_deletion_of_a_new_object_that_was_refused_reaches_the_indexer() -> 
 
 
 @pytest.mark.client_go(107)
-def test_a_list_with_an_object_that_is_refused_keeps_the_one_before() -> None:
+def test_a_list_with_a_rejected_version_keeps_the_previous_one() -> None:
     old = pod("a", rv="1", node="n1")
     indexer = holding(old)
     replacement = indexer.replace(
@@ -333,7 +333,7 @@ def test_a_list_that_is_accepted_ends_all_rejections() -> None:
     assert indexer.rejected == {}
 
 
-def test_what_is_still_refused_is_refused_again_by_a_list() -> None:
+def test_a_list_rejects_an_object_that_is_still_invalid_again() -> None:
     indexer = holding(pod("a", rv="1"))
     rejected = pod("a", rv="11", node="raise")
     indexer.apply(updated(rejected), [])
@@ -355,7 +355,7 @@ def test_the_first_state_is_initial_additions_in_the_order_of_the_list() -> None
 
 
 @pytest.mark.client_go(75, 82, 91, 116)
-def test_a_relist_tells_deletions_first_then_the_rest_in_its_own_order() -> None:
+def test_a_relist_delivers_deletions_first_and_then_the_other_events_in_list_order() -> None:
     """client-go's processReplacedAllInfo."""
     a1, b1, c1, d1 = (pod(name, rv="1") for name in "abcd")
     indexer = holding(a1, b1, c1, d1)
@@ -381,7 +381,7 @@ def test_an_unchanged_object_yields_nothing_and_stays_the_same_object() -> None:
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
-def test_a_relist_without_versions_delivers_what_has_other_content() -> None:
+def test_a_relist_without_versions_delivers_objects_with_other_content() -> None:
     old, new = pod("a", rv="", node="n1"), pod("a", rv="", node="n2")
     indexer = holding(old)
 
@@ -389,20 +389,20 @@ def test_a_relist_without_versions_delivers_what_has_other_content() -> None:
     assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
-def test_a_relist_tells_a_re_created_object_as_deletion_and_addition() -> None:
+def test_a_relist_delivers_a_re_created_object_as_deletion_and_addition() -> None:
     old, new = pod("a", rv="7", uid="first"), pod("a", rv="11", uid="second")
 
     assert relisted(holding(old), [new]) == [Deleted(old, "vanished"), Added(new)]
 
 
-def test_a_relist_at_an_older_version_still_tells_what_differs() -> None:
+def test_a_relist_at_an_older_version_delivers_the_differences() -> None:
     """After a restore of the server, versions are only compared for equality."""
     new, old = pod("a", rv="50"), pod("a", rv="7")
 
     assert relisted(holding(new), [old], rv="8") == [Updated(new, old)]
 
 
-def test_of_duplicates_in_a_list_the_last_counts() -> None:
+def test_the_last_duplicate_in_a_list_counts() -> None:
     indexer = holding(pod("a", rv="1", node="n1"))
     first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
 
@@ -411,7 +411,7 @@ def test_of_duplicates_in_a_list_the_last_counts() -> None:
     assert nodes(indexer) == {"n3": {key("a")}}
 
 
-def test_equal_duplicates_are_told_once() -> None:
+def test_equal_duplicates_are_delivered_once() -> None:
     obj = pod("a", rv="11")
 
     assert relisted(holding(), [obj, pod("a", rv="11")]) == [Added(obj)]
@@ -459,7 +459,7 @@ def test_a_reader_of_the_old_state_keeps_it_whole_while_it_is_freed() -> None:
         assert reader.resource_version == "10"
 
 
-def test_steps_are_as_large_as_asked_for() -> None:
+def test_a_step_processes_the_requested_number_of_objects() -> None:
     """The runtime reads its clock between the steps."""
     indexer = holding(*(pod(f"old-{number}") for number in range(50)))
     replacement = indexer.replace(replaced([pod(f"new-{number}") for number in range(100)]))
@@ -476,7 +476,7 @@ def test_steps_are_as_large_as_asked_for() -> None:
     assert freeing >= 5
 
 
-def test_one_step_may_do_it_all() -> None:
+def test_one_step_may_process_the_whole_list() -> None:
     indexer = Indexer()
     replacement = indexer.replace(replaced([pod("a"), pod("b")]))
 
@@ -513,14 +513,14 @@ def test_indexes_are_added_to_an_empty_cache() -> None:
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
-def test_the_same_function_under_the_same_name_is_no_error() -> None:
+def test_an_index_with_the_same_name_and_function_is_no_error() -> None:
     indexer = holding(pod("a"))
     indexer.add_indexers({"node": by_node})
 
     assert nodes(indexer) == {"node-1": {key("a")}}
 
 
-def test_a_method_that_is_named_twice_is_the_same_function() -> None:
+def test_a_bound_method_that_is_passed_twice_is_the_same_function() -> None:
     """``self.by_node`` is another object each time, and equal."""
 
     class Owner:
@@ -537,7 +537,7 @@ def test_a_method_that_is_named_twice_is_the_same_function() -> None:
         indexer.add_indexers({"node": Owner().by_node})
 
 
-def test_a_name_that_is_taken_is_an_error_and_nothing_is_added() -> None:
+def test_a_name_with_another_function_is_an_error_and_no_index_is_added() -> None:
     indexer = Indexer({"node": by_node})
 
     with pytest.raises(UsageError, match="'node' already"):
@@ -570,7 +570,7 @@ def test_the_keys_in_the_cache_are_in_it() -> None:
     assert "a" not in indexer
 
 
-def test_an_object_is_held_by_uid_in_whatever_version() -> None:
+def test_holds_compares_the_uid_and_not_the_version() -> None:
     indexer = holding(pod("a", rv="1", uid="first"))
 
     assert indexer.holds(pod("a", rv="99", uid="first"))
@@ -596,7 +596,7 @@ STATES = st.dictionaries(
 
 
 @given(st.lists(CHANGES | STATES, max_size=25))
-def test_what_is_told_adds_up_to_what_is_held(
+def test_the_delivered_events_add_up_to_the_cache(
     operations: list[Change | dict[str, tuple[str, str]]],
 ) -> None:
     """A model that applies only the events holds the same objects as the cache."""
@@ -636,13 +636,13 @@ def receive(reported: dict[ObjectKey, KubeObject], event: Event) -> None:
 
 
 @pytest.mark.client_go(94)
-def test_of_duplicates_in_the_first_list_one_is_told() -> None:
+def test_the_last_duplicate_in_the_first_list_is_delivered() -> None:
     first, last = pod("a", rv="11", node="n2"), pod("a", rv="12", node="n3")
 
     assert relisted(Indexer(), [first, last]) == [Added(last, initial=True)]
 
 
-def test_a_duplicate_that_is_accepted_takes_back_the_rejection() -> None:
+def test_an_accepted_duplicate_ends_the_rejection() -> None:
     def picky(obj: KubeObject) -> str:
         if obj.resource_version == "11":
             raise ValueError("not this one")
@@ -683,7 +683,7 @@ def test_versions_may_go_back_in_a_relist() -> None:
     assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
-def test_a_body_that_can_not_be_decoded_is_compared_as_it_is() -> None:
+def test_a_body_that_cannot_be_decoded_is_compared_byte_by_byte() -> None:
     def broken(tail: bytes) -> KubeObject:
         raw = b'{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"5"},' + tail
         return KubeObject(ObjectKey("web", "a"), "u", "5", raw, PODS)
@@ -706,7 +706,7 @@ def test_an_object_in_another_version_of_its_resource_is_another_state() -> None
     assert relisted(indexer, [new]) == [Updated(old, new)]
 
 
-def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_it() -> None:
+def test_the_deletions_of_a_new_state_have_its_reason() -> None:
     removed = pod("a")
     indexer = holding(removed)
     replacement = indexer.replace(Replaced([], "50", reason="resource_gone"))
@@ -718,7 +718,7 @@ def test_what_isn_t_in_a_state_any_more_is_gone_for_the_reason_that_comes_with_i
 # -- what is in memory already -------------------------------------------------------------------
 
 
-def test_of_the_same_version_and_content_the_cached_object_is_known() -> None:
+def test_deduplicate_returns_the_cached_object_for_an_equal_one() -> None:
     held_ = pod("a", rv="5")
     indexer = holding(held_)
 
@@ -735,11 +735,11 @@ def test_of_the_same_version_and_content_the_cached_object_is_known() -> None:
         pod("a", rv=""),
     ],
 )
-def test_anything_else_is_itself(other: KubeObject) -> None:
+def test_deduplicate_returns_any_other_object_itself(other: KubeObject) -> None:
     assert holding(pod("a", rv="5")).deduplicate(other) is other
 
 
-def test_an_index_function_is_not_async() -> None:
+def test_an_async_index_function_is_a_type_error() -> None:
     async def node(obj: KubeObject) -> str:
         return obj.name
 

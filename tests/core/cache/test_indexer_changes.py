@@ -19,13 +19,13 @@ from tests.core.builders import pod
         (ExcludedObject.of(pod("a", uid="another")), "vanished"),
     ],
 )
-def test_what_was_held_stays_if_a_newer_version_of_it_is_rejected(
+def test_the_cached_object_stays_if_a_newer_version_of_it_is_rejected(
     excluded: ExcludedObject, reason: DeleteReason | None
 ) -> None:
     assert removal_reason(pod("a"), excluded) == reason
 
 
-def test_another_object_is_no_update() -> None:
+def test_an_object_with_another_uid_is_no_update() -> None:
     old, newer, another = pod("a"), pod("a", rv="2"), pod("a", uid="another")
     events: list[Event] = []
     append_change(old, newer, events)

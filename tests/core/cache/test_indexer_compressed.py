@@ -157,7 +157,7 @@ class CountedIndex:
 
 
 @pytest.mark.parametrize("make", [Indexer, PartitionedIndexer])
-def test_what_an_index_knows_of_a_compressed_object_is_not_read_again(
+def test_the_kept_index_values_of_a_compressed_object_are_not_computed_again(
     make: type[Indexer] | type[PartitionedIndexer],
 ) -> None:
     function = CountedIndex()
@@ -210,7 +210,7 @@ def test_an_index_that_is_added_later_reads_compressed_objects() -> None:
     assert [len(bucket) for bucket in index.buckets.values()] == [len(NAMES) - 1]
 
 
-def test_values_under_which_an_object_was_filed_are_not_read_again_for_its_compression() -> None:
+def test_the_index_values_of_a_new_object_are_used_once_for_its_compression() -> None:
     function = CountedIndex()
     indexer = Indexer({"node": function}, index_type=CompressedIndex)
     for version in (1, 2):

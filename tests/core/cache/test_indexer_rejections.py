@@ -89,7 +89,7 @@ def held(indexer: Indexer) -> dict[str, str]:
 # -- changes -----------------------------------------------------------------------------------
 
 
-def test_a_version_that_does_not_fit_leaves_the_one_before() -> None:
+def test_a_version_that_does_not_fit_leaves_the_previous_one_cached() -> None:
     indexer = holding(pod("a", rv="1"))
 
     assert indexer.apply(updated(misfit("a", rv="2")), []) is NO
@@ -98,7 +98,7 @@ def test_a_version_that_does_not_fit_leaves_the_one_before() -> None:
     assert indexer.state.resource_version == "2"
 
 
-def test_what_never_fitted_is_absent_and_listed() -> None:
+def test_an_object_that_never_fitted_is_absent_and_listed_as_rejected() -> None:
     indexer = holding()
 
     assert apply(indexer, added(misfit("a", rv="2"))) == []
@@ -106,7 +106,7 @@ def test_what_never_fitted_is_absent_and_listed() -> None:
     assert list(indexer.rejected) == [key("a")]
 
 
-def test_what_fits_again_is_an_update_from_the_last_good_version() -> None:
+def test_a_version_that_fits_again_is_an_update_of_the_last_accepted_version() -> None:
     indexer = holding(good := pod("a", rv="1"))
     events = apply(indexer, updated(misfit("a", rv="2")), updated(again := pod("a", rv="3")))
 
@@ -114,7 +114,7 @@ def test_what_fits_again_is_an_update_from_the_last_good_version() -> None:
     assert not indexer.rejected
 
 
-def test_what_never_fitted_is_an_addition_when_it_does() -> None:
+def test_an_object_that_fits_for_the_first_time_is_an_addition() -> None:
     indexer = holding()
 
     events = apply(indexer, added(misfit("a", rv="2")), updated(fits := pod("a", rv="3")))
@@ -122,7 +122,7 @@ def test_what_never_fitted_is_an_addition_when_it_does() -> None:
 
 
 @pytest.mark.parametrize("last", [pod("a", rv="3"), misfit("a", rv="3"), dropped("a", rv="3")])
-def test_a_deletion_happens_whatever_its_last_state_is(last: KubeObject) -> None:
+def test_a_deletion_is_applied_for_every_form_of_its_last_state(last: KubeObject) -> None:
     indexer = holding(good := pod("a", rv="1"))
     events = apply(indexer, updated(misfit("a", rv="2")), deleted(last))
 
@@ -131,13 +131,13 @@ def test_a_deletion_happens_whatever_its_last_state_is(last: KubeObject) -> None
     assert not indexer.rejected
 
 
-def test_a_last_state_that_does_not_fit_is_not_told() -> None:
+def test_a_deletion_whose_last_state_does_not_fit_delivers_the_cached_object() -> None:
     indexer = holding(good := pod("a", rv="1"))
 
     assert apply(indexer, deleted(misfit("a", rv="2"))) == [Deleted(good)]
 
 
-def test_what_a_transform_drops_is_deleted() -> None:
+def test_an_object_that_a_transform_drops_is_deleted() -> None:
     indexer = holding(good := pod("a", rv="1"))
 
     events = apply(indexer, updated(dropped("a", rv="2")))
@@ -147,7 +147,7 @@ def test_what_a_transform_drops_is_deleted() -> None:
     assert apply(indexer, updated(back := pod("a", rv="4"))) == [Added(back)]
 
 
-def test_what_was_rejected_and_is_dropped_is_rejected_no_more() -> None:
+def test_a_rejected_object_that_is_dropped_is_no_longer_rejected() -> None:
     indexer = holding(good := pod("a", rv="1"))
     events = apply(indexer, updated(misfit("a", rv="2")), updated(dropped("a", rv="3")))
 
@@ -155,7 +155,7 @@ def test_what_was_rejected_and_is_dropped_is_rejected_no_more() -> None:
     assert not indexer.rejected
 
 
-def test_the_last_good_version_of_another_object_does_not_stay() -> None:
+def test_a_rejected_object_with_another_uid_deletes_the_cached_one() -> None:
     indexer = holding(old := pod("a", rv="1"))
 
     assert apply(indexer, added(misfit("a", rv="2", uid="another"))) == [Deleted(old, "vanished")]
@@ -165,7 +165,7 @@ def test_the_last_good_version_of_another_object_does_not_stay() -> None:
 # -- lists -------------------------------------------------------------------------------------
 
 
-def test_a_list_with_misfits_keeps_what_is_held() -> None:
+def test_a_list_with_rejected_objects_keeps_their_cached_versions() -> None:
     a, b, c = pod("a", rv="1"), pod("b", rv="1"), pod("c", rv="1")
     indexer = holding(a, b, c)
     new = pod("b", rv="9")
@@ -176,7 +176,7 @@ def test_a_list_with_misfits_keeps_what_is_held() -> None:
     assert set(indexer.rejected) == {key("a"), key("d")}
 
 
-def test_a_list_in_which_it_fits_again_clears_that() -> None:
+def test_a_list_in_which_an_object_fits_again_ends_its_rejection() -> None:
     indexer = holding(good := pod("a", rv="1"))
     relist(indexer, [misfit("a", rv="2")])
 
@@ -184,7 +184,7 @@ def test_a_list_in_which_it_fits_again_clears_that() -> None:
     assert not indexer.rejected
 
 
-def test_a_list_without_what_was_rejected_clears_that_and_tells_of_the_last_good_version() -> None:
+def test_a_list_without_a_rejected_object_ends_its_rejection_and_delivers_its_deletion() -> None:
     indexer = holding(good := pod("a", rv="1"))
     relist(indexer, [misfit("a", rv="2")])
 
@@ -192,7 +192,7 @@ def test_a_list_without_what_was_rejected_clears_that_and_tells_of_the_last_good
     assert not indexer.rejected
 
 
-def test_what_a_list_drops_is_deleted_for_that_reason() -> None:
+def test_an_object_of_a_list_that_a_transform_drops_is_deleted_as_dropped() -> None:
     a, b = pod("a", rv="1"), pod("b", rv="1")
     indexer = holding(a, b)
 
@@ -200,7 +200,7 @@ def test_what_a_list_drops_is_deleted_for_that_reason() -> None:
     assert events == [Deleted(a, "dropped"), Deleted(b, "vanished")]
 
 
-def test_a_list_with_a_misfit_under_the_name_of_another_object_deletes_that() -> None:
+def test_a_rejected_object_of_a_list_with_another_uid_deletes_the_cached_one() -> None:
     indexer = holding(old := pod("a", rv="1"))
 
     assert relist(indexer, [misfit("a", rv="2", uid="another")]) == [Deleted(old, "vanished")]
@@ -208,7 +208,7 @@ def test_a_list_with_a_misfit_under_the_name_of_another_object_deletes_that() ->
 
 
 @pytest.mark.parametrize("last", [misfit("a", rv="3"), dropped("a", rv="3"), pod("a", rv="3")])
-def test_of_an_object_that_a_list_has_twice_the_last_counts(last: KubeObject) -> None:
+def test_the_last_of_several_forms_of_one_object_in_a_list_counts(last: KubeObject) -> None:
     indexer = holding(pod("a", rv="1"))
     relist(indexer, [pod("a", rv="2"), misfit("a", rv="2"), dropped("a", rv="2"), last])
     expected = {"rejected": {"a": "1"}, "dropped": {}}.get(repr(last).split()[-1][:-1], {"a": "3"})
@@ -250,7 +250,9 @@ STATES = st.lists(
 
 
 @given(STATES)
-def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, str]]) -> None:
+def test_the_events_and_the_cache_agree_for_any_history_of_rejections(
+    history: list[tuple[str, str]],
+) -> None:
     """Changes one by one and in lists give the same cache as a model that is a dict."""
     indexer, server, reported = holding(), dict[str, KubeObject](), dict[ObjectKey, str]()
     good = dict[str, str]()
@@ -285,7 +287,7 @@ def test_listeners_and_the_cache_agree_whatever_fits(history: list[tuple[str, st
 # -- on the way there --------------------------------------------------------------------------
 
 
-def test_the_queue_measures_models_by_the_json_that_they_were_made_of() -> None:
+def test_the_queue_counts_models_as_the_bytes_of_their_json() -> None:
     keep = Shape.of(model=Pod).keep()
     assert keep is not None
     fifo, obj = DeltaFIFO(), pod("a")
@@ -305,7 +307,7 @@ def test_every_drop_moves_the_version_on() -> None:
 
 
 @pytest.mark.client_go(31, 77, 95)
-def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
+def test_a_transform_is_called_once_for_each_event_of_any_kind() -> None:
     asked: list[str] = []
 
     def transform(obj: KubeObject) -> KubeObject:
@@ -329,7 +331,7 @@ def test_a_transform_is_asked_once_for_each_event_of_any_kind() -> None:
     assert len(batch.entries) == 3
 
 
-def test_an_initial_state_has_its_misfits_in_it() -> None:
+def test_an_initial_list_contains_its_rejected_objects() -> None:
     initial = InitialList(lambda obj: obj)
     decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).keep())
     bad = pod_body("a", rv="2") | {"spec": {"nodeName": 7}}
@@ -358,14 +360,14 @@ def compared(indexer: Indexer, *server: KubeObject) -> str:
     return str(comparison.close())
 
 
-def test_what_a_transform_drops_is_not_missing() -> None:
+def test_an_object_that_a_transform_drops_is_not_missing() -> None:
     indexer = holding(a := pod("a"))
 
     assert compared(indexer, a, dropped("b", rv="2")).startswith("the cache agrees")
     assert "web/a (surplus)" in compared(indexer, dropped("a", rv="1"))
 
 
-def test_what_does_not_fit_is_left_out() -> None:
+def test_a_rejected_object_is_left_out_of_a_comparison() -> None:
     indexer = holding(pod("a"))
     apply(indexer, updated(misfit("a", rv="2")))
 
@@ -406,7 +408,7 @@ def test_index_functions_get_models() -> None:
     assert set(indexes["name"].buckets) == {"a", "b", "c"}
 
 
-def test_an_index_function_that_reads_bytes_is_refused_where_there_are_none() -> None:
+def test_an_index_function_that_reads_json_is_an_error_where_none_is_kept() -> None:
     view = Shape.of(model=Pod).view()
 
     with pytest.raises(UsageError, match=r"the index 'node': field\('spec.nodeName'\) reads"):
@@ -432,7 +434,7 @@ def test_an_object_that_can_not_be_converted_for_an_index_is_rejected() -> None:
     assert "web/a at resourceVersion 2" in str(indexer.rejected[key("a")])
 
 
-def test_items_of_a_list_fit_where_their_watch_events_do() -> None:
+def test_the_items_of_a_list_fit_the_model_of_watch_events() -> None:
     decoder = ListDecoder(PODS)
     (obj,) = decoder.feed(encode(pod_list([pod_body("a")]))) or decoder.close()[0]
     keep = Shape.of(model=Pod).keep()

@@ -79,7 +79,7 @@ def test_a_cache_without_a_first_state_is_not_synced_by_a_removal() -> None:
     assert not indexer.state.synced
 
 
-def test_the_error_of_an_object_goes_with_its_shard() -> None:
+def test_the_rejection_of_an_object_is_removed_with_its_shard() -> None:
     def fail_for_some(obj: KubeObject) -> list[str]:
         if obj.resource_version == "9":
             raise ValueError("no")
@@ -124,7 +124,7 @@ def test_the_state_of_gained_shards_leaves_the_other_objects_as_they_are(
     assert {key for bucket in buckets.values() for key in bucket} == expected.keys()
 
 
-def test_late_changes_of_an_object_whose_name_a_gained_object_has_are_dropped() -> None:
+def test_changes_of_an_older_object_with_the_name_of_a_gained_object_are_dropped() -> None:
     key = ObjectKey("a", "x")
     old, new = (
         KubeObject(key, uid, version, b"{}", PODS) for uid, version in (("o", "5"), ("n", "8"))

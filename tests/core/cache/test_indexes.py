@@ -11,7 +11,7 @@ from tests.core.builders import make_object, pod, pod_body
 POD = pod("a", labels={"app": "shop", "tier": "web", "example.com/x": ""})
 
 
-def test_an_object_is_filed_under_the_labels_that_were_asked_for() -> None:
+def test_an_object_is_filed_under_the_requested_labels() -> None:
     assert label_index("app")(POD) == ("app=shop",)
     assert label_index("tier", "app", "zone")(POD) == ("app=shop", "tier=web")
     assert label_index("zone")(POD) == ()
@@ -22,7 +22,7 @@ def test_no_names_mean_all_labels() -> None:
     assert set(label_index()(POD)) == {"app=shop", "tier=web", "example.com/x="}
 
 
-def test_which_labels_it_answers_for() -> None:
+def test_an_index_covers_the_labels_of_its_names_or_all_labels() -> None:
     assert label_index("app").covers("app")
     assert not label_index("app").covers("tier")
     assert label_index().covers("anything")
@@ -39,6 +39,6 @@ def test_labels_that_cannot_be_read_are_an_error_of_the_object() -> None:
         label_index("app")(make_object(pod_body("a") | {"metadata": {"name": "a", "labels": 7}}))
 
 
-def test_the_repr_is_how_it_was_made() -> None:
+def test_the_repr_is_the_call_that_made_it() -> None:
     assert repr(label_index("b", "a")) == "label_index('a', 'b')"
     assert repr(label_index()) == "label_index()"

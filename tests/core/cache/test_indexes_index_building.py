@@ -69,7 +69,7 @@ PODS = [pod(name, node=f"n{number % 2}") for number, name in enumerate("abcdef")
 # -- growing -----------------------------------------------------------------------------------
 
 
-def test_it_is_visible_at_once_when_it_is_complete() -> None:
+def test_the_index_becomes_visible_when_it_is_complete() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     steps = 0
@@ -84,7 +84,7 @@ def test_it_is_visible_at_once_when_it_is_complete() -> None:
     assert indexer.state.building == ()
 
 
-def test_it_goes_on_hearing_of_changes_when_it_is_visible() -> None:
+def test_a_committed_index_receives_later_changes() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     finish(work)
@@ -96,7 +96,7 @@ def test_it_goes_on_hearing_of_changes_when_it_is_visible() -> None:
     assert set(indexer.rejected) == {key("a")}, "as with any index"
 
 
-def test_changes_meanwhile_are_in_it() -> None:
+def test_an_index_contains_the_changes_made_during_its_construction() -> None:
     indexer = holding(*PODS)
     work, events = building(indexer), list[Event]()
     work.step(2)
@@ -116,7 +116,7 @@ def test_changes_meanwhile_are_in_it() -> None:
     assert len(events) == 6
 
 
-def test_a_state_that_is_swapped_in_meanwhile_is_indexed_instead() -> None:
+def test_an_index_covers_a_state_that_replaces_the_cache_during_its_construction() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     work.step(2)
@@ -129,7 +129,7 @@ def test_a_state_that_is_swapped_in_meanwhile_is_indexed_instead() -> None:
 
 
 @pytest.mark.parametrize("staged", [0, 1, 3])
-def test_a_state_that_is_being_staged_is_indexed_too(staged: int) -> None:
+def test_an_index_covers_a_state_that_is_being_staged(staged: int) -> None:
     """Otherwise the installed state would lack the index."""
     indexer = holding(*PODS)
     replacement = indexer.replace(replaced([pod("x", rv="30", node="n9"), *PODS[1:4]], "30"))
@@ -146,7 +146,7 @@ def test_a_state_that_is_being_staged_is_indexed_too(staged: int) -> None:
     assert len(indexer.state.objects) == 4
 
 
-def test_what_a_dead_state_held_is_let_go_in_steps() -> None:
+def test_the_references_to_a_replaced_state_are_released_in_steps() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     work.step(3)
@@ -167,7 +167,7 @@ def test_what_a_dead_state_held_is_let_go_in_steps() -> None:
         max_size=25,
     )
 )
-def test_it_is_what_a_new_index_would_be_whatever_happens_meanwhile(
+def test_a_built_index_equals_a_new_one_after_any_changes(
     steps: list[tuple[str, str, str]],
 ) -> None:
     indexer = holding(*PODS)
@@ -199,7 +199,7 @@ def test_it_is_what_a_new_index_would_be_whatever_happens_meanwhile(
 # -- failing -----------------------------------------------------------------------------------
 
 
-def test_a_function_that_raises_is_named_with_the_object_and_leaves_everything_as_it_was() -> None:
+def test_a_failed_build_names_the_object_and_changes_nothing() -> None:
     indexer = holding(*PODS, pod("z", node="raise"))
     indexer_before = dict(indexer.state.objects)
     work = building(indexer)
@@ -220,7 +220,7 @@ def test_a_function_that_raises_is_named_with_the_object_and_leaves_everything_a
     assert indexer.rejected == {}
 
 
-def test_a_function_that_raises_at_a_change_meanwhile_does_not_keep_it_out_of_the_cache() -> None:
+def test_a_change_that_the_new_index_function_raises_at_is_still_cached() -> None:
     indexer = holding(*PODS)
     work, events = building(indexer), list[Event]()
     work.step(1)
@@ -234,7 +234,7 @@ def test_a_function_that_raises_at_a_change_meanwhile_does_not_keep_it_out_of_th
     assert indexer.apply(Delta("Updated", pod("c", rv="21", node="raise")), events) is None
 
 
-def test_an_abandoned_one_leaves_no_trace() -> None:
+def test_an_abandoned_build_leaves_no_trace() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     work.step(2)
@@ -248,7 +248,7 @@ def test_an_abandoned_one_leaves_no_trace() -> None:
 # -- names -------------------------------------------------------------------------------------
 
 
-def test_the_same_index_again_is_nothing_to_build() -> None:
+def test_an_index_that_exists_already_is_not_built_again() -> None:
     indexer = holding(*PODS)
     work = building(indexer)
     finish(work)
@@ -259,7 +259,7 @@ def test_the_same_index_again_is_nothing_to_build() -> None:
         indexer.build_index("node", lambda obj: obj.name)
 
 
-def test_of_two_that_are_built_under_one_name_the_first_to_be_ready_wins() -> None:
+def test_the_first_completed_build_of_a_name_wins() -> None:
     indexer = holding(*PODS)
     first, second = building(indexer), building(indexer, lambda obj: obj.name)
     finish(first)
@@ -273,7 +273,7 @@ def test_of_two_that_are_built_under_one_name_the_first_to_be_ready_wins() -> No
     assert indexer.state.building == ()
 
 
-def test_of_two_that_are_the_same_one_is_enough() -> None:
+def test_the_second_of_two_equal_builds_adds_nothing() -> None:
     indexer = holding(*PODS)
     first, second = building(indexer), building(indexer)
     finish(first)
@@ -286,7 +286,7 @@ def test_of_two_that_are_the_same_one_is_enough() -> None:
     assert indexer.state.building == ()
 
 
-def test_the_repr_shows_how_far_it_is() -> None:
+def test_the_repr_shows_the_number_of_filed_objects() -> None:
     work = building(holding(*PODS))
     work.step(2)
     assert repr(work) == "<IndexBuild node filed=2>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from aioinformer import label_index, labelled, where
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.cache.lister import Lister
+from aioinformer._core.cache.query import Search
 from aioinformer._core.objects.deltas import Delta
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.selectors.selectors import LabelSelector
@@ -74,7 +76,7 @@ def test_an_object_is_found_by_key_by_text_and_by_name_and_namespace() -> None:
     assert lister.get("a", namespace="other") is OTHER
 
 
-def test_what_is_not_there_is_none() -> None:
+def test_an_absent_object_is_none() -> None:
     lister = pods()
 
     assert lister.get(key("z")) is None
@@ -93,12 +95,22 @@ def test_a_name_alone_is_enough_for_a_cluster_scoped_resource() -> None:
     assert Lister(holding(node, indexer=Indexer()), NODES).get("node-1") is node
 
 
-def test_a_name_alone_does_not_say_which_of_many_namespaces() -> None:
-    with pytest.raises(UsageError, match=r"the name 'a' alone is ambiguous.*namespace="):
+def test_a_name_without_a_namespace_is_ambiguous_in_a_cache_of_several_namespaces() -> None:
+    with pytest.raises(UsageError) as caught:
         pods().get("a")
+    assert str(caught.value) == (
+        "the name 'a' alone is ambiguous: this cache of pods has several namespaces; pass "
+        "namespace=, 'namespace/a' or an ObjectKey"
+    )
 
 
-def test_a_key_of_three_parts_is_none() -> None:
+def test_a_text_with_another_namespace_than_the_given_one_is_an_error() -> None:
+    assert pods().get("web/a", namespace="web") is A
+    with pytest.raises(UsageError, match=r"^'web/a' is not in the namespace 'other'$"):
+        pods().get("web/a", namespace="other")
+
+
+def test_a_key_of_three_parts_is_an_error() -> None:
     with pytest.raises(ValueError, match="a/b/c"):
         pods().get("a/b/c")
 
@@ -127,7 +139,7 @@ def test_labels_narrow_the_list(labels: str | dict[str, str] | LabelSelector) ->
 
 
 @pytest.mark.parametrize("labels", [None, "", {}], ids=repr)
-def test_no_labels_mean_every_object(labels: str | dict[str, str] | None) -> None:
+def test_a_list_without_labels_contains_every_object(labels: str | dict[str, str] | None) -> None:
     assert len(pods().list(labels=labels)) == 3
 
 
@@ -136,7 +148,7 @@ def test_labels_that_do_not_parse_are_an_error() -> None:
         pods().list(labels="app in (")
 
 
-def test_a_list_is_ones_own() -> None:
+def test_a_returned_list_is_a_copy() -> None:
     lister = pods()
     lister.list().clear()
 
@@ -155,7 +167,7 @@ def test_an_index_finds_objects_by_value() -> None:
 
 
 @pytest.mark.client_go(105)
-def test_the_values_and_names_of_indexes_are_told() -> None:
+def test_the_values_and_the_names_of_indexes_can_be_listed() -> None:
     lister = pods()
 
     assert sorted(lister.index_values("node")) == ["n1", "n2"]
@@ -165,8 +177,11 @@ def test_the_values_and_names_of_indexes_are_told() -> None:
 def test_an_unknown_index_is_an_error_that_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"pods has no index 'nodes'; its indexes: node$"):
         pods().by_index("nodes", "n1")
-    with pytest.raises(UsageError, match="its indexes: none"):
+    with pytest.raises(UsageError, match=r"its indexes: none$"):
         Lister(holding(indexer=Indexer()), PODS).index_values("node")
+    two = Lister(holding(indexer=Indexer({"node": node_of, "name": str})), PODS)
+    with pytest.raises(UsageError, match=r"its indexes: node, name$"):
+        two.index_values("nodes")
 
 
 # -- one or an error -----------------------------------------------------------------------------
@@ -201,10 +216,12 @@ def test_fields_and_a_predicate_narrow_the_list_too() -> None:
 def test_a_selection_can_be_counted() -> None:
     assert pods().count() == 3
     assert pods().count(labels="app=shop") == 2
+    assert pods().count(namespace="web") == 2
+    assert pods().count(where=lambda obj: obj is A) == 1
     assert pods().count(labels="app=shop", fields="spec.nodeName=n2") == 1
 
 
-def test_a_label_index_is_made_use_of_without_being_named() -> None:
+def test_a_label_index_is_used_without_being_named() -> None:
     indexer = holding(A, B, OTHER, indexer=Indexer({"labels": label_index("app")}))
     lister = Lister(indexer, PODS)
     assert lister.list(labels="app=shop") == [A, OTHER]
@@ -229,7 +246,7 @@ def test_objects_that_share_a_value_with_another_one_are_found_once_each() -> No
     assert pods().index("node", pod("x", node="n3")) == []
 
 
-def test_an_object_that_the_index_function_raises_at_is_named() -> None:
+def test_the_error_of_an_index_function_names_the_object() -> None:
     with pytest.raises(IndexFailed, match=r"'node'.*pods web/x: KeyError") as caught:
         pods().index("node", make_object(pod_body("x") | {"spec": {}}))
     assert isinstance(caught.value.__cause__, KeyError)
@@ -246,7 +263,7 @@ def test_the_objects_under_each_value_can_be_counted() -> None:
     assert pods().index_counts("node") == {"n1": 2, "n2": 1}
 
 
-def test_an_index_shows_the_newest_version_where_nothing_has_moved() -> None:
+def test_an_index_shows_the_newest_version_of_an_object_whose_value_stays() -> None:
     indexer = holding(A, B)
     lister = Lister(indexer, PODS)
     newer = pod("a", rv="200", node="n1")
@@ -306,7 +323,7 @@ def test_a_relist_is_seen_whole_by_the_same_lister() -> None:
     assert lister.by_index("node", "n1") == [B]
 
 
-def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() -> None:
+def test_reading_before_the_first_full_state_is_an_error_that_names_a_remedy() -> None:
     """An empty result would look like an empty cluster."""
     indexer = Indexer({"node": node_of})
     change(indexer, added(A))
@@ -327,10 +344,12 @@ def test_reading_before_the_first_full_state_is_an_error_that_says_what_to_do() 
         lambda: lister["web/a"],
         lister.count,
     ):
-        with pytest.raises(
-            NotSynced, match=r"initial list of pods.*wait_synced.*async with.*lister\.unsynced"
-        ):
+        with pytest.raises(NotSynced) as caught:
             read()
+        assert str(caught.value) == (
+            "the initial list of pods is not complete yet; await wait_synced() first, inside of "
+            "the factory's `async with`, or read through lister.unsynced"
+        )
 
 
 def test_reading_unsynced_shows_what_there_is() -> None:
@@ -342,6 +361,33 @@ def test_reading_unsynced_shows_what_there_is() -> None:
     assert early.get("a") is A
     assert early.by_index("node", "n1") == [A]
     assert early.unsynced.list() == [A]
+
+
+async def find_in_steps(search: Search[Any]) -> AsyncIterator[Any]:
+    """Iterate over the results of a search, one object at a time."""
+    while not search.done:
+        for found in search.step(1):
+            yield found
+
+
+async def test_a_scan_finds_in_steps_what_a_list_finds() -> None:
+    lister = Lister(holding(A, B, OTHER), PODS, start_scan=find_in_steps)
+
+    for each in (lister, lister.unsynced):
+        assert [obj async for obj in each.scan()] == [A, B, OTHER]
+        assert [obj async for obj in each.scan(labels="app=shop")] == [A, OTHER]
+        assert [obj async for obj in each.scan(namespace="web")] == [A, B]
+        assert [obj async for obj in each.scan(fields="spec.nodeName=n2")] == [OTHER]
+        assert [obj async for obj in each.scan(where=lambda obj: obj.name == "b")] == [B]
+
+
+def test_a_lister_that_belongs_to_no_informer_does_not_scan() -> None:
+    with pytest.raises(UsageError) as caught:
+        pods().scan()
+    assert str(caught.value) == (
+        "this lister can't scan, because it was made without start_scan: read with list(), or use "
+        "the lister of an informer"
+    )
 
 
 def test_version_and_index_names_can_be_read_at_any_time() -> None:
@@ -369,7 +415,7 @@ def odd() -> KubeObject:
     return make_object(body | {"metadata": body["metadata"] | {"labels": {"app": 7}}})
 
 
-def test_an_object_of_which_nobody_knows_whether_it_is_meant_is_not_left_out() -> None:
+def test_an_object_whose_labels_cannot_be_read_is_an_error_of_a_selection() -> None:
     lister = Lister(holding(A, odd(), indexer=Indexer()), PODS)
 
     with pytest.raises(ObjectDecodeError, match="pods web/odd"):
@@ -377,7 +423,7 @@ def test_an_object_of_which_nobody_knows_whether_it_is_meant_is_not_left_out() -
     assert len(lister.list()) == 2
 
 
-def test_a_label_index_has_rejected_it_before() -> None:
+def test_an_object_that_a_label_index_has_rejected_is_not_selected() -> None:
     indexer = Indexer({"labels": label_index("app")})
     lister = Lister(holding(A, odd(), indexer=indexer), PODS)
 
@@ -392,7 +438,7 @@ def test_a_misspelt_argument_of_a_read_is_corrected() -> None:
             read(label_selector="app=shop")
 
 
-def test_a_selector_of_another_type_is_told_what_a_selector_is() -> None:
+def test_the_error_for_a_selector_of_another_type_describes_a_selector() -> None:
     lister: Any = pods()
     with pytest.raises(TypeError, match=r"a label selector is a text such as .*, not \['app'\]"):
         lister.list(labels=["app"])

@@ -102,17 +102,17 @@ def test_every_read_gives_models() -> None:
         {"where": field("spec.nodeName")},
     ],
 )
-def test_selectors_need_bytes_and_say_what_to_use_instead(choice: Any) -> None:
+def test_selectors_that_need_json_are_errors_that_name_an_alternative(choice: Any) -> None:
     with pytest.raises(UsageError, match="keeps none: give a plain function of Pod"):
         modelled().list(**choice)
 
 
-def test_what_the_cache_knows_of_every_object_can_be_selected_by() -> None:
+def test_the_cache_selects_models_by_name_and_namespace() -> None:
     assert list(map(name_of, modelled().list(fields="metadata.name=b"))) == ["b"]
     assert len(modelled().list(where=field("metadata.namespace"))) == 3
 
 
-def test_an_index_function_that_fails_at_a_strangers_object_names_no_key() -> None:
+def test_the_error_of_an_index_function_for_an_uncached_value_names_no_key() -> None:
     stranger: Any = 7
 
     with pytest.raises(IndexFailed, match="a int"):
@@ -122,7 +122,7 @@ def test_an_index_function_that_fails_at_a_strangers_object_names_no_key() -> No
 # -- conversions -------------------------------------------------------------------------------
 
 
-def test_every_read_gives_what_objects_convert_to() -> None:
+def test_every_read_returns_converted_objects() -> None:
     pods = converted()
 
     assert pods["web/a"] == "A"
@@ -135,7 +135,7 @@ def test_every_read_gives_what_objects_convert_to() -> None:
     assert pods.index("first", "Anything") == ["A"]
 
 
-def test_an_object_that_does_not_convert_is_found_by_who_reads_it() -> None:
+def test_the_error_of_a_conversion_is_raised_to_the_reader() -> None:
     pods: Lister[str] = Lister(cache_of(Shape.of(convert=shout), pod("bad", node="raise")), PODS)
 
     assert len(pods) == 1
@@ -150,7 +150,7 @@ def cancelled(obj: KubeObject) -> str:
     raise asyncio.CancelledError
 
 
-def test_a_conversion_can_not_cancel_who_reads() -> None:
+def test_a_cancelled_error_in_a_conversion_does_not_cancel_the_reader() -> None:
     pods: Lister[str] = Lister(cache_of(Shape.of(convert=cancelled), pod("a")), PODS)
 
     with pytest.raises(ModelMismatch, match="CancelledError"):
@@ -169,7 +169,7 @@ def reported(passing: Filter[Any], shape: Shape[Any], event: Event) -> Event | N
     return result
 
 
-def test_a_filter_gets_what_programs_see() -> None:
+def test_a_filter_receives_the_converted_object() -> None:
     a, b = pod("a"), pod("b")
     converting: Shape[str] = Shape.of(convert=shout)
 
@@ -189,6 +189,6 @@ def test_a_predicate_reads_the_object_itself() -> None:
 @pytest.mark.parametrize(
     "passing", [labelled("app=shop"), changed("spec"), labelled("a") & changed("spec")]
 )
-def test_predicates_are_refused_where_there_are_no_bytes(passing: Filter) -> None:
+def test_predicates_that_read_json_are_errors_where_none_is_kept(passing: Filter) -> None:
     with pytest.raises(UsageError, match=r"the filter .* reads an object's JSON"):
         EventFilter(passing, lambda _obj, _error: None, view=Shape.of(model=Pod).view())

@@ -81,7 +81,7 @@ def small(number: int) -> KubeObject:
 
 @pytest.mark.parametrize("make", [realistic, small])
 @pytest.mark.parametrize("packed", [True, False])
-def test_the_estimate_is_within_a_tenth_of_what_was_allocated(
+def test_the_estimate_is_within_a_tenth_of_the_allocated_memory(
     make: Callable[[int], KubeObject], packed: bool
 ) -> None:
     count = 2000
@@ -115,7 +115,7 @@ def test_the_estimate_is_within_a_tenth_of_what_was_allocated(
     assert estimate.total == pytest.approx(traced, rel=0.1)
 
 
-def test_decoded_bodies_are_about_so_much_larger_than_their_json() -> None:
+def test_decoded_bodies_exceed_their_json_by_the_assumed_factor() -> None:
     raws = [realistic(number).raw for number in range(200)]
     decode = msgspec.json.Decoder().decode
     decode(raws[0])
@@ -146,7 +146,7 @@ def test_pending_events_and_queued_deltas_count() -> None:
     assert memory.total == 13_000 + memory.open_bytes + memory.pending_bytes
 
 
-def test_an_empty_cache_takes_next_to_nothing() -> None:
+def test_an_empty_cache_takes_almost_no_memory() -> None:
     state = Indexer({"node": field("spec.nodeName")}).state
 
     assert state.json_bytes == 0

@@ -48,14 +48,14 @@ def test_each_number_has_its_part_of_the_estimate() -> None:
     )
 
 
-def test_no_more_is_saved_or_unpacked_than_there_is() -> None:
+def test_saved_and_unpacked_bytes_are_limited_by_the_contents_of_the_cache() -> None:
     found = estimate(saved_bytes=2000, unpacked=9)
 
     assert found.saved_bytes == 1000
     assert found.overhead_bytes == 700 + 3 * UNPACKED_BYTES
 
 
-def test_an_empty_cache_has_pending_events_without_json() -> None:
+def test_pending_events_of_an_empty_cache_count_without_json() -> None:
     found = estimate(objects=0, json_bytes=0)
 
     assert found.pending_bytes == 50 + 2 * (OBJECT_BYTES + EVENT_BYTES)
@@ -72,7 +72,7 @@ def test_the_overhead_has_the_mean_length_of_the_names(lengths: tuple[int, ...])
     assert type(found) is int
 
 
-def test_the_first_names_stand_for_the_others() -> None:
+def test_the_mean_length_of_the_names_is_that_of_the_first_ones() -> None:
     names = [f"{number:04}" for number in range(SAMPLED)] + ["x" * 200] * 1
     objects = {key(name): 0 for name in names}
 

@@ -84,7 +84,7 @@ def test_a_relist_replaces_the_objects_of_its_namespace_only() -> None:
     assert keys(cache) == ["b/x"]
 
 
-def test_the_first_state_of_a_namespace_is_initial_at_any_time() -> None:
+def test_the_first_state_of_each_namespace_is_initial() -> None:
     cache = synced_cache("a")
     cache.add_scope("b")
     assert cache.state.synced
@@ -188,7 +188,7 @@ def test_an_unsynced_cache_can_be_read_on_request_only() -> None:
 # -- indexes -----------------------------------------------------------------------------------
 
 
-def test_an_index_covers_all_namespaces_and_those_that_come() -> None:
+def test_an_index_covers_all_namespaces_and_those_added_later() -> None:
     cache = synced_cache("a", "b")
     lister = Lister[KubeObject](cache, PODS)
     cache.add_scope("c")
@@ -201,7 +201,7 @@ def test_an_index_covers_all_namespaces_and_those_that_come() -> None:
     assert [obj.name for obj in lister.index("node", pod("new", node="node-2"))] == ["y"]
 
 
-def test_an_index_is_built_over_all_namespaces_and_those_that_come_meanwhile() -> None:
+def test_an_index_build_covers_all_namespaces_and_those_added_meanwhile() -> None:
     cache = synced_cache("a", "b")
     build = cache.build_index("name", name_of)
     assert build is not None
@@ -522,7 +522,7 @@ def test_the_reprs_count_the_namespaces() -> None:
     assert repr(replacement).startswith("<PartitionReplacement <StagedReplacement ")
 
 
-def test_the_view_is_that_of_each_namespace() -> None:
+def test_the_view_of_the_cache_is_that_of_each_namespace() -> None:
     view = conversion_view(name_of)
     cache = PartitionedIndexer(view=view)
     cache.add_scope("a")

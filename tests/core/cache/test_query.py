@@ -94,7 +94,7 @@ def described(arguments: dict[str, Any]) -> str:
     ids=lambda value: described(value.keywords) if isinstance(value, partial) else value,
 )
 @pytest.mark.parametrize("indexed", [False, True], ids=["scanned", "indexed"])
-def test_what_is_selected_does_not_depend_on_indexes(
+def test_a_selection_does_not_depend_on_indexes(
     query: partial[Query], names: str, *, indexed: bool
 ) -> None:
     functions: dict[str, IndexFunction] = {
@@ -117,7 +117,7 @@ LABELS = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("123"), max_siz
 
 
 @given(CONDITIONS, st.lists(LABELS, max_size=6), st.lists(st.sampled_from("xyz"), unique=True))
-def test_an_index_by_some_labels_never_changes_an_answer(
+def test_an_index_by_some_labels_never_changes_a_result(
     conditions: list[tuple[str, str, list[str]]], labels: list[dict[str, str]], keys: list[str]
 ) -> None:
     text = ",".join(
@@ -168,7 +168,9 @@ def test_a_path_with_quoted_keys_is_a_field_too() -> None:
     ],
     ids=lambda value: str(value.keywords) if isinstance(value, partial) else "",
 )
-def test_only_what_an_index_has_filed_is_looked_at(query: partial[Query], count: int) -> None:
+def test_a_search_reads_only_the_objects_that_an_index_has_filed(
+    query: partial[Query], count: int
+) -> None:
     held = state(
         ALL,
         labels=label_index("app"),
@@ -178,7 +180,7 @@ def test_only_what_an_index_has_filed_is_looked_at(query: partial[Query], count:
     assert repr(query().search(held)) == f"<Search searched=0/{count}>"
 
 
-def test_what_the_index_has_answered_is_not_asked_again() -> None:
+def test_a_condition_that_an_index_has_answered_is_not_checked_again() -> None:
     """The labels of a body that can't be read would be an error."""
     held = state([A], labels=label_index("app"))
     held.indexes["labels"].buckets["app=shop"][A.key] = broken = make_object(pod_body("a"))
@@ -186,7 +188,7 @@ def test_what_the_index_has_answered_is_not_asked_again() -> None:
     assert Query.of(labels="app=shop,tier=web").search(held).all() == []
 
 
-def test_an_object_in_two_places_is_found_once() -> None:
+def test_an_object_that_two_buckets_contain_is_found_once() -> None:
     """A thread may see a moving object in its old and in its new bucket."""
     held, newer = state([A], labels=label_index("app")), pod("a", rv="2", labels={"app": "cart"})
     held.indexes["labels"].buckets["app=cart"] = {newer.key: newer}
@@ -195,7 +197,7 @@ def test_an_object_in_two_places_is_found_once() -> None:
     assert only in (A, newer)
 
 
-def test_a_search_can_be_made_bit_by_bit_and_shows_the_state_at_its_beginning() -> None:
+def test_a_search_runs_in_steps_over_the_state_at_its_beginning() -> None:
     held = state(ALL)
     search = Query.of(labels="app").search(held)
     held.remove(C)
@@ -207,7 +209,7 @@ def test_a_search_can_be_made_bit_by_bit_and_shows_the_state_at_its_beginning() 
     assert repr(search) == "<Search searched=4/4>"
 
 
-def test_the_rest_of_a_search_can_be_had_at_once() -> None:
+def test_all_returns_the_rest_of_a_search() -> None:
     search = Query.of(labels="app").search(state(ALL))
     search.step(1)
     assert search.all() == [B, C]
@@ -235,7 +237,7 @@ def test_the_selectors_of_equal_texts_are_parsed_once() -> None:
 # -- what can't be asked -----------------------------------------------------------------------
 
 
-def test_what_does_not_parse_is_an_error_before_anything_is_looked_at() -> None:
+def test_an_invalid_selector_is_an_error_before_the_search() -> None:
     with pytest.raises(InvalidSelector):
         Query.of(labels="app in (")
     with pytest.raises(InvalidSelector):
@@ -263,7 +265,7 @@ def test_selectors_that_read_json_are_errors_where_none_is_kept() -> None:
     Query.of(fields="metadata.name=a", namespace="web", where=is_behind_a, view=view)
 
 
-def test_a_query_matches_stored_objects_by_everything_but_where() -> None:
+def test_the_matches_of_a_query_ignore_its_where_function() -> None:
     matches = Query.of(
         namespace="web", labels="tier=web", fields="spec.nodeName=n1", where=lambda _: False
     ).matches()

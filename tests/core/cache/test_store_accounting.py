@@ -57,7 +57,7 @@ def test_indexes_and_those_under_construction_belong_to_the_overhead() -> None:
     assert 0 < plain.overhead_bytes < building.overhead_bytes == indexed.overhead_bytes
 
 
-def test_a_state_is_the_part_of_every_key_and_namespace() -> None:
+def test_a_state_without_namespaces_contains_every_key() -> None:
     state, a, b = make_state(), pod("a"), pod("b", namespace="shop")
     state.put(a, None)
     state.put(b, None)
@@ -70,7 +70,7 @@ def test_a_state_is_the_part_of_every_key_and_namespace() -> None:
     assert len(copied) == 2
 
 
-def test_an_index_passes_its_function_what_its_adapter_makes() -> None:
+def test_an_index_passes_the_result_of_its_adapter_to_its_function() -> None:
     index = Index("name", lambda found: (found,), adapter=lambda obj: obj.name.upper())
     assert index.values(pod("a")) == ("A",)
     copied = index.empty_copy()

@@ -29,7 +29,7 @@ def result(comparison: Comparison, *objects: KubeObject) -> Verification:
     return comparison.close()
 
 
-def test_two_states_that_agree() -> None:
+def test_equal_states_agree() -> None:
     found = result(comparing(A, B), pod("b", rv="2"), pod("a", rv="1"))
 
     assert found
@@ -37,7 +37,7 @@ def test_two_states_that_agree() -> None:
     assert str(found) == "the cache agrees with the server: 2 objects at resourceVersion 10"
 
 
-def test_each_kind_of_difference_is_told_with_its_key() -> None:
+def test_each_difference_is_listed_with_its_key() -> None:
     found = result(
         comparing(A, B, C, pod("e")),
         pod("a", rv="1", uid="another"),
@@ -59,7 +59,7 @@ def test_each_kind_of_difference_is_told_with_its_key() -> None:
     )
 
 
-def test_contents_are_compared_if_asked_for() -> None:
+def test_contents_are_compared_on_request() -> None:
     other = pod("a", rv="1", node="elsewhere")
     assert result(comparing(A), other)
     assert result(comparing(A, contents=True), other).differences == {key("a"): "content"}
@@ -86,7 +86,7 @@ def test_rejected_objects_are_left_out_and_counted() -> None:
     assert "2 rejected ones left out" in str(found)
 
 
-def test_of_many_differences_a_few_are_written_out() -> None:
+def test_the_text_shows_a_few_of_many_differences() -> None:
     found = result(comparing(), *(pod(f"p{number}") for number in range(9)))
     assert str(found).endswith("web/p4 (missing), ...")
     assert "differs in 9 of 9" in str(found)
@@ -143,7 +143,7 @@ def test_a_comparison_without_a_guard_has_no_corrections() -> None:
     assert comparison.corrections == []
 
 
-def test_a_step_counts_as_many_surplus_objects_as_it_may() -> None:
+def test_a_step_counts_a_limited_number_of_surplus_objects() -> None:
     comparison = comparing(A, B, C)
 
     assert not comparison.step(2)

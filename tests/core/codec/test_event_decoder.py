@@ -92,7 +92,7 @@ def test_a_recorded_stream_is_decoded(name: str) -> None:
 
 
 @ALL_STREAMS
-def test_a_recorded_stream_keeps_managed_fields_if_asked_to(name: str) -> None:
+def test_a_recorded_stream_keeps_managed_fields_on_request(name: str) -> None:
     resource = STREAMS[name][0]
     body = read_recording(name).body
 
@@ -106,7 +106,9 @@ def test_a_recorded_stream_keeps_managed_fields_if_asked_to(name: str) -> None:
 
 @ALL_STREAMS
 @given(data=st.data())
-def test_a_recorded_stream_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+def test_a_recorded_stream_is_decoded_the_same_in_any_chunks(
+    name: str, data: st.DataObject
+) -> None:
     resource = STREAMS[name][0]
     body = read_recording(name).body
 
@@ -114,7 +116,7 @@ def test_a_recorded_stream_says_the_same_however_it_is_cut(name: str, data: st.D
 
 
 @ALL_STREAMS
-def test_a_recorded_stream_byte_by_byte_says_the_same(name: str) -> None:
+def test_a_recorded_stream_is_decoded_the_same_byte_by_byte(name: str) -> None:
     resource = STREAMS[name][0]
     body = read_recording(name).body
 
@@ -134,7 +136,7 @@ def test_a_line_inside_a_chunk_is_decoded_as_a_chunk_of_its_own(name: str) -> No
 
 
 @given(data=st.data())
-def test_half_an_event_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -> None:
+def test_an_incomplete_line_at_the_end_of_a_stream_is_no_event(data: st.DataObject) -> None:
     body = read_recording("30-watch-from-rv").body
     end = data.draw(st.integers(0, len(body)))
     splitter, decoder = LineSplitter(), EventDecoder(PODS)
@@ -167,7 +169,7 @@ def test_a_recorded_error_event_is_raised_with_the_servers_status(
     assert caught.value.phase == "watch"
 
 
-def test_what_came_before_an_error_event_was_decoded() -> None:
+def test_the_events_before_an_error_event_are_decoded() -> None:
     body = read_recording("30-watch-from-rv").body + read_recording("61-watch-expired-rv").body
     splitter, decoder = LineSplitter(), EventDecoder(PODS)
     lines = splitter.feed(body)
@@ -181,7 +183,7 @@ def test_what_came_before_an_error_event_was_decoded() -> None:
 
 
 @pytest.mark.parametrize(("sent", "kind"), list(KINDS.items()))
-def test_the_servers_words_become_deltas(sent: str, kind: str) -> None:
+def test_each_event_type_of_the_server_becomes_a_delta(sent: str, kind: str) -> None:
     delta = EventDecoder(PODS).decode(line(sent, pod_body("web-0", rv="7")))
 
     assert isinstance(delta, Delta)
@@ -191,7 +193,7 @@ def test_the_servers_words_become_deltas(sent: str, kind: str) -> None:
 
 
 @given(strategies.objects_full_of_managed_fields(), st.sampled_from(list(KINDS)), st.booleans())
-def test_any_object_comes_out_as_it_was_sent(
+def test_a_decoded_object_equals_the_sent_one(
     body: dict[str, Any], sent: str, managed_fields: bool
 ) -> None:
     text = line(sent, body) + b"\n"
@@ -204,7 +206,7 @@ def test_any_object_comes_out_as_it_was_sent(
 
 @pytest.mark.parametrize("sent", [*KINDS, "BOOKMARK"])
 @given(body=strategies.objects(managed=[{"manager": "x"}]), spelling=strategies.json_styles)
-def test_another_spelling_of_the_envelope_says_the_same(
+def test_another_spelling_of_the_envelope_is_decoded_the_same(
     sent: str, body: dict[str, Any], spelling: JsonStyle
 ) -> None:
     """Whitespace, the other key order, further keys: none of this is ruled out by the API."""
@@ -233,7 +235,7 @@ def test_a_line_may_come_with_or_without_its_end(tail: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\u0085b", "a\u2028b\u2029", "\u0085" * 100, "\r", "é😀"])
-def test_line_ends_of_unicode_inside_a_string_arrive_unharmed(text: str) -> None:
+def test_unicode_line_separators_inside_a_string_are_preserved(text: str) -> None:
     body = pod_body("web-0") | {"note": text}
 
     (entry,) = decoded([line("MODIFIED", body) + b"\n"])
@@ -242,7 +244,7 @@ def test_line_ends_of_unicode_inside_a_string_arrive_unharmed(text: str) -> None
     assert entry.obj["note"] == text
 
 
-def test_an_object_of_megabytes_arrives_whole() -> None:
+def test_an_object_of_several_megabytes_is_decoded() -> None:
     """Go writes ``<`` as six bytes: an object of 1.5 MiB may be a line of 9 MiB."""
     data = "\\u003c" * (1024 * 1024)
     text = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"data":"%s"}}\n' % data.encode()
@@ -254,7 +256,7 @@ def test_an_object_of_megabytes_arrives_whole() -> None:
     assert entry.obj["data"] == "<" * (1024 * 1024)
 
 
-def test_an_object_has_bytes_of_its_own() -> None:
+def test_an_object_keeps_only_its_own_bytes() -> None:
     text = line("ADDED", pod_body("web-0"))
 
     delta = EventDecoder(PODS).decode(text)
@@ -270,7 +272,7 @@ def test_a_bookmark_needs_nothing_but_metadata() -> None:
     assert EventDecoder(PODS).decode(encode(bookmark)) == Bookmark("42")
 
 
-def test_a_bookmark_without_a_version_says_nothing() -> None:
+def test_a_bookmark_without_a_version_has_an_empty_one() -> None:
     assert EventDecoder(PODS).decode(line("BOOKMARK", {"metadata": {}})) == Bookmark("")
 
 
@@ -286,13 +288,15 @@ def test_a_bookmark_without_a_version_says_nothing() -> None:
     ],
     ids=["expired", "gone", "code alone", "internal", "empty", "no status"],
 )
-def test_an_error_event_is_raised_as(status: dict[str, Any], kind: type[ServerError]) -> None:
+def test_an_error_event_is_raised_as_the_error_of_its_status(
+    status: dict[str, Any], kind: type[ServerError]
+) -> None:
     with pytest.raises(kind) as caught:
         EventDecoder(PODS).decode(line("ERROR", status))
     assert caught.value.phase == "watch"
 
 
-def test_an_error_event_in_another_spelling_is_raised_all_the_same() -> None:
+def test_an_error_event_in_another_spelling_is_raised() -> None:
     with pytest.raises(Expired, match="too old"):
         EventDecoder(PODS).decode(
             b'{ "object": {"code": 410, "message": "too old"}, "type": "ERROR" }'
@@ -300,7 +304,7 @@ def test_an_error_event_in_another_spelling_is_raised_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", ["SYNCED", "", "added", "ADDEDX"])
-def test_a_type_that_nobody_knows_is_a_protocol_error(kind: str) -> None:
+def test_an_unknown_event_type_is_a_protocol_error(kind: str) -> None:
     with pytest.raises(ProtocolError, match="unknown type") as caught:
         EventDecoder(PODS).decode(line(kind, pod_body("web-0")))
     named = repr(kind) if kind.isupper() else f"of {len(kind)} characters"
@@ -332,7 +336,7 @@ def test_a_type_that_nobody_knows_is_a_protocol_error(kind: str) -> None:
         b'{"kind":"Status","code":500}',
     ],
 )
-def test_what_is_no_event_is_a_protocol_error(garbage: bytes) -> None:
+def test_a_line_that_is_no_event_is_a_protocol_error(garbage: bytes) -> None:
     with pytest.raises(ProtocolError, match=f"a line of {len(garbage)} bytes") as caught:
         EventDecoder(PODS).decode(garbage)
     assert caught.value.phase == "watch"
@@ -346,7 +350,7 @@ def test_an_error_does_not_quote_the_line() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_watch() -> None:
+def test_invalid_utf_8_outside_the_metadata_does_not_stop_the_watch() -> None:
     """One broken object must not keep all the others from arriving; opening it is the error."""
     text = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"data":"\xff"}}'
 
@@ -356,7 +360,7 @@ def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_watch() -
     assert delta.obj.name == "a"
 
 
-def test_every_type_has_its_fast_path_and_its_slow_path_agree() -> None:
+def test_the_fast_and_the_slow_path_agree_for_every_type() -> None:
     types: list[EventType] = ["ADDED", "MODIFIED", "DELETED"]
     decoder = EventDecoder(WIDGETS)
 
@@ -389,7 +393,7 @@ def test_an_object_too_deep_to_decode_is_one_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", [b"null", b"7", b"{}"])
-def test_an_object_of_no_kind_is_a_protocol_error(kind: bytes) -> None:
+def test_an_object_with_an_invalid_kind_is_a_protocol_error(kind: bytes) -> None:
     raw = b'{"type":"ADDED","object":{"kind":' + kind + b',"metadata":{"name":"a"}}}\n'
     with pytest.raises(ProtocolError, match="is no event"):
         EventDecoder(PODS).decode(raw)
@@ -455,7 +459,7 @@ def test_an_initial_list_with_an_object_of_another_kind_is_rejected_as_a_whole()
 
 
 @pytest.mark.parametrize("kind", ["Pod", "PartialObjectMetadata"])
-def test_its_own_kind_and_metadata_alone_are_what_a_watch_brings(kind: str) -> None:
+def test_a_watch_accepts_its_own_kind_and_partial_object_metadata(kind: str) -> None:
     line = f'{{"type":"ADDED","object":{{"kind":"{kind}","metadata":{{"name":"a"}}}}}}\n'
 
     assert isinstance(EventDecoder(PODS).decode(line.encode()), Delta)
@@ -474,7 +478,7 @@ def test_its_own_kind_and_metadata_alone_are_what_a_watch_brings(kind: str) -> N
         ('{"another":1}', False),
     ],
 )
-def test_only_true_as_a_string_marks_the_end_and_nothing_else_does_harm(
+def test_only_an_annotation_with_the_string_true_marks_the_end_of_the_initial_list(
     annotations: str, ends: bool
 ) -> None:
     metadata = f'{{"resourceVersion":"7","annotations":{annotations}}}'
@@ -483,7 +487,7 @@ def test_only_true_as_a_string_marks_the_end_and_nothing_else_does_harm(
     assert EventDecoder(PODS).decode(line.encode()) == Bookmark("7", ends)
 
 
-def test_what_a_server_calls_an_event_is_shown_in_one_short_line() -> None:
+def test_an_unknown_event_type_is_shown_in_one_short_line() -> None:
     line = b'{"type":"' + b"X" * 1000 + b'\\u001b[2J\\n","object":{"metadata":{"name":"a"}}}\n'
 
     with pytest.raises(ProtocolError) as caught:

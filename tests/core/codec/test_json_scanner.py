@@ -47,6 +47,22 @@ def test_the_closing_brace_of_any_object_is_found(value: dict[str, Any], size: i
     assert find_end(data[:-1], size) is None
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 100])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{}",
+        b'{"a\\"}":"{"}',
+        b'{"\\\\":{"}":"{"},"b":[{}]}',
+        b'{"a":"\\\\\\"}","b":{"c":{}}}',
+        b'{"\\u007d}\\n":"\\"{\\"","":[{"a":{}},{}]}',
+    ],
+)
+def test_the_closing_brace_is_found_wherever_the_bytes_are_cut(data: bytes, size: int) -> None:
+    assert find_end(data + b'} ,{"', size) == len(data)
+    assert all(find_end(data[:end], size) is None for end in range(len(data)))
+
+
 def test_the_scan_of_an_object_begins_at_the_offset() -> None:
     assert BraceScanner().find_end(b'}"{}', 2) == 4
 
@@ -85,7 +101,7 @@ def test_the_array_of_the_outermost_object_is_found(before: bytes, key: bytes, s
         (b'{"a":{"items":[]}}', 0),
     ],
 )
-def test_another_value_is_no_array(data: bytes, count: int, size: int) -> None:
+def test_a_value_of_another_type_is_no_array(data: bytes, count: int, size: int) -> None:
     assert find_array(data, size) == (None, count)
 
 

@@ -35,7 +35,7 @@ def test_the_lines_of_a_chunk_are_not_copied_but_for_one_that_began_before() -> 
 
 
 @given(st.data())
-def test_empty_lines_of_either_kind_are_left_out_wherever_the_chunks_are_cut(
+def test_empty_lines_with_any_line_end_are_left_out_in_any_chunks(
     data: st.DataObject,
 ) -> None:
     """A proxy's blank line must not cost a relist."""
@@ -90,7 +90,7 @@ def test_only_a_newline_ends_a_line(separator: str) -> None:
     assert LineSplitter().feed(text + b"\nx") == [text + b"\n"]
 
 
-def test_pending_counts_the_bytes_of_the_line_under_way() -> None:
+def test_the_pending_bytes_are_those_of_the_incomplete_line() -> None:
     splitter = LineSplitter()
     splitter.feed(b"one\ntw")
     assert splitter.buffered == 2
@@ -99,7 +99,7 @@ def test_pending_counts_the_bytes_of_the_line_under_way() -> None:
     assert repr(splitter) == "<LineSplitter pending=3 B>"
 
 
-def test_a_line_beyond_the_cap_is_an_error_that_says_so() -> None:
+def test_the_error_for_a_line_beyond_the_limit_names_the_limit() -> None:
     splitter = LineSplitter(cap=10)
     splitter.feed(b"12345")
     assert splitter.feed(b"67890") == []
@@ -117,7 +117,7 @@ def test_the_cap_is_for_one_line_and_not_for_all_of_them() -> None:
         assert splitter.feed(b"9\n") == [b"123456789\n"]
 
 
-def test_the_tail_behind_a_line_counts_against_the_cap() -> None:
+def test_an_incomplete_line_behind_another_one_has_the_size_limit() -> None:
     with pytest.raises(LineTooLong):
         LineSplitter(cap=10).feed(b"one\n" + b"x" * 11)
 
@@ -152,7 +152,7 @@ def test_the_error_of_a_line_that_is_too_long_names_the_limit_and_the_option() -
     assert caught.value.phase == "watch"
 
 
-def test_a_whole_line_behind_another_chunk_is_not_copied_either() -> None:
+def test_a_whole_line_in_a_second_chunk_is_not_copied() -> None:
     splitter, chunk = LineSplitter(), b"two\n"
     splitter.find_lines(b"one\n")
 

@@ -127,7 +127,7 @@ def test_a_recorded_list_loses_its_managed_fields(name: str) -> None:
 @ALL_LISTS
 @given(data=st.data())
 @settings(max_examples=settings().max_examples // 4)  # of each of the lists
-def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+def test_a_recorded_list_is_decoded_the_same_in_any_chunks(name: str, data: st.DataObject) -> None:
     resource, body = RECORDED[name][0], read_recording(name).body
 
     objects, frame = decoded(data.draw(strategies.chunks(body)), resource)
@@ -136,13 +136,13 @@ def test_a_recorded_list_says_the_same_however_it_is_cut(name: str, data: st.Dat
 
 
 @ALL_LISTS
-def test_a_recorded_list_byte_by_byte_says_the_same(name: str) -> None:
+def test_a_recorded_list_is_decoded_the_same_byte_by_byte(name: str) -> None:
     resource, body = RECORDED[name][0], read_recording(name).body
 
     assert decoded(cut(body, 1), resource) == decoded([body], resource)
 
 
-def test_objects_come_as_soon_as_the_next_one_begins() -> None:
+def test_an_object_is_returned_when_the_next_one_begins() -> None:
     """The response is never held whole."""
     body = read_recording("13-list-rv0").body
     decoder = ListDecoder(PODS)
@@ -273,7 +273,9 @@ ITEM_LOOK_ALIKES: list[Any] = [
 @pytest.mark.parametrize("order", ["built-in", "custom resource"])
 @pytest.mark.parametrize("look_alike", ITEM_LOOK_ALIKES, ids=repr)
 @pytest.mark.parametrize("size", [1, 7, 10**6])
-def test_what_looks_like_a_cut_is_none(order: str, look_alike: object, size: int) -> None:
+def test_text_that_looks_like_the_beginning_of_an_item_splits_no_item(
+    order: str, look_alike: object, size: int
+) -> None:
     items = [pod_body(f"web-{number}") | {"z": look_alike} for number in range(4)]
     body = pod_list(items)
     if order == "custom resource":
@@ -294,7 +296,7 @@ def test_what_looks_like_a_cut_is_none(order: str, look_alike: object, size: int
     ],
     ids=["key", "text", "empty"],
 )
-def test_items_of_something_else_in_front_are_not_the_lists(metadata: dict[str, Any]) -> None:
+def test_items_inside_the_metadata_are_not_those_of_the_list(metadata: dict[str, Any]) -> None:
     body = pod_list([pod_body("web-0")])
     body["metadata"] |= metadata
 
@@ -305,7 +307,7 @@ def test_items_of_something_else_in_front_are_not_the_lists(metadata: dict[str, 
 
 
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_items_that_begin_differently_are_told_apart(size: int) -> None:
+def test_items_with_different_beginnings_are_separated(size: int) -> None:
     """An aggregated API server may write each item as it likes."""
     items = [
         pod_body("a"),
@@ -322,14 +324,14 @@ def test_items_that_begin_differently_are_told_apart(size: int) -> None:
 
 @pytest.mark.parametrize("items", [[], None], ids=["empty", "null"])
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_a_list_of_nothing(items: list[Any] | None, size: int) -> None:
+def test_a_list_without_items_is_decoded(items: list[Any] | None, size: int) -> None:
     objects, frame = decoded(cut(encode(pod_list(items, rv="42")), size))
 
     assert objects == []
     assert frame.resource_version == "42"
 
 
-def test_an_empty_pretty_list() -> None:
+def test_an_empty_indented_list_is_decoded() -> None:
     body = b'{\n  "items": [\n  ],\n  "metadata": {"resourceVersion": "42"}\n}\n'
 
     assert decoded(cut(body, 1))[1].resource_version == "42"
@@ -343,7 +345,7 @@ def test_a_very_large_item_is_decoded_in_any_place(size: int) -> None:
         assert bodies(objects) == untyped(items)
 
 
-def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_list() -> None:
+def test_invalid_utf_8_outside_the_metadata_does_not_stop_the_list() -> None:
     body = (
         b'{"metadata":{},"items":[{"metadata":{"name":"a"},"d":"\xff"},{"metadata":{"name":"b"}}]}'
     )
@@ -353,7 +355,7 @@ def test_bad_utf_8_in_a_string_that_nobody_asked_for_does_not_stop_the_list() ->
     assert [obj.name for obj in objects] == ["a", "b"]
 
 
-def test_the_frame_has_what_the_list_says_of_itself() -> None:
+def test_the_frame_has_the_metadata_of_the_list() -> None:
     body = pod_list([pod_body("a")], rv="7", token="next", remainingItemCount=5)
 
     _, frame = decoded([encode(body)])
@@ -396,20 +398,20 @@ def test_the_frame_has_what_the_list_says_of_itself() -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 10**6])
-def test_what_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
+def test_a_body_that_is_no_list_is_a_protocol_error(body: bytes, size: int) -> None:
     with pytest.raises(ProtocolError, match="the list of pods is malformed") as caught:
         decoded(cut(body, size))
     assert caught.value.phase == "list"
 
 
 @pytest.mark.client_go(32)
-def test_a_table_is_a_protocol_error_that_says_so() -> None:
+def test_the_protocol_error_for_a_table_names_it() -> None:
     """A client that requests tables by mistake, as kubectl does, would cache nothing."""
     with pytest.raises(ProtocolError, match="the response is a Table without items"):
         decoded([read_recording("28-list-table").body])
 
 
-def test_a_table_with_items_is_none_the_less_a_table() -> None:
+def test_a_table_with_items_is_a_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="Table"):
         decoded([encode(pod_list([]) | {"kind": "Table"})])
 
@@ -420,7 +422,7 @@ def test_a_status_is_a_protocol_error() -> None:
 
 
 @pytest.mark.parametrize("item", [b"1", b'"x"', b"null", b"[]"])
-def test_an_item_that_is_no_object_is_refused_as_soon_as_it_begins(item: bytes) -> None:
+def test_an_item_that_is_no_object_is_an_error_when_it_begins(item: bytes) -> None:
     """The rest of the response need not be read."""
     decoder = ListDecoder(PODS)
 
@@ -428,7 +430,7 @@ def test_an_item_that_is_no_object_is_refused_as_soon_as_it_begins(item: bytes) 
         decoder.feed(b'{"metadata":{},"items":[%s' % item)
 
 
-def test_an_error_says_how_far_the_list_made_sense() -> None:
+def test_the_error_names_the_number_of_decoded_items() -> None:
     body = encode(pod_list([pod_body("a"), pod_body("b"), pod_body("c")]))
     decoder = ListDecoder(PODS)
     decoder.feed(body[:-40])
@@ -446,7 +448,7 @@ def test_an_error_does_not_quote_an_object() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_response_without_an_end_and_without_items_is_not_collected_for_ever() -> None:
+def test_a_response_without_items_is_read_up_to_a_limit() -> None:
     decoder = ListDecoder(PODS)
     decoder.feed(b'{"kind":"')
     while held(decoder) <= HEAD_CAP - 65_536:
@@ -457,7 +459,7 @@ def test_a_response_without_an_end_and_without_items_is_not_collected_for_ever()
 
 
 @pytest.mark.parametrize("size", [1, 64, 500])
-def test_an_item_that_never_ends_is_refused_at_the_cap_and_named(size: int) -> None:
+def test_an_item_without_an_end_is_an_error_at_the_limit(size: int) -> None:
     """A watch event has such a cap too."""
     decoder = ListDecoder(PODS, cap=2000)
     decoder.feed(b'{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},')
@@ -483,7 +485,7 @@ def test_an_item_may_be_as_long_as_an_event_of_a_watch() -> None:
     assert ITEM_CAP == LINE_CAP
 
 
-def test_what_follows_the_items_is_not_collected_for_ever() -> None:
+def test_the_data_after_the_items_is_read_up_to_a_limit() -> None:
     decoder = ListDecoder(PODS)
     decoder.feed(b'{"metadata":{},"items":[],"more":"')
 
@@ -504,7 +506,7 @@ def full_of_look_alikes(count: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [16_384, 10**9], ids=["in chunks", "at once"])
-def test_an_item_full_of_look_alikes_costs_time_in_proportion_to_its_size(size: int) -> None:
+def test_an_item_with_many_false_beginnings_takes_linear_time(size: int) -> None:
     """Trying each of 150,000 cuts would take minutes."""
     body = full_of_look_alikes(75_000)
 
@@ -534,7 +536,7 @@ def test_the_buffer_does_not_grow_when_no_item_begins_like_the_first() -> None:
 
 
 @pytest.mark.client_go(29)
-def test_what_was_decoded_is_let_go_of() -> None:
+def test_the_bytes_of_decoded_items_are_released() -> None:
     body = encode(pod_list([pod_body(f"web-{number}") for number in range(5000)]))
     decoder = ListDecoder(PODS)
 
@@ -547,7 +549,7 @@ def test_what_was_decoded_is_let_go_of() -> None:
     assert repr(decoder).startswith("<ListDecoder pods items=4999 held=")
 
 
-def test_an_item_too_deep_to_decode_is_one_all_the_same() -> None:
+def test_an_item_that_is_nested_too_deeply_is_still_an_object() -> None:
     """A writer of custom resources must not be able to stop their readers."""
     deep = b"[" * 100_000 + b"]" * 100_000
     decoder = ListDecoder(PODS)
@@ -557,7 +559,7 @@ def test_an_item_too_deep_to_decode_is_one_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ServiceList", "Status", "PodLust\\u001b"])
-def test_a_list_of_something_else_is_a_protocol_error_and_no_empty_state(kind: str) -> None:
+def test_a_list_of_another_kind_is_a_protocol_error(kind: str) -> None:
     """Taken for a state without pods, it would delete every one of them."""
     body = f'{{"kind":"{kind}","metadata":{{"resourceVersion":"7"}},"items":[]}}'.encode()
     decoder = ListDecoder(PODS)
@@ -569,7 +571,7 @@ def test_a_list_of_something_else_is_a_protocol_error_and_no_empty_state(kind: s
 
 
 @pytest.mark.client_go(32)
-def test_a_custom_resource_may_call_its_list_what_it_likes() -> None:
+def test_a_list_of_custom_resources_may_have_any_kind() -> None:
     body = b'{"kind":"Gadgetry","metadata":{"resourceVersion":"7"},"items":[]}'
     decoder = ListDecoder(WIDGETS)
     decoder.feed(body)

@@ -53,7 +53,7 @@ def test_whole_objects_and_partial_ones_become_the_same_bytes() -> None:
         assert "spec" not in whole[key]
 
 
-def test_watched_objects_look_like_listed_ones() -> None:
+def test_watched_objects_have_the_form_of_listed_ones() -> None:
     objects = watched("32-watch-partial-metadata")
     assert objects
     for obj in objects:

@@ -66,7 +66,7 @@ def test_a_bracket_before_the_managed_fields_does_not_end_them() -> None:
         ),
     ],
 )
-def test_another_layout_has_no_end(line: bytes) -> None:
+def test_a_line_of_another_layout_has_no_end(line: bytes) -> None:
     assert end_of(line) == b""
 
 

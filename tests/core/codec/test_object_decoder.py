@@ -88,7 +88,7 @@ def test_the_metadata_pass_finds_what_the_cache_needs(body: dict[str, Any]) -> N
     ],
     ids=["first", "last", "middle", "spaced last", "spaced first", "null"],
 )
-def test_one_comma_goes_with_them(metadata: bytes, left: bytes) -> None:
+def test_one_comma_is_cut_with_the_managed_fields(metadata: bytes, left: bytes) -> None:
     raw = b'{"metadata":%s,"spec":{}}' % metadata
 
     assert built(raw).raw == b'{"metadata":%s,"spec":{}}' % left
@@ -103,7 +103,7 @@ def test_managed_fields_are_cut_wherever_they_stand() -> None:
 @pytest.mark.parametrize(
     "spelled", [b'"managedFields":[],', b'"managedFields": [],', b'"managedFields" :[],']
 )
-def test_those_behind_metadata_stay_though_they_are_spelled_as_servers_do(spelled: bytes) -> None:
+def test_managed_fields_behind_metadata_stay_in_any_spelling(spelled: bytes) -> None:
     for before in (b"", b'"uid":"u",'):
         raw = b'{"metadata":{%b%b"name":"a"},"data":{"a":1,"managedFields":[]}}'
 
@@ -141,7 +141,7 @@ def test_a_key_of_that_name_beside_metadata_stays(value: bytes) -> None:
     assert built(raw).raw == b'{"managedFields":%b,"metadata":{"name":"a"}}' % value
 
 
-def test_an_array_before_metadata_does_not_pass_for_leading_metadata() -> None:
+def test_metadata_in_an_array_is_not_taken_for_the_metadata_of_the_object() -> None:
     body: dict[str, Any] = {
         "conditions": [{"metadata": {"managedFields": []}}],
         "metadata": {"name": "a", "managedFields": []},
@@ -186,7 +186,7 @@ def test_only_the_given_stretch_of_the_source_counts() -> None:
     assert obj.raw == b'{"metadata":{"name":"a"}}'
 
 
-def test_what_follows_in_the_source_does_not_pass_for_the_opening_of_metadata() -> None:
+def test_metadata_behind_the_object_is_not_taken_for_its_own() -> None:
     raw = b'{"a":1,"managedFields":[1],"metadata":{"name":"a","managedFields":[1]}}'
     source = raw + b',{"metadata":{'
 
@@ -230,7 +230,7 @@ def test_objects_of_a_namespace_share_one_string_for_it() -> None:
         b'{"metadata":{"name":"a"}}{}',
     ],
 )
-def test_the_metadata_pass_takes_exactly_one_object_with_a_name(raw: bytes) -> None:
+def test_an_envelope_is_exactly_one_object_with_a_name(raw: bytes) -> None:
     """``list_wire`` lets it decide where an item ends."""
     with pytest.raises(msgspec.DecodeError):
         decode_envelope(raw)

@@ -62,7 +62,7 @@ def test_a_typed_dict_is_a_model() -> None:
     assert "metadata" not in model_of(PodDict, pod("a"))
 
 
-def test_of_an_object_with_a_model_no_bytes_are_kept() -> None:
+def test_an_object_with_a_model_keeps_no_bytes() -> None:
     obj = pod("a")
     stored = keeping(Shape.of(model=Pod))(obj)
 
@@ -83,7 +83,7 @@ def test_a_model_may_declare_the_kind_which_items_of_a_list_lack() -> None:
     assert with_type_meta(listed).startswith(b'{"apiVersion":"v1","kind":"Pod","metadata":')
 
 
-def test_what_does_not_fit_is_withheld_and_says_why() -> None:
+def test_a_rejected_object_is_excluded_with_an_error() -> None:
     error = misfit(Pod, make_object(pod_body("a", rv="7") | {"spec": {"nodeName": 7}}))
 
     assert isinstance(error, ModelMismatch)
@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_withheld_and_says_why() -> None:
         (make_object(pod_body("a") | {"spec": None}), "ValidationError"),
     ],
 )
-def test_whatever_a_model_raises_is_a_misfit(obj: KubeObject, what: str) -> None:
+def test_every_exception_of_a_model_is_a_mismatch(obj: KubeObject, what: str) -> None:
     assert what in str(misfit(RaisingModel, obj))
 
 
@@ -122,7 +122,7 @@ class Final(Struct):
         raise SystemExit
 
 
-def test_a_model_can_not_cancel_who_reads_it() -> None:
+def test_a_cancelled_error_in_a_model_is_a_mismatch() -> None:
     assert "CancelledError" in str(misfit(Cancelling, pod("a")))
     with pytest.raises(SystemExit):
         misfit(Final, pod("a"))
@@ -136,19 +136,31 @@ class Annotated(Struct):
     spec: NoSuchType  # type: ignore[name-defined]  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
 
 
+ANOTHER_WAY = "; convert= takes any function of an object, and aioinformer.adapters has some"
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (PydanticPod, "not PydanticPod; convert= takes any function"),
-        (dict, "not dict; convert="),
-        (KubeObject, "not KubeObject, which is what objects are without model="),
-        (Annotated, "name 'NoSuchType' is not defined"),
-        (named, "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not named"),
+        (PydanticPod, f"PydanticPod{ANOTHER_WAY}"),
+        (dict, f"dict{ANOTHER_WAY}"),
+        (KubeObject, "KubeObject, which is what objects are without model="),
+        (Annotated, "Annotated: name 'NoSuchType' is not defined"),
     ],
 )
-def test_what_can_be_no_model_is_refused_when_it_is_asked_for(model: Any, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_a_type_that_cannot_be_a_model_is_an_error_when_it_is_passed(
+    model: Any, message: str
+) -> None:
+    start = "model= takes a msgspec.Struct, dataclass, TypedDict or attrs class, not"
+    with pytest.raises(UsageError) as caught:
         Shape.of(model=model)
+    assert str(caught.value) == f"{start} {message}"
+
+
+def test_a_function_as_a_model_is_an_error() -> None:
+    wrong: Any = named
+    with pytest.raises(UsageError, match=r"TypedDict or attrs class, not named"):
+        Shape.of(model=wrong)
 
 
 # -- conversions -------------------------------------------------------------------------------
@@ -163,8 +175,8 @@ def test_an_object_that_is_converted_keeps_its_bytes() -> None:
     assert view.convert(pod("a")) == "a"
 
 
-def test_an_object_has_one_form() -> None:
-    with pytest.raises(UsageError, match="exclude each other"):
+def test_model_and_convert_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match=r"^model= and convert= exclude each other: .* one form$"):
         Shape.checked(Pod, named, None)
 
 
@@ -207,11 +219,23 @@ def test_shapes_of_the_same_functions_are_the_same() -> None:
     assert Shape.of(transform=same) != Shape.of(transform=lambda obj: obj)
 
 
-def test_a_shape_is_called_by_what_it_is_made_of() -> None:
+def test_the_text_of_a_shape_names_its_parts() -> None:
     assert str(Shape.of()) == ""
     assert str(Shape.of(model=Pod)) == "as Pod"
     assert str(Shape.of(convert=named, transform=same)) == "as named through same"
     assert str(Shape.of(transform=partial(same))) == "through partial"
+    assert str(Shape.of(metadata_only=True)) == "with metadata only"
+    assert str(Shape.of(model=Pod, metadata_only=True)) == "with metadata only as Pod"
+    assert repr(keeping(Shape.of(transform=same))) == "<Transformer by same>"
+    assert repr(keeping(Shape.of(model=Pod))) == "<ModelDecoder Pod>"
+
+
+def test_objects_are_whole_unless_a_part_is_kept_or_a_transform_may_replace_them() -> None:
+    assert Shape.of().is_whole
+    assert Shape.checked(None, None, None) == Shape.of()
+    assert Shape.of(convert=named).is_whole
+    for other in (Shape.of(transform=same), Shape.of(metadata_only=True), Shape.of(model=Pod)):
+        assert not other.is_whole
 
 
 class Unhashable:
@@ -225,14 +249,30 @@ async def late(obj: KubeObject) -> str:
     return obj.name
 
 
+class Late:
+    async def __call__(self, obj: KubeObject) -> str:
+        return obj.name
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("no function", "convert= is a function of an object, not 'no function'"),
-        (late, "convert= late is async"),
-        (Unhashable(), "has no hash"),
+        ("no function", " is a function of an object, not 'no function'"),
+        (late, " late is async; it must be a plain function"),
+        (Late(), " Late is async; it must be a plain function"),
+        (
+            Unhashable(),
+            " Unhashable has no hash, by which informers are distinguished; give a function or a"
+            " hashable object",
+        ),
     ],
 )
-def test_what_can_be_no_function_of_an_object_is_refused(function: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+def test_an_argument_that_is_no_function_of_an_object_is_a_type_error(
+    function: Any, message: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
         Shape.of(convert=function)
+    assert str(caught.value) == f"convert={message}"
+    with pytest.raises(TypeError) as caught:
+        Shape.of(transform=function)
+    assert str(caught.value) == f"transform={message}"

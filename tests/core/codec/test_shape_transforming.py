@@ -29,7 +29,7 @@ def test_the_object_itself_stays_as_it_is() -> None:
     assert Transformer(lambda obj: obj)(obj) is obj
 
 
-def test_a_mapping_is_another_body() -> None:
+def test_a_mapping_replaces_the_body() -> None:
     def without_spec(obj: KubeObject) -> Mapping[str, Any]:
         body = obj.to_dict()
         del body["spec"]
@@ -44,7 +44,7 @@ def test_a_mapping_is_another_body() -> None:
     assert len(made.raw) < len(obj.raw) + len('"kind":"Pod","apiVersion":"v1",')
 
 
-def test_parts_of_the_object_may_be_in_it() -> None:
+def test_a_mapping_may_contain_parts_of_the_object() -> None:
     obj = make_object(pod_body("a") | {"status": {"ips": [{"ip": "10.0.0.1"}]}})
     made = Transformer(lambda obj: {"metadata": obj["metadata"], "status": obj["status"]})(obj)
 
@@ -58,7 +58,7 @@ def test_another_cached_object_of_the_same_version_is_another_body() -> None:
     assert made["spec"] == {}
 
 
-def test_none_drops_the_object() -> None:
+def test_a_transform_that_returns_none_drops_the_object() -> None:
     stored = Transformer(lambda _: None)(pod("a"))
 
     assert isinstance(stored, ExcludedObject)
@@ -76,7 +76,7 @@ def test_none_drops_the_object() -> None:
         {"metadata": {"name": "a", "namespace": "web"}},
     ],
 )
-def test_what_identifies_the_object_must_stay(other: object) -> None:
+def test_a_transform_must_keep_name_namespace_uid_and_version(other: object) -> None:
     message = failed(other, pod("a"))
 
     assert message.startswith("pods web/a at resourceVersion 1: transform= ")
@@ -92,12 +92,12 @@ def test_what_identifies_the_object_must_stay(other: object) -> None:
         ({"metadata": {"name": "a"}, "x": object()}, "a object can't be written as JSON"),
     ],
 )
-def test_what_is_no_object_is_rejected(made: object, message: str) -> None:
+def test_a_result_that_is_no_object_is_rejected(made: object, message: str) -> None:
     assert message in failed(made, pod("a"))
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])
-def test_whatever_it_raises_rejects_the_object(error: BaseException) -> None:
+def test_every_exception_of_a_transform_rejects_the_object(error: BaseException) -> None:
     def clumsy(_: KubeObject) -> None:
         raise error
 
@@ -109,7 +109,7 @@ def test_whatever_it_raises_rejects_the_object(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
-def test_the_end_of_the_program_is_its_end(error: BaseException) -> None:
+def test_an_interrupt_in_a_transform_is_raised(error: BaseException) -> None:
     def quit_(_: KubeObject) -> None:
         raise error
 

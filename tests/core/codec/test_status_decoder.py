@@ -30,7 +30,7 @@ def test_code_reason_message_and_details_are_read() -> None:
     assert (status.retry_after, status.continue_token) == (None, "")
 
 
-def test_a_too_large_version_says_for_how_long_to_wait() -> None:
+def test_a_too_large_version_has_the_requested_wait() -> None:
     status = decode_status(read_recording("20-list-too-large-resource-version").body)
 
     assert status.code == 504
@@ -55,7 +55,7 @@ def test_a_code_in_the_body_wins() -> None:
 
 
 @pytest.mark.parametrize("sent", ['"soon"', "null", "[]", "0"])
-def test_a_wait_that_is_no_number_or_none_at_all_is_none(sent: str) -> None:
+def test_a_wait_that_is_zero_or_no_number_is_none(sent: str) -> None:
     status = decode_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
 
     assert status.retry_after is None
@@ -78,7 +78,7 @@ def test_a_body_with_null_parts_is_read() -> None:
         b'{"kind":"Pod","metadata":{"name":"web-0"}}',
     ],
 )
-def test_what_is_no_status_is_an_error(body: bytes) -> None:
+def test_a_body_that_is_no_status_is_an_error(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_status(body)
 
@@ -88,7 +88,7 @@ def test_an_expired_status_becomes_expired() -> None:
 
 
 @pytest.mark.parametrize("sent", ["-5", "true", "1.5", "9" * 25, "9" * 400])
-def test_a_wait_that_no_server_can_mean_is_none(sent: str) -> None:
+def test_a_wait_that_is_no_valid_int32_is_none(sent: str) -> None:
     """An int32 in Kubernetes. 400 digits are an int in Python, and no float."""
     status = decode_status(b'{"details":{"retryAfterSeconds":%s}}' % sent.encode())
 
@@ -103,7 +103,7 @@ def test_details_of_another_shape_do_not_hide_the_rest(details: str) -> None:
 
 
 @pytest.mark.parametrize("code", [-1, 0, 1000, 10**300])
-def test_a_code_that_can_not_be_is_none(code: int) -> None:
+def test_an_impossible_code_is_replaced_by_the_given_one(code: int) -> None:
     assert (
         decode_status(json.dumps({"kind": "Status", "code": code}).encode(), code=503).code == 503
     )
@@ -114,12 +114,12 @@ def test_the_least_and_the_greatest_code_are_kept(code: int) -> None:
     assert decode_status(json.dumps({"kind": "Status", "code": code}).encode()).code == code
 
 
-def test_without_any_code_it_is_a_failure_of_the_server() -> None:
+def test_a_status_without_a_code_has_the_code_500() -> None:
     assert decode_status(b"{}").code == 500
 
 
 @pytest.mark.parametrize(("sent", "seconds"), [(1, 1.0), (2**31 - 1, 2**31 - 1), (2**31, None)])
-def test_a_wait_is_an_int32(sent: int, seconds: float | None) -> None:
+def test_a_wait_has_the_range_of_an_int32(sent: int, seconds: float | None) -> None:
     status = decode_status(b'{"details":{"retryAfterSeconds":%d}}' % sent)
     assert status.retry_after == seconds
 
@@ -160,7 +160,7 @@ sent_statuses = st.fixed_dictionaries(
 
 
 @given(sent_statuses)
-def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
+def test_any_body_is_decoded_to_a_valid_status_or_rejected(
     sent: dict[str, object],
 ) -> None:
     """Only a ``FetchError`` is expected of a request: another exception would end the informer."""
@@ -181,7 +181,7 @@ def test_any_status_is_read_or_no_status_and_what_is_read_means_something(
 # -- what may be shown of it ---------------------------------------------------------------------
 
 
-def test_what_a_server_says_is_kept_short_in_one_line_and_harmless() -> None:
+def test_the_texts_of_a_status_are_one_short_printable_line() -> None:
     message = "no\n\x1b[2Jsuch\tpod " + "x" * 100_000
     body = json.dumps({"kind": "Status", "code": 404, "reason": "Not\nFound", "message": message})
 
@@ -204,6 +204,6 @@ def test_what_a_server_says_is_kept_short_in_one_line_and_harmless() -> None:
         ("!", "kind of 1 character"),
     ],
 )
-def test_a_text_that_is_no_kind_is_not_quoted(kind: str, shown: str) -> None:
+def test_a_text_that_cannot_be_a_kind_is_not_quoted(kind: str, shown: str) -> None:
     """It may be a part of a Secret."""
     assert quote_kind(kind) == shown

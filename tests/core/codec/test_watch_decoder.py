@@ -87,7 +87,7 @@ def test_the_events_before_an_error_are_in_its_batch(bad: bytes) -> None:
     assert isinstance(batch.error, ServerError | ProtocolError)
 
 
-def test_half_an_event_is_none() -> None:
+def test_an_incomplete_line_is_no_event() -> None:
     decoder = WatchDecoder(PODS)
 
     assert decoder.feed(added("a", 1)[:-5]).entries == []
@@ -133,14 +133,14 @@ def test_an_empty_collection_is_a_state_too() -> None:
 
 @pytest.mark.client_go(46)
 @pytest.mark.parametrize("value", ["false", "True", "", "yes"])
-def test_a_bookmark_that_says_anything_but_true_is_no_end(value: str) -> None:
+def test_a_bookmark_whose_annotation_is_not_true_is_no_end_mark(value: str) -> None:
     decoder = watch_list()
     assert state(decoder.feed(added("a", 1) + mark(5, value))) is None
 
     assert state(decoder.feed(mark(6))) == (["a 1"], "6")
 
 
-def test_bookmarks_before_the_mark_prove_nothing() -> None:
+def test_bookmarks_before_the_end_mark_are_not_counted() -> None:
     decoder = watch_list()
     before = decoder.feed(bookmark(3) + added("a", 1) + bookmark(4))
     assert (before.entries, before.bookmarks) == ([], 0)
@@ -167,7 +167,7 @@ def test_an_error_after_the_mark_leaves_the_initial_list() -> None:
     assert shown(batch.entries) == ["Added b 3"]
 
 
-def test_an_object_that_is_cached_is_not_held_twice() -> None:
+def test_a_cached_object_is_reused_in_the_initial_list() -> None:
     held = pod("a", 1)
     known = {(held.key, held.resource_version): held}
     initial = InitialList(lambda obj: known.get((obj.key, obj.resource_version), obj))
@@ -178,7 +178,7 @@ def test_an_object_that_is_cached_is_not_held_twice() -> None:
 
 
 @given(st.data())
-def test_the_state_is_the_same_however_its_bytes_are_cut(data: st.DataObject) -> None:
+def test_the_initial_list_is_the_same_for_any_chunks(data: st.DataObject) -> None:
     whole = added("a", 7) + added("b", 3) + modified("a", 8) + bookmark(8) + deleted("b", 9)
     whole += mark(9) + modified("a", 10) + mark(11)
     decoder = watch_list()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aioinformer import KubeObject, ObjectKey, Resource
-from aioinformer._core.controllers.applied_children import AppliedChildren, hash_body
+from aioinformer._core.controllers.applied_children import HASH_SIZE, AppliedChildren, hash_body
 from aioinformer._core.objects.readonly import freeze
 
 BARS = Resource("samples.example.com", "v1", "bars", "Bar")
@@ -34,6 +34,10 @@ def test_a_hash_depends_on_the_content_and_not_on_the_order_of_fields() -> None:
     assert hash_body({"a": object()}, manager="op", force=True) is None
 
 
+def test_a_hash_is_short_since_it_is_kept_for_each_child() -> None:
+    assert len(digest_of({"a": "b" * 1000})) == HASH_SIZE
+
+
 Step = tuple[str, int, int]
 STEPS = st.lists(
     st.tuples(
@@ -45,7 +49,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_an_apply_is_skipped_only_if_the_object_is_as_the_same_apply_has_left_it(
+def test_an_apply_is_skipped_only_if_the_object_is_unchanged_since_the_same_apply(
     steps: list[Step],
 ) -> None:
     """The model: each child has a version and the body of the last apply since its last write."""

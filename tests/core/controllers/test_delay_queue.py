@@ -29,7 +29,7 @@ def popped_numbers(delays: DelayQueue[int], now: float) -> list[int]:
 
 
 @pytest.mark.client_go(131)
-def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
+def test_keys_are_popped_in_the_order_of_their_times_and_never_earlier() -> None:
     delays = DelayQueue[str]()
     for key, ready in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
         delays.add(key, ready, NORMAL)
@@ -40,7 +40,7 @@ def test_keys_come_in_the_order_of_their_times_and_never_before() -> None:
     assert delays.next_due is None
 
 
-def test_those_of_one_time_come_in_the_order_in_which_they_were_delayed() -> None:
+def test_keys_of_the_same_time_are_popped_in_the_order_of_their_adds() -> None:
     delays = DelayQueue[object]()
     first, second = object(), object()  # not to be compared
     delays.add(second, 1.0, NORMAL)
@@ -49,7 +49,7 @@ def test_those_of_one_time_come_in_the_order_in_which_they_were_delayed() -> Non
     assert delays.pop(1.0) == (first, NORMAL)
 
 
-def test_the_earliest_of_two_times_wins_whichever_comes_first() -> None:
+def test_the_earliest_of_two_times_wins_in_any_order() -> None:
     delays = DelayQueue[str]()
     delays.add("a", 5.0, NORMAL)
     delays.add("a", 2.0, NORMAL)
@@ -61,7 +61,7 @@ def test_the_earliest_of_two_times_wins_whichever_comes_first() -> None:
     assert popped(delays, 9.0) == []
 
 
-def test_the_highest_of_two_priorities_wins_and_the_time_is_another_matter() -> None:
+def test_the_highest_of_two_priorities_wins_independently_of_the_times() -> None:
     delays = DelayQueue[str]()
     delays.add("a", 2.0, LOW)
     delays.add("a", 5.0, NORMAL)
@@ -71,7 +71,7 @@ def test_the_highest_of_two_priorities_wins_and_the_time_is_another_matter() -> 
     assert delays.pop(3.0) == ("b", NORMAL)
 
 
-def test_a_key_that_becomes_earlier_again_and_again_leaves_no_heap_behind() -> None:
+def test_a_key_that_is_moved_forward_many_times_takes_bounded_memory() -> None:
     delays = DelayQueue[str]()
     delays.add("b", 1e6, NORMAL)
     tracemalloc.start()
@@ -128,7 +128,7 @@ def test_no_add_moves_more_than_a_few_of_thousands() -> None:
     assert len(delays) == 5000
 
 
-def test_they_are_forgotten_a_few_at_a_time() -> None:
+def test_drop_removes_a_few_keys_at_a_time() -> None:
     delays = DelayQueue[int]()
     for key in range(10):
         delays.add(key, 2.0 + key, NORMAL)
@@ -153,7 +153,7 @@ def test_each_dropped_key_is_forgotten_at_once() -> None:
     assert (lengths[0], lengths[-1], len(delays)) == (5, 1, 0)
 
 
-def test_dropping_goes_on_in_the_old_heap_and_releases_it() -> None:
+def test_drop_continues_in_the_old_heap_and_releases_it() -> None:
     delays = DelayQueue[int]()
     for round_ in range(2):
         for key in range(MIN_STALE + 2):
@@ -173,7 +173,7 @@ def test_an_equal_priority_and_time_change_nothing() -> None:
     assert popped(delays, 2.0) == ["a", "b"]
 
 
-def test_its_repr_says_how_many_and_when() -> None:
+def test_the_repr_shows_the_number_of_keys_and_the_next_time() -> None:
     delays = DelayQueue[str]()
     assert repr(delays) == "<DelayQueue 0 keys, the next at None>"
     delays.add("a", 2.0, NORMAL)
@@ -181,7 +181,7 @@ def test_its_repr_says_how_many_and_when() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=400))
-def test_each_key_comes_once_at_its_earliest_time_after_any_adds(
+def test_each_key_is_popped_once_at_its_earliest_time_after_any_adds(
     adds: list[tuple[str, int]],
 ) -> None:
     delays, earliest = DelayQueue[str](), dict[str, int]()

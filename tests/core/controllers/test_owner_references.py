@@ -32,7 +32,7 @@ def child(*references: dict[str, Any], namespace: str = "web") -> KubeObject:
     return KubeObject(ObjectKey(namespace, "c"), "u", "1", json.dumps(body).encode(), PODS)
 
 
-def test_the_controller_is_in_the_namespace_of_what_it_controls() -> None:
+def test_the_controller_has_the_namespace_of_the_controlled_object() -> None:
     assert ControllerOf(FOOS)(child(ref("a"))) == (ObjectKey("web", "a"),)
 
 
@@ -73,7 +73,7 @@ def test_an_object_without_owners_gives_no_key() -> None:
     assert ControllerOf(FOOS)(bare) == ()
 
 
-def test_the_reference_in_a_child_leads_back_to_its_owner() -> None:
+def test_the_reference_in_a_child_maps_to_the_key_of_its_owner() -> None:
     owner = KubeObject(ObjectKey("web", "a"), "uid-a", "1", b'{"metadata": {"name": "a"}}', FOOS)
     made = child(owner_reference(owner))
     assert ControllerOf(FOOS)(made) == (owner.key,)
@@ -176,8 +176,21 @@ def test_a_child_without_metadata_is_an_error() -> None:
     ids=["the uid", "another version of the API", "the name"],
 )
 def test_an_object_can_not_own_itself(body: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=r"^Foo web/a can't own itself: the garbage collector"):
+    with pytest.raises(UsageError) as caught:
         set_owner(body, owner())
+    assert str(caught.value) == (
+        "Foo web/a can't own itself: the garbage collector would never delete it in the "
+        "foreground. To apply fields of the own object, pass owned=False to ctx.apply"
+    )
+
+
+def test_set_owner_returns_a_mutable_copy_of_a_cached_child() -> None:
+    raw = b'{"metadata":{"name":"c","namespace":"web"},"spec":{"ports":[{"port":80}]}}'
+    cached = KubeObject(ObjectKey("web", "c"), "u", "1", raw, PODS)
+    body = set_owner(cached, owner())
+    body["spec"]["ports"].append({"port": 81})
+    assert body["spec"] == {"ports": [{"port": 80}, {"port": 81}]}
+    assert cached["spec"] == {"ports": [{"port": 80}]}
 
 
 @pytest.mark.parametrize(

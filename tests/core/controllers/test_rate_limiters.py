@@ -47,7 +47,7 @@ def test_a_key_that_is_forgotten_starts_again() -> None:
     assert waits(limiter, 1) == [0.001]
 
 
-def test_the_defaults_are_client_gos_5_ms_to_1000_s() -> None:
+def test_the_default_delays_are_those_of_client_go() -> None:
     delays = waits(ItemExponential(), 20)
     assert delays[:3] == [0.005, 0.01, 0.02]
     assert delays[17] == 0.005 * 2**17  # 655 s
@@ -56,16 +56,21 @@ def test_the_defaults_are_client_gos_5_ms_to_1000_s() -> None:
 
 @pytest.mark.client_go(132)
 @pytest.mark.parametrize("base", [0.005, 1e-300, 999.0])
-def test_ten_thousand_failures_wait_the_cap_and_overflow_nothing(base: float) -> None:
+def test_ten_thousand_failures_wait_for_the_maximum_without_an_overflow(base: float) -> None:
     limiter = limits(ItemExponential(base=base))
     assert waits(limiter, 10_000)[-1] == 1000.0
     assert limiter.retries("a") == 10_000
 
 
 @pytest.mark.parametrize(("base", "cap"), [(0.0, 1), (-1.0, 1), (2.0, 1), (1.0, inf), (nan, 1)])
-def test_an_exponential_limiter_needs_numbers_that_can_be(base: float, cap: float) -> None:
-    with pytest.raises(ValueError, match="base must be above 0 and at most cap"):
+def test_an_exponential_limiter_rejects_invalid_numbers(base: float, cap: float) -> None:
+    message = rf"^base must be above 0 and at most cap, not {base:g} and {cap:g}$"
+    with pytest.raises(ValueError, match=message):
         ItemExponential(base, cap)
+
+
+def test_a_delay_that_begins_at_its_maximum_stays_there() -> None:
+    assert waits(ItemExponential(0.5, 0.5), 3) == [0.5, 0.5, 0.5]
 
 
 # -- fast and slow -------------------------------------------------------------------------------
@@ -80,9 +85,19 @@ def test_the_first_attempts_are_fast_and_the_rest_are_slow() -> None:
     assert limiter.retries("a") == 1
 
 
-@pytest.mark.parametrize("numbers", [(-1.0, 1.0, 3), (1.0, inf, 3), (1.0, 1.0, -1)])
-def test_a_fast_slow_limiter_needs_numbers_that_can_be(numbers: tuple[float, float, int]) -> None:
-    with pytest.raises(ValueError, match="must be 0 or more"):
+def test_the_delays_and_the_fast_attempts_may_be_zero() -> None:
+    assert waits(FastSlow(0.0, 3.0, 1), 2) == [0.0, 3.0]
+    assert waits(FastSlow(3.0, 0.0, 1), 2) == [3.0, 0.0]
+    assert waits(FastSlow(0.5, 3.0, 0), 1) == [3.0]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(-1.0, 1.0, 3), (inf, 1.0, 3), (1.0, -1.0, 3), (1.0, inf, 3), (1.0, 1.0, -1)],
+)
+def test_a_fast_slow_limiter_rejects_invalid_numbers(numbers: tuple[float, float, int]) -> None:
+    message = "^fast, slow and attempts must be 0 or more, and finite$"
+    with pytest.raises(ValueError, match=message):
         FastSlow(*numbers)
 
 
@@ -95,7 +110,7 @@ def test_a_burst_of_a_hundred_comes_at_once_and_then_ten_a_second() -> None:
     assert waits(limiter, 3) == pytest.approx([0.1, 0.2, 0.3])
 
 
-def test_places_in_line_come_nearer_as_time_goes_by() -> None:
+def test_the_delays_of_a_bucket_become_shorter_as_time_passes() -> None:
     limiter = limits(TokenBucket(rate=10, burst=1))
     assert waits(limiter, 2, now=50.0) == pytest.approx([0.0, 0.1])
     assert waits(limiter, 1, now=50.05) == pytest.approx([0.15])
@@ -108,7 +123,7 @@ def test_a_quiet_time_fills_the_bucket_up_to_its_burst_and_not_beyond() -> None:
     assert waits(limiter, 4, now=1000.0) == pytest.approx([0.0, 0.0, 0.0, 0.1])
 
 
-def test_a_bucket_knows_no_key() -> None:
+def test_a_bucket_counts_no_keys() -> None:
     limiter = limits(TokenBucket(rate=10, burst=1))
     waits(limiter, 3)
     limiter.forget("a")
@@ -117,16 +132,21 @@ def test_a_bucket_knows_no_key() -> None:
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0.0, 1), (-1.0, 1), (inf, 1), (nan, 1), (1.0, 0)])
-def test_a_bucket_rejects_numbers_that_let_no_key_through(rate: float, burst: int) -> None:
-    with pytest.raises(ValueError, match="rate must be above 0"):
+def test_a_bucket_rejects_invalid_numbers(rate: float, burst: int) -> None:
+    message = f"^rate must be above 0 and burst at least 1, not {rate:g}, {burst}$"
+    with pytest.raises(ValueError, match=message):
         TokenBucket(rate, burst)
+
+
+def test_a_bucket_may_give_less_than_one_retry_a_second() -> None:
+    assert waits(TokenBucket(rate=0.5, burst=1), 3) == [0.0, 2.0, 4.0]
 
 
 # -- several -------------------------------------------------------------------------------------
 
 
 @pytest.mark.client_go(132)
-def test_of_several_limiters_the_longest_delay_counts_and_each_counts_the_failure() -> None:
+def test_max_of_returns_the_longest_delay_and_each_limiter_counts_the_failure() -> None:
     slow, fast = ItemExponential(base=1.0), FastSlow(3.0, 0.0, 1)
     limiter = limits(MaxOf(slow, fast))
     assert waits(limiter, 3) == [3.0, 2.0, 4.0]
@@ -135,19 +155,19 @@ def test_of_several_limiters_the_longest_delay_counts_and_each_counts_the_failur
     assert [each.retries("a") for each in (slow, fast, limiter)] == [0, 0, 0]
 
 
-def test_the_most_retries_of_several_limiters_count() -> None:
+def test_max_of_returns_the_highest_number_of_retries() -> None:
     bucket, own = TokenBucket(), ItemExponential()
     limiter = MaxOf(bucket, own)
     waits(limiter, 2)
     assert limiter.retries("a") == 2
 
 
-def test_no_limiter_at_all_is_not_several() -> None:
-    with pytest.raises(ValueError, match="MaxOf needs at least one limiter"):
+def test_max_of_without_a_limiter_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^MaxOf needs at least one limiter$"):
         MaxOf()
 
 
-def test_the_default_is_client_gos_for_controllers() -> None:
+def test_the_default_limiter_is_that_of_client_go_for_controllers() -> None:
     """Keys that fail alone wait by themselves; 101 that fail together share the bucket."""
     limiter = limits(default_limiter())
     assert waits(limiter, 4) == [0.005, 0.01, 0.02, 0.04]
@@ -165,7 +185,9 @@ def test_the_default_is_client_gos_for_controllers() -> None:
         (lambda: MaxOf(FastSlow(1.0, 2.0, 3)), "<MaxOf <FastSlow 3 x 1 s, then 2 s keys=1>>"),
     ],
 )
-def test_their_reprs_say_what_they_hold(make: Callable[[], RateLimiter[str]], shown: str) -> None:
+def test_the_reprs_show_the_settings_and_the_number_of_keys(
+    make: Callable[[], RateLimiter[str]], shown: str
+) -> None:
     limiter = make()
     limiter.when("a", 0.0)
     assert repr(limiter) == shown

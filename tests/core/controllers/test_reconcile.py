@@ -56,7 +56,7 @@ def test_a_scheduled_reason_counts_only_from_its_time_on() -> None:
     assert len(pending) == 0
 
 
-def test_of_several_plans_the_earliest_counts() -> None:
+def test_the_earliest_of_several_scheduled_times_counts() -> None:
     pending = PendingReconciles()
     for due in (30.0, 10.0, 20.0):
         pending.schedule(A, RETRY, Priority.NORMAL, due)
@@ -66,7 +66,7 @@ def test_of_several_plans_the_earliest_counts() -> None:
     assert len(pending) == 0
 
 
-def test_a_timer_that_is_early_by_a_tick_still_runs_for_what_was_planned() -> None:
+def test_a_timer_that_fires_slightly_early_still_takes_the_scheduled_reason() -> None:
     pending = PendingReconciles()
     pending.schedule(A, RETRY, Priority.LOW, 10.0)
 
@@ -74,7 +74,7 @@ def test_a_timer_that_is_early_by_a_tick_still_runs_for_what_was_planned() -> No
     assert len(pending) == 0
 
 
-def test_a_key_that_waits_for_both_counts_once() -> None:
+def test_a_key_with_waiting_and_scheduled_reasons_counts_once() -> None:
     pending = PendingReconciles()
     pending.schedule(A, RETRY, Priority.LOW, 10.0)
     pending.add(A, UPDATED, Priority.LOW)
@@ -115,12 +115,13 @@ def test_requeue_is_true_or_false() -> None:
         Result(requeue=seconds)
 
 
-def test_a_result_asks_for_one_kind_of_requeue() -> None:
-    with pytest.raises(ValueError, match="waits by the backoff"):
+def test_a_result_has_only_one_kind_of_requeue() -> None:
+    message = r"^requeue=True waits by the backoff; give either requeue or requeue_after$"
+    with pytest.raises(ValueError, match=message):
         Result(requeue=True, requeue_after=1)
 
 
-def test_a_context_says_why() -> None:
+def test_the_text_of_a_context_names_its_reasons() -> None:
     context = RunReasons(
         controller="foos", reasons=(UPDATED, RETRY), retries=2, priority=Priority.NORMAL
     )
@@ -171,7 +172,7 @@ def test_the_priority_is_that_of_the_reasons_of_this_run() -> None:
     assert pending.take(A, 0.0) == ((UPDATED,), Priority.NORMAL)
 
 
-def test_many_reasons_are_told_apart() -> None:
+def test_seventy_reasons_remain_distinct_for_each_key() -> None:
     pending = PendingReconciles()
     reasons = [Reason("added", f"informer-{number}") for number in range(70)]
     for reason in reasons[::2]:
@@ -183,7 +184,7 @@ def test_many_reasons_are_told_apart() -> None:
     assert pending.take(B, 0.0) == (tuple(reasons[1::2]), Priority.NORMAL)
 
 
-def test_a_result_wants_no_other_run_unless_it_says_so() -> None:
+def test_a_result_requests_another_run_only_by_its_arguments() -> None:
     assert (Result().requeue_after, Result().requeue) == (None, False)
     assert (Result(requeue=True).requeue_after, Result(requeue=True).requeue) == (None, True)
     assert (Result(requeue_after=0).requeue_after, Result(requeue_after=0).requeue) == (0.0, False)

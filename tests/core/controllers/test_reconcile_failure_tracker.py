@@ -21,7 +21,7 @@ def test_a_failing_key_is_stored_with_its_count_and_times() -> None:
     assert failing.failures(A) == 2
 
 
-def test_an_attempt_that_is_due_is_in_no_seconds() -> None:
+def test_the_remaining_time_of_an_attempt_that_is_due_is_zero() -> None:
     failing = FailureTracker()
     failing.record_failure(A, "no", now=0.0, due=1.0)
     found = failing.get(A, 5.0)
@@ -40,7 +40,7 @@ def test_a_key_that_succeeds_is_forgotten() -> None:
     assert failing.record_failure(A, "no", now=2.0, due=3.0) == 1
 
 
-def test_those_that_have_failed_for_longest_are_first() -> None:
+def test_the_keys_that_have_failed_for_longest_are_first() -> None:
     failing = FailureTracker()
     for moment, key in enumerate((C, A, B, C)):
         failing.record_failure(key, "no", now=float(moment), due=9.0)

@@ -136,7 +136,7 @@ def test_the_next_run_of_a_key_has_the_highest_priority_that_it_was_added_with()
     assert emptied(queue) == ["a", "b"]
 
 
-def test_a_low_key_is_passed_nine_times_and_then_comes() -> None:
+def test_a_low_priority_key_is_handed_out_after_nine_normal_ones() -> None:
     """controller-runtime's queue lets it wait for ever while normal ones keep coming."""
     queue = filled("low-1", "low-2", priority=LOW)
     order: list[str] = []
@@ -153,7 +153,7 @@ def test_an_unknown_key_has_no_priority() -> None:
 # -- delays --------------------------------------------------------------------------------------
 
 
-def test_delayed_keys_are_put_in_line_when_their_time_has_come() -> None:
+def test_delayed_keys_are_queued_when_their_time_has_come() -> None:
     queue = KeyQueue[str]()
     queue.add_at("b", 2.0)
     queue.add_at("a", 1.0)
@@ -163,7 +163,7 @@ def test_delayed_keys_are_put_in_line_when_their_time_has_come() -> None:
     assert len(queue.delays) == 1
 
 
-def test_no_more_keys_are_put_in_line_at_once_than_is_asked_for() -> None:
+def test_no_more_keys_are_queued_at_once_than_requested() -> None:
     queue = KeyQueue[str]()
     for number in range(10):
         queue.add_at(f"k{number}", 1.0)
@@ -240,7 +240,7 @@ def test_dropped_waiting_keys_are_freed_in_steps(priority: Priority) -> None:
     assert [queue.free(4) for _ in range(3)] == [True, True, False]
 
 
-def test_a_run_that_was_asked_for_before_the_end_still_comes() -> None:
+def test_a_rerun_that_was_requested_before_the_shutdown_is_still_handed_out() -> None:
     queue = filled("a")
     queue.take(0.0)
     queue.add("a", 0.0)
@@ -251,7 +251,7 @@ def test_a_run_that_was_asked_for_before_the_end_still_comes() -> None:
     assert queue.finished
 
 
-def test_a_queue_is_over_before_it_is_idle() -> None:
+def test_a_queue_is_finished_before_it_is_idle() -> None:
     queue = filled("a")
     queue.take(0.0)
     queue.shut_down()
@@ -263,7 +263,7 @@ def test_a_queue_is_over_before_it_is_idle() -> None:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def test_the_numbers_say_how_long_keys_waited_and_were_worked_on() -> None:
+def test_the_statistics_have_the_waiting_and_processing_times_of_keys() -> None:
     queue = KeyQueue[str]()
     queue.add("a", 1.0)
     queue.add("a", 2.0)  # waits since its first add
@@ -317,7 +317,7 @@ def test_an_unused_queue_has_numbers_too() -> None:
     assert (found.running_longest, found.unfinished_seconds) == (0, 0)
 
 
-def test_thousands_of_keys_leave_nothing_behind() -> None:
+def test_thousands_of_processed_keys_leave_no_memory_allocated() -> None:
     queue = KeyQueue[int]()
     tracemalloc.start()
     for key in range(20_000):
@@ -355,7 +355,7 @@ def test_numbers_can_be_read_in_a_thread_while_the_queue_is_used() -> None:
     assert not failures
 
 
-def test_its_repr_says_what_it_holds() -> None:
+def test_the_repr_shows_the_numbers_of_keys() -> None:
     queue = filled("a", "b")
     queue.add("c", 0.0, LOW)
     queue.add_at("d", 1.0)

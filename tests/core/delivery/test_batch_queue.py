@@ -78,7 +78,7 @@ def test_events_behind_a_relist_are_not_opened_before_it() -> None:
     assert queue.open() == (C,)
 
 
-def test_what_does_not_count_is_not_live_whether_it_is_open_or_not() -> None:
+def test_an_uncounted_batch_is_not_live_before_and_after_it_is_opened() -> None:
     queue = BatchQueue()
     queue.add_uncounted([(A, B)], 1.0, marked=False)
     seen = [(queue.live, queue.relist_pending, bool(queue))]
@@ -88,7 +88,7 @@ def test_what_does_not_count_is_not_live_whether_it_is_open_or_not() -> None:
     assert seen == [(0, True, True)] * 2
 
 
-def test_a_filter_is_given_so_much_of_a_relist_at_once() -> None:
+def test_a_relist_passes_its_filter_in_parts_of_limited_size() -> None:
     queue = BatchQueue(without_b)
     queue.add_uncounted([(A, B) * FILTER_BATCH], 1.0, marked=False)
 

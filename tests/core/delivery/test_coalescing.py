@@ -95,7 +95,7 @@ def test_a_key_keeps_the_place_of_its_oldest_change() -> None:
     assert drained(pending) == [Updated(A1, A3), Updated(B1, B2)]
 
 
-def test_what_came_and_went_loses_its_place() -> None:
+def test_an_object_that_was_added_and_deleted_loses_its_place() -> None:
     pending = coalesced(Added(A1), Added(B1), Deleted(A1), Added(A2))
 
     assert drained(pending) == [Added(B1), Added(A2)]
@@ -110,7 +110,7 @@ def test_a_re_created_object_is_two_events() -> None:
     assert (pending.pop(), pending.count, pending.merged) == (None, 0, 2)
 
 
-def test_the_oldest_change_says_when_it_came() -> None:
+def test_oldest_is_the_time_of_the_oldest_change() -> None:
     pending = coalesced(Updated(A1, A2), Added(B1), Updated(A2, A3))
 
     assert pending.oldest == 0.0
@@ -216,7 +216,7 @@ def test_undelivered_events_are_discarded_before_the_deletion() -> None:
     assert drained(pending) == [Added(B1)]
 
 
-def test_what_is_of_another_object_is_not_struck() -> None:
+def test_discarding_an_object_keeps_the_events_of_other_objects() -> None:
     pending = coalesced(Updated(REBORN, REBORN2))
 
     assert not pending.discard(A1)
@@ -224,7 +224,7 @@ def test_what_is_of_another_object_is_not_struck() -> None:
     assert drained(pending) == [Updated(REBORN, REBORN2)]
 
 
-def test_much_is_dropped_in_steps() -> None:
+def test_many_merged_events_are_dropped_in_steps() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
     pending.drop(1)
     assert (pending.count, bool(pending)) == (1, True)
@@ -234,7 +234,7 @@ def test_much_is_dropped_in_steps() -> None:
     assert (pending.pop(), pending.count, bool(pending)) == (None, 0, False)
 
 
-def test_its_repr_counts() -> None:
+def test_the_repr_shows_the_numbers_of_pending_and_merged_events() -> None:
     assert repr(coalesced(Added(A1), Updated(A1, A2))) == "<CoalescedEvents pending=1 merged=1>"
 
 

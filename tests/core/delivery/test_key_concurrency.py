@@ -16,7 +16,7 @@ A1, A2, A3 = (Added(pod("a", rv=str(number))) for number in (1, 2, 3))
 B1, C1 = Added(pod("b")), Added(pod("c"))
 
 
-def test_a_key_that_is_busy_has_its_next_event_wait() -> None:
+def test_the_next_event_of_a_busy_key_waits() -> None:
     lanes = KeyConcurrency(2)
 
     assert [lanes.start(A1), lanes.start(A2)] == [True, False]
@@ -28,7 +28,7 @@ def test_a_key_that_is_busy_has_its_next_event_wait() -> None:
     assert [lanes.full, lanes.start(A3)] == [False, True]
 
 
-def test_what_waits_for_one_key_is_bounded() -> None:
+def test_the_number_of_events_that_wait_for_one_key_has_a_limit() -> None:
     lanes = KeyConcurrency(2)
     lanes.start(A1)
 
@@ -40,7 +40,7 @@ def test_what_waits_for_one_key_is_bounded() -> None:
     assert lanes.finish(A1) is None
 
 
-def test_a_mark_is_passed_when_all_that_was_there_has_left() -> None:
+def test_a_mark_is_passed_when_all_earlier_events_are_finished() -> None:
     lanes = KeyConcurrency(3)
     marked = [lanes.marked]
     for event in (A1, A2, B1):
@@ -58,7 +58,7 @@ def test_a_mark_is_passed_when_all_that_was_there_has_left() -> None:
     assert marked == [False, True, True, True, True, False]
 
 
-def test_what_is_dropped_is_not_waited_for() -> None:
+def test_a_mark_does_not_wait_for_dropped_events() -> None:
     lanes = KeyConcurrency(2)
     lanes.start(A1)
     lanes.start(A2)
@@ -70,12 +70,12 @@ def test_what_is_dropped_is_not_waited_for() -> None:
     assert not lanes.marked
 
 
-def test_there_is_at_least_one() -> None:
+def test_the_concurrency_is_at_least_one() -> None:
     with pytest.raises(ValueError, match="concurrency must be at least 1, not 0"):
         KeyConcurrency(0)
 
 
-def test_it_shows_what_it_is_busy_with() -> None:
+def test_the_repr_shows_the_busy_keys_and_the_waiting_events() -> None:
     lanes = KeyConcurrency(2)
     lanes.start(A1)
     lanes.start(A2)
@@ -84,7 +84,7 @@ def test_it_shows_what_it_is_busy_with() -> None:
 
 
 @given(st.integers(1, 4), st.lists(st.sampled_from("abcdef"), max_size=40), st.randoms())
-def test_every_event_is_dealt_with_in_the_order_of_its_key(
+def test_the_events_of_each_key_are_handled_in_order(
     count: int, story: list[str], chance: Random
 ) -> None:
     pending: list[Event] = [Added(pod(name, rv=str(at))) for at, name in enumerate(story)]

@@ -72,7 +72,7 @@ def test_events_are_popped_in_the_order_they_came() -> None:
     assert box.delivered == 3
 
 
-def test_room_is_what_is_left_of_the_limit() -> None:
+def test_free_is_the_rest_of_the_limit() -> None:
     box = mailbox(limit=3)
     assert (box.free, box.pending) == (3, 0)
     box.put([Added(A1), Added(B1)])
@@ -221,7 +221,7 @@ def test_the_deletion_of_a_delivered_object_is_delivered() -> None:
     assert drained(box) == [Deleted(A1)]
 
 
-def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
+def test_the_deletion_in_a_relist_of_an_object_that_was_not_delivered_is_dropped() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
     box.put_relist([[Deleted(A1, "vanished"), Updated(B1, B1)]])
@@ -230,7 +230,7 @@ def test_what_a_relist_no_longer_had_is_dropped_too() -> None:
 
 
 @pytest.mark.client_go(80)
-def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
+def test_the_resync_of_an_object_that_was_deleted_meanwhile_is_dropped() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.replay([A1, B1])
     box.resync([A1, B1], lambda obj: obj.name != "a")
@@ -239,7 +239,7 @@ def test_a_resync_of_what_went_meanwhile_is_dropped_too() -> None:
     assert drained(box) == [Added(B1, True), Updated(B1, B1, resync=True)]
 
 
-def test_the_first_state_is_what_an_early_listener_finds() -> None:
+def test_a_listener_that_joined_early_receives_the_first_state_without_deleted_objects() -> None:
     box = mailbox(holds=lambda obj: obj.name != "a")
     box.put_relist([[Added(A1, True), Added(B1, True)]], initial=True)
     box.put([Deleted(A1)])
@@ -286,7 +286,7 @@ def test_a_resync_is_not_queued_behind_a_pending_one() -> None:
     assert drained(box) == [Updated(A3, A3, resync=True)]
 
 
-def test_a_resync_that_was_accepted_says_so() -> None:
+def test_resync_returns_whether_it_was_accepted() -> None:
     box = mailbox()
 
     assert box.resync([A1], always)
@@ -329,7 +329,7 @@ def test_objects_changed_since_a_resync_began_are_skipped() -> None:
     assert drained(box) == [Updated(A1, A2), Updated(B1, B1, True)]
 
 
-def test_nothing_else_overtakes() -> None:
+def test_changes_and_relists_keep_their_order() -> None:
     box = mailbox()
     box.replay([A1])
     box.put([Updated(A1, A2)])
@@ -357,7 +357,7 @@ def test_a_relist_is_pending_until_its_last_event_is_taken() -> None:
     assert seen == [True, False]
 
 
-def test_a_relist_without_a_difference_is_nothing() -> None:
+def test_an_empty_relist_is_not_pending() -> None:
     box = mailbox()
     box.put_relist([])
 
@@ -410,7 +410,7 @@ def test_beyond_the_limit_the_oldest_are_merged() -> None:
     assert drained(box) == [Added(A2), Updated(A2, A3)], "the newest are as they came"
 
 
-def test_it_never_keeps_anybody_waiting() -> None:
+def test_a_coalescing_mailbox_does_not_block_the_queue() -> None:
     box = coalescing(1)
     box.put([Added(pod(str(n))) for n in range(10)])
 
@@ -441,7 +441,7 @@ def test_a_borrowed_batch_is_merged_too() -> None:
     assert box.delivered == 3
 
 
-def test_what_was_merged_of_a_batch_comes_before_the_rest_of_it() -> None:
+def test_the_merged_events_of_a_batch_are_delivered_before_the_rest_of_it() -> None:
     """A consumer in the middle of a batch, such as an awaiting handler, receives the merged event
     before the rest of the batch. Otherwise an older state would be delivered last.
     """
@@ -484,7 +484,7 @@ def test_a_skipped_object_that_comes_back_to_its_selector_is_new() -> None:
     assert drained(box) == [Added(A3)]
 
 
-def test_what_is_struck_while_its_deletion_is_to_come_is_not_held_against_it_later() -> None:
+def test_discarded_events_do_not_affect_a_later_object_of_the_same_name() -> None:
     cached: set[str] = set()
     box = coalescing(3, lambda obj: obj.name in cached)
     box.replay([A1])
@@ -505,7 +505,7 @@ def test_a_relist_is_merged_when_another_comes() -> None:
     assert drained(box) == [Updated(A1, A2), Added(B1), Updated(A2, A3), Deleted(B1, "vanished")]
 
 
-def test_a_listener_that_is_stuck_over_many_relists_holds_its_bound() -> None:
+def test_the_pending_events_of_a_blocked_listener_are_bounded_over_many_relists() -> None:
     box = coalescing(1)
     states = [A1, A2, A3]
     for number in range(100):
@@ -528,7 +528,7 @@ def test_the_mark_behind_a_first_state_survives_merging() -> None:
     assert (box.pop(), box.synced) == (None, True)
 
 
-def test_an_initial_addition_that_is_annihilated_counts_as_delivered() -> None:
+def test_an_initial_addition_that_is_merged_with_its_deletion_counts_as_delivered() -> None:
     box = coalescing(1)
     box.put([Added(B1)])
     box.put_relist([[Added(A1, True)]], initial=True)
@@ -538,7 +538,7 @@ def test_an_initial_addition_that_is_annihilated_counts_as_delivered() -> None:
     assert box.synced
 
 
-def test_a_step_merges_so_many_and_says_when_there_is_more_to_do() -> None:
+def test_a_step_merges_a_limited_number_of_events() -> None:
     """A limit above that, or a relist of thousands in front, takes several."""
     box = coalescing(1)
     many: list[Event] = [
@@ -579,7 +579,7 @@ def test_two_relists_at_once_are_an_overflow_too() -> None:
 # -- a run of events -----------------------------------------------------------------------------
 
 
-def test_the_rest_of_a_batch_is_had_as_one_run() -> None:
+def test_the_rest_of_a_batch_is_returned_as_one_run() -> None:
     box = mailbox()
     box.put((Added(A1), Updated(A1, A2)))
     box.put((Added(B1),))
@@ -615,7 +615,7 @@ def test_clearing_ends_a_run() -> None:
     assert (box.delivered, box.pending) == (1, 0)
 
 
-def test_what_has_to_be_looked_at_one_by_one_is_no_run() -> None:
+def test_the_initial_state_and_a_resync_are_not_lent_as_a_run() -> None:
     box = mailbox(holds=never)
     assert box.borrow_batch() is None
     box.replay([A1])
@@ -634,7 +634,7 @@ def without_b(event: Event) -> Event | None:
     return None if event.obj.name == "b" else event
 
 
-def test_what_a_filter_keeps_back_never_enters() -> None:
+def test_events_that_the_filter_excludes_are_not_queued() -> None:
     box = Mailbox(limit=4, holds=always, event_map=without_b)
 
     assert not box.put([Added(B1)])
@@ -668,7 +668,7 @@ def test_a_filter_that_excludes_a_whole_relist_yields_in_between() -> None:
     assert (len(asked), box.empty) == (1000, True)
 
 
-def test_live_events_of_none_are_nothing() -> None:
+def test_an_empty_put_is_not_pending() -> None:
     box = mailbox()
 
     assert not box.put([])
@@ -678,7 +678,7 @@ def test_live_events_of_none_are_nothing() -> None:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def test_the_oldest_pending_event_says_when_it_came() -> None:
+def test_oldest_is_the_time_of_the_oldest_pending_event() -> None:
     box = coalescing(2)
     seen = [box.oldest]
     box.replay([A1], 1.0)
@@ -690,7 +690,7 @@ def test_the_oldest_pending_event_says_when_it_came() -> None:
     assert seen == [None, 1.0, 3.0, None]
 
 
-def test_of_merged_events_the_first_one_says_when_they_came() -> None:
+def test_merged_events_have_the_time_of_the_first_one() -> None:
     box = coalescing(1)
     box.put([Updated(A1, A2)], 2.0)
     box.put([Updated(A2, A3)], 3.0)
@@ -762,7 +762,7 @@ def test_a_listener_of_an_empty_cache_is_synced_at_its_first_request() -> None:
     assert box.synced
 
 
-def test_half_a_state_does_not_sync() -> None:
+def test_a_part_of_the_first_state_does_not_sync_the_listener() -> None:
     """Of a listener that joins before the first list, behind changes that came earlier."""
     box = mailbox()
     box.replay([A1], full=False)
@@ -771,7 +771,7 @@ def test_half_a_state_does_not_sync() -> None:
     assert (box.pop(), box.pop(), box.synced) == (Added(B1, True), None, True)
 
 
-def test_a_state_that_went_as_a_whole_syncs_too() -> None:
+def test_a_listener_is_synced_when_every_object_of_the_state_was_skipped() -> None:
     box = mailbox(holds=never)
     box.replay([A1, B1])
 
@@ -813,7 +813,7 @@ def test_clearing_drops_everything_that_is_pending() -> None:
     assert box.pop() == Added(A1), "nothing is held against it any more"
 
 
-def test_what_was_pending_is_let_go_of_in_steps() -> None:
+def test_the_pending_events_are_freed_in_steps() -> None:
     """Freeing 100,000 objects takes long, so the caller of ``clear`` releases them in steps."""
     box = coalescing(1)
     many = [pod(str(number)) for number in range(600)]
@@ -829,7 +829,7 @@ def test_what_was_pending_is_let_go_of_in_steps() -> None:
     assert sum(1 for _ in rest) == 3 + 2 + 3 + 3
 
 
-def test_a_resync_that_is_dropped_is_let_go_of_in_steps_too() -> None:
+def test_a_dropped_resync_is_freed_in_steps() -> None:
     box = mailbox()
     box.put([Added(A1)])
     box.resync([pod(str(number)) for number in range(600)], always)
@@ -1105,7 +1105,7 @@ def test_a_listener_that_keeps_up_receives_every_event(
 
 
 @pytest.mark.parametrize("what", ["initial", "live", "relist", "resync"])
-def test_a_filter_that_closes_its_listener_lets_nothing_through(what: str) -> None:
+def test_a_filter_that_closes_its_listener_delivers_no_further_event(what: str) -> None:
     pods = [pod(f"p-{number}") for number in range(3)]
     asked = list[Event]()
 
@@ -1135,7 +1135,7 @@ def test_a_filter_that_closes_its_listener_lets_nothing_through(what: str) -> No
     assert (box.empty, box.state_pending) == (True, False)
 
 
-def test_what_is_put_into_a_mailbox_that_is_shut_is_dropped() -> None:
+def test_events_that_are_put_into_a_closed_mailbox_are_dropped() -> None:
     box = mailbox()
     box.put([Added(pod("a"))])
     box.closed = True
@@ -1156,7 +1156,7 @@ def test_one_diff_of_each_scope_may_be_pending(second: str, overflowed: bool) ->
     assert box.overflowed == overflowed
 
 
-def test_the_end_of_the_first_state_may_come_without_a_diff() -> None:
+def test_the_end_of_the_first_state_needs_no_diff() -> None:
     box = mailbox()
     box.put_relist([[Added(A1, initial=True)]], scope="a")
     box.put_relist([], initial=True)

@@ -30,7 +30,7 @@ def test_each_object_is_an_initial_addition() -> None:
     assert list(addition_events([A1, B1])) == [Added(A1, True), Added(B1, True)]
 
 
-def test_what_is_no_longer_cached_is_skipped_as_its_turn_comes() -> None:
+def test_an_object_that_is_no_longer_cached_is_skipped() -> None:
     cached, skipped = {"a", "b"}, list[KubeObject]()
     events = initial_events(
         addition_events([A1, B1]), None, lambda obj: obj.name in cached, skipped.append
@@ -41,7 +41,7 @@ def test_what_is_no_longer_cached_is_skipped_as_its_turn_comes() -> None:
     assert (next(events), skipped) == (None, [B1])
 
 
-def test_what_a_filter_keeps_back_is_not_looked_for() -> None:
+def test_an_object_that_the_filter_excludes_is_not_looked_up() -> None:
     """It is not compared with the cache, since no event of it is pending."""
     skipped: list[KubeObject] = []
 
@@ -60,13 +60,13 @@ def test_a_first_list_behind_changes_is_delivered_with_its_deletions() -> None:
     ]
 
 
-def test_a_resync_leaves_out_what_has_changed_and_what_the_filter_keeps_back() -> None:
+def test_a_resync_leaves_out_changed_and_excluded_objects() -> None:
     again = resync_events(iter([A1, B1, A2]), only_a, lambda obj: obj is not A1)
 
     assert list(again.events) == [None, None, Updated(A2, A2, True)]
 
 
-def test_a_filter_may_make_another_event_of_one() -> None:
+def test_a_filter_may_replace_an_event() -> None:
     events: list[Event] = [Updated(A1, A2), Added(B1)]
 
     assert map_events(events, None) is events
@@ -117,7 +117,7 @@ def test_only_the_deletion_of_the_same_object_ends_the_discarding() -> None:
     assert not unseen
 
 
-def test_what_is_pending_is_freed_in_steps() -> None:
+def test_pending_events_are_freed_in_steps() -> None:
     merged = CoalescedEvents()
     for number in range(FREE_STEP + 1):
         merged.add(Added(pod(f"p{number}")), 0.0)

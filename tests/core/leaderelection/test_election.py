@@ -120,7 +120,7 @@ def test_a_lease_without_a_holder_is_taken_at_once() -> None:
 
 
 @pytest.mark.client_go(135)
-def test_a_lease_of_another_is_over_when_it_has_not_changed_for_as_long_as_it_says() -> None:
+def test_the_lease_of_another_holder_expires_when_it_is_unchanged_for_its_duration() -> None:
     server = candidate()
     server.lease = lease_of("b", leaseDurationSeconds=30)
     assert server.run(100.0) == SleepUntil(102.0)
@@ -146,7 +146,7 @@ def test_a_touched_label_is_no_renewal() -> None:
 
 
 @pytest.mark.parametrize("renewed", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
-def test_the_times_in_a_lease_mean_nothing(renewed: str) -> None:
+def test_the_times_in_a_lease_are_ignored(renewed: str) -> None:
     server = candidate()
     server.lease = lease_of("b", renewTime=renewed)
     server.run(0.0)
@@ -156,7 +156,7 @@ def test_the_times_in_a_lease_mean_nothing(renewed: str) -> None:
     assert server.election.leads(15.0)
 
 
-def test_a_lease_that_does_not_say_how_long_it_lasts_lasts_as_long_as_ours() -> None:
+def test_a_lease_without_a_duration_lasts_as_long_as_the_own_duration() -> None:
     server = candidate()
     server.lease = lease_of("b", leaseDurationSeconds=None)
     server.run(0.0)
@@ -167,7 +167,7 @@ def test_a_lease_that_does_not_say_how_long_it_lasts_lasts_as_long_as_ours() -> 
 
 
 @pytest.mark.parametrize(("jitter", "wait"), [(0.0, 2.0), (0.5, 3.2), (0.999, 4.4)])
-def test_waiting_for_another_is_stretched_by_chance(jitter: float, wait: float) -> None:
+def test_the_wait_for_another_holder_has_a_jitter(jitter: float, wait: float) -> None:
     election = candidate().election
     election.step(0.0, WALL)
     election.record_read(lease_of("b"), 0.0, jitter)
@@ -176,7 +176,7 @@ def test_waiting_for_another_is_stretched_by_chance(jitter: float, wait: float) 
     assert action.until == pytest.approx(wait, abs=0.01)
 
 
-def test_our_name_on_a_lease_that_we_did_not_write_is_not_us() -> None:
+def test_a_lease_with_the_own_name_that_another_process_wrote_is_not_taken_at_once() -> None:
     """client-go takes it at once, and two programs of one name lead together."""
     server = candidate("twin")
     server.lease = lease_of("twin")
@@ -201,7 +201,7 @@ def test_a_leader_renews_each_retry_period_and_keeps_the_rest() -> None:
     assert server.election.leads_until == 12.0
 
 
-def test_leading_lasts_from_when_the_renewal_was_sent() -> None:
+def test_leadership_lasts_from_the_time_at_which_the_renewal_was_sent() -> None:
     server = leader()
     action = server.election.step(2.0, WALL + dt.timedelta(seconds=2))
     assert isinstance(action, UpdateLease)
@@ -212,7 +212,7 @@ def test_leading_lasts_from_when_the_renewal_was_sent() -> None:
     assert server.election.step(5.0, WALL) == SleepUntil(7.0)
 
 
-def test_a_renewal_that_failed_is_looked_after_at_once_and_then_in_peace() -> None:
+def test_after_a_failed_renewal_the_lease_is_read_at_once_and_then_each_retry_period() -> None:
     server = leader()
     election = server.election
     assert isinstance(election.step(2.0, WALL), UpdateLease)
@@ -225,7 +225,7 @@ def test_a_renewal_that_failed_is_looked_after_at_once_and_then_in_peace() -> No
     assert isinstance(election.step(5.6, WALL), UpdateLease), "the Lease is unchanged"
 
 
-def test_two_conflicts_in_a_row_make_it_wait() -> None:
+def test_after_two_consecutive_conflicts_the_leader_waits() -> None:
     server = leader()
     election = server.election
     for _ in range(2):
@@ -249,7 +249,7 @@ def test_a_renewal_whose_answer_was_lost_counts_from_when_it_was_sent() -> None:
     assert isinstance(election.step(8.0, WALL), UpdateLease), "and is renewed once more"
 
 
-def test_a_takeover_whose_answer_was_lost_is_ours_but_may_be_too_old_to_lead_by() -> None:
+def test_a_takeover_whose_response_was_lost_is_written_again_if_it_is_too_old() -> None:
     server = candidate()
     election = server.election
     election.step(0.0, WALL)
@@ -268,7 +268,7 @@ def test_a_takeover_whose_answer_was_lost_is_ours_but_may_be_too_old_to_lead_by(
     assert election.leads_until == 21.0
 
 
-def test_time_alone_ends_it() -> None:
+def test_the_leadership_ends_at_the_renew_deadline_without_an_answer() -> None:
     server = leader()
     server.election.step(2.0, WALL)
     server.election.record_failure(2.0, 0.0)
@@ -300,7 +300,7 @@ def test_a_leader_whose_lease_another_program_emptied_has_lost() -> None:
     assert server.run(2.0) == LeaseLost("another program released it")
 
 
-def test_a_renewal_may_take_half_the_renew_deadline_and_no_longer_than_there_is() -> None:
+def test_a_renewal_may_take_half_the_renew_deadline_or_the_remaining_time() -> None:
     server = leader()
     assert server.election.request_timeout(0.0) == 5.0
     assert server.election.request_timeout(8.0) == 2.0
@@ -330,7 +330,7 @@ def test_a_candidate_waits_as_long_as_the_server_asks_within_reason() -> None:
     assert election.step(60.0, WALL) == SleepUntil(360.0)
 
 
-def test_a_webhook_that_changes_what_we_write_does_not_make_it_another_s() -> None:
+def test_a_write_that_a_webhook_changed_is_recognised_as_the_own_one() -> None:
     server = candidate()
     server.step(0.0)
     action = server.election.step(0.0, WALL)
@@ -399,7 +399,7 @@ def test_a_release_whose_answer_was_lost_is_recognised() -> None:
     assert server.run(6.0) == ElectionEnded(released=True)
 
 
-def test_releasing_is_tried_no_longer_than_it_is_of_use() -> None:
+def test_a_release_is_tried_until_the_lease_has_expired() -> None:
     server = leader()
     server.election.release(8.0)
     for now in (8.0, 10.0, 12.0, 14.0):
@@ -427,7 +427,7 @@ def test_a_new_term_of_the_same_candidate_is_a_new_term() -> None:
     )
 
 
-def test_a_deleted_lease_is_counted_on_from_what_was_seen() -> None:
+def test_the_transitions_of_a_deleted_lease_are_continued() -> None:
     server = candidate()
     server.lease = lease_of("b")
     server.run(0.0)
@@ -546,7 +546,7 @@ def test_a_candidate_does_not_ask_earlier_because_it_has_something_to_state() ->
     assert server.step(1.0) == SleepUntil(2.0)
 
 
-def test_a_request_of_a_release_ends_when_the_release_has_no_use_any_more() -> None:
+def test_a_request_of_a_release_ends_when_the_lease_has_expired() -> None:
     server = leader()
     assert candidate().election.request_timeout(0.0) == 5.0
     server.election.release(8.0)
@@ -584,7 +584,7 @@ def test_the_duration_is_written_rounded_up() -> None:
         ({"renew_deadline": -1.0}, "renew_deadline must be above 0 and finite, not -1 s"),
     ],
 )
-def test_times_that_do_not_fit_say_which(times: dict[str, float], message: str) -> None:
+def test_the_error_for_invalid_times_names_them(times: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ElectionTimes(**times)
 
@@ -608,7 +608,7 @@ TURN = st.tuples(st.integers(0, 1), st.floats(0.0, 6.0), st.floats(0.0, 4.0), WH
 
 
 @given(st.lists(TURN, max_size=60))
-def test_no_two_ever_lead_and_no_term_is_counted_twice(
+def test_at_most_one_candidate_leads_and_no_term_is_counted_twice(
     turns: list[tuple[int, float, float, str]],
 ) -> None:
     """Turn by turn: who, after how long, how long its request takes, and what becomes of it."""

@@ -47,14 +47,14 @@ def test_missing_fields_of_a_lease_are_empty(lease: dict[str, Any]) -> None:
     assert resource_version(lease) == ""
 
 
-def test_numbers_that_no_lease_can_have_are_the_largest_that_it_can() -> None:
+def test_numbers_out_of_range_are_replaced_by_the_limits() -> None:
     huge = 10**400
     spec = {"leaseDurationSeconds": huge, "leaseTransitions": -huge}
     record = LeaseRecord.of({"spec": spec})
     assert (record.duration, record.transitions) == (2**31 - 1, -(2**31) + 1)
 
 
-def test_an_update_keeps_whatever_else_there_is() -> None:
+def test_an_update_keeps_all_other_fields() -> None:
     lease = {
         "apiVersion": "coordination.k8s.io/v1",
         "metadata": {"name": "x", "resourceVersion": "7", "labels": {"a": "b"}},

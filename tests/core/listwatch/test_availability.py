@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aioinformer import Resource
 from aioinformer._core.listwatch.availability import (
@@ -18,14 +17,14 @@ from aioinformer._core.listwatch.outcomes import Outcome
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 
-def test_one_answer_without_it_is_not_enough() -> None:
+def test_one_answer_without_the_resource_does_not_confirm_its_absence() -> None:
     absence = ResourceAvailability()
 
     assert absence.record(None, WIDGETS, 100.0) is Outcome.NOT_SERVED
     assert not absence.absence_confirmed
 
 
-def test_neither_are_two_in_quick_succession() -> None:
+def test_two_answers_in_quick_succession_do_not_confirm_the_absence() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     absence.record(None, WIDGETS, 99.9 + CONFIRMATION_INTERVAL)
@@ -33,7 +32,7 @@ def test_neither_are_two_in_quick_succession() -> None:
     assert not absence.absence_confirmed
 
 
-def test_two_some_seconds_apart_are() -> None:
+def test_two_answers_some_seconds_apart_confirm_the_absence() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     absence.record(None, WIDGETS, 100.0 + CONFIRMATION_INTERVAL)
@@ -41,7 +40,7 @@ def test_two_some_seconds_apart_are() -> None:
     assert absence.absence_confirmed
 
 
-def test_one_that_shows_it_ends_the_count() -> None:
+def test_an_answer_with_the_resource_ends_the_count() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     assert absence.record(WIDGETS, WIDGETS, 103.0) is Outcome.APPEARED
@@ -51,17 +50,17 @@ def test_one_that_shows_it_ends_the_count() -> None:
     assert absence.absent_since == 106.0
 
 
-def test_what_was_never_absent_has_not_appeared() -> None:
+def test_a_resource_that_was_never_absent_is_served_and_has_not_appeared() -> None:
     assert ResourceAvailability().record(WIDGETS, WIDGETS, 100.0) is Outcome.SERVED
 
 
-def test_what_discovery_adds_to_a_resource_makes_it_no_other_one() -> None:
+def test_short_names_that_discovery_adds_do_not_change_the_resource() -> None:
     known = replace(WIDGETS, short_names=("wd",))
 
     assert ResourceAvailability().record(known, WIDGETS, 100.0) is Outcome.SERVED
 
 
-def test_another_version_is_another_place() -> None:
+def test_another_version_is_a_changed_api_version() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
 
@@ -72,7 +71,7 @@ def test_another_version_is_another_place() -> None:
     assert absence.absent_since is None
 
 
-def test_an_answer_of_long_ago_confirms_nothing() -> None:
+def test_an_outdated_answer_does_not_confirm_the_absence() -> None:
     """After an hour of 503, the state in that hour is unknown."""
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
@@ -82,7 +81,9 @@ def test_an_answer_of_long_ago_confirms_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 20.0), st.booleans()), max_size=30))
-def test_it_is_certain_only_after_a_stretch_of_absence(answers: list[tuple[float, bool]]) -> None:
+def test_the_absence_is_confirmed_only_after_an_interval_of_absence(
+    answers: list[tuple[float, bool]],
+) -> None:
     absence, now, absent_since = ResourceAvailability(), 0.0, None
     for pause, there in answers:
         now += pause
@@ -92,7 +93,7 @@ def test_it_is_certain_only_after_a_stretch_of_absence(answers: list[tuple[float
         assert absence.absence_confirmed is long
 
 
-def test_its_repr_says_what_is_known() -> None:
+def test_the_repr_shows_the_known_state() -> None:
     absence = ResourceAvailability()
     assert repr(absence) == "<ResourceAvailability not absent>"
     absence.record(None, WIDGETS, 1.0)
@@ -112,7 +113,7 @@ def test_an_answer_counts_for_as_long_as_it_is_valid() -> None:
     assert absence.absence_confirmed
 
 
-def test_its_repr_names_a_confirmed_absence_only() -> None:
+def test_the_repr_names_only_a_confirmed_absence() -> None:
     absence = ResourceAvailability()
     absence.record(None, WIDGETS, 100.0)
     assert repr(absence) == "<ResourceAvailability absent since 100.0>"

@@ -126,23 +126,23 @@ def test_waits_never_shrink_while_failures_follow_each_other(
     ],
     ids=str,
 )
-def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_numbers_are_rejected(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         BackoffPolicy(**wrong)
 
 
-def test_the_extremes_that_make_sense_are_allowed() -> None:
+def test_the_least_valid_numbers_are_accepted() -> None:
     policy = BackoffPolicy(initial=5.0, maximum=5.0, factor=1.0, jitter=0.0)
     backoff = Backoff(policy)
 
     assert [backoff.next(0.0, 0.9) for _ in range(3)] == [5.0, 5.0, 5.0]
 
 
-def test_an_absurd_retry_after_is_not_taken_at_its_word() -> None:
+def test_a_too_long_retry_after_is_limited() -> None:
     assert Backoff(BackoffPolicy(jitter=0.0)).next(0.0, 0.0, minimum=1e9) == 300.0
 
 
-def test_a_failure_of_another_kind_in_a_long_outage_is_no_reason_to_hurry() -> None:
+def test_a_failure_of_another_kind_during_a_long_outage_waits_long() -> None:
     """Waits that the server asked for don't grow the count. Three requests a minute are enough."""
     backoff, now = Backoff(EXACT), 0.0
     while now < EXACT.reset_after + 20.0:
@@ -158,7 +158,7 @@ def test_a_failure_of_another_kind_in_a_long_outage_is_no_reason_to_hurry() -> N
 # -- waits that the server asks for ---------------------------------------------------------------
 
 
-def test_the_first_pause_is_one_failure_and_does_not_take_a_late_clock_for_a_long_outage() -> None:
+def test_the_first_pause_counts_as_one_failure_at_any_time_of_the_clock() -> None:
     backoff = Backoff(EXACT)
 
     assert backoff.pause(1_000.0, 0.0, requested=1.0) == FIRST_PAUSE
@@ -187,7 +187,7 @@ def test_a_short_pause_does_not_lengthen_the_waits_after_other_failures() -> Non
     assert backoff.next(10.0, 0.0) == pytest.approx(0.2)
 
 
-def test_an_answer_ends_the_long_waits_of_a_server_that_asked_for_them() -> None:
+def test_a_response_ends_the_long_waits_that_the_server_requested() -> None:
     backoff = Backoff(BackoffPolicy(initial=0.1, jitter=0.0))
     now = 0.0
     while now < 150.0:

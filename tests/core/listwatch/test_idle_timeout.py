@@ -40,7 +40,7 @@ def once_a_minute() -> ServerProfile:
 # -- watches -------------------------------------------------------------------------------------
 
 
-def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
+def test_without_a_bookmark_the_watch_has_no_idle_timeout() -> None:
     idle_timeout = opened()
     idle_timeout.last_data = 1200.0
 
@@ -49,7 +49,7 @@ def test_where_no_bookmark_was_seen_silence_means_nothing() -> None:
     assert idle_timeout.past_deadline(AT_LAST)
 
 
-def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
+def test_bookmarks_each_minute_give_an_idle_timeout_of_75_seconds() -> None:
     idle_timeout = opened()
     idle_timeout.last_data = 1060.0
     idle_timeout.record_bookmark(1060.0)
@@ -57,11 +57,11 @@ def test_a_minute_s_bookmarks_make_it_75_seconds() -> None:
     assert idle_timeout.deadline == 1060.0 + 75.0
 
 
-def test_it_is_remembered_across_reconnects() -> None:
+def test_the_interval_is_remembered_across_reconnects() -> None:
     assert opened(once_a_minute()).deadline == 1000.0 + 75.0
 
 
-def test_whatever_comes_puts_it_off() -> None:
+def test_data_of_any_kind_extends_the_deadline() -> None:
     idle_timeout = opened(once_a_minute())
     idle_timeout.last_data = 1050.0
 
@@ -69,7 +69,7 @@ def test_whatever_comes_puts_it_off() -> None:
 
 
 @pytest.mark.parametrize("before_the_end", [0.5, 2.0, 4.9])
-def test_bookmarks_just_before_the_deadline_say_nothing(before_the_end: float) -> None:
+def test_bookmarks_just_before_the_deadline_are_ignored(before_the_end: float) -> None:
     """Every server sends one there, however often it sends others (recording 39)."""
     profile = ServerProfile()
     opened(profile).record_bookmark(1600.0 - before_the_end)
@@ -77,7 +77,7 @@ def test_bookmarks_just_before_the_deadline_say_nothing(before_the_end: float) -
     assert profile.bookmark_interval is None
 
 
-def test_bookmarks_that_come_very_often_don_t_make_it_impatient() -> None:
+def test_very_frequent_bookmarks_do_not_shorten_the_timeout_below_its_minimum() -> None:
     profile = ServerProfile()
     idle_timeout = opened(profile)
     for at in range(1001, 1021):
@@ -93,7 +93,7 @@ def test_a_factor_of_zero_waits_for_the_deadline() -> None:
     assert opened(once_a_minute(), policy=LivenessPolicy(idle_factor=0)).deadline == AT_LAST
 
 
-def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
+def test_the_time_of_a_slow_consumer_does_not_count() -> None:
     idle_timeout = opened(once_a_minute())
     idle_timeout.pause()
     assert idle_timeout.deadline == NEVER
@@ -103,7 +103,7 @@ def test_what_a_slow_consumer_takes_is_not_the_server_s_silence() -> None:
     assert idle_timeout.deadline == 1575.0
 
 
-def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_time_for_the_rest() -> None:
+def test_a_consumer_that_is_slow_beyond_the_deadline_leaves_a_grace_period() -> None:
     idle_timeout = opened()
     idle_timeout.pause()
     idle_timeout.resume(5000.0)
@@ -127,7 +127,7 @@ def test_bookmarks_that_waited_in_the_socket_don_t_count() -> None:
 # -- WatchLists ----------------------------------------------------------------------------------
 
 
-def test_an_initial_state_may_not_pause_for_long() -> None:
+def test_an_initial_list_has_a_short_idle_timeout() -> None:
     idle_timeout = opened(initial=True)
     assert idle_timeout.deadline == 1030.0
 
@@ -136,7 +136,7 @@ def test_an_initial_state_may_not_pause_for_long() -> None:
     assert idle_timeout.deadline == 1040.0
 
 
-def test_nor_may_it_go_on_for_ever() -> None:
+def test_an_initial_list_has_a_total_timeout() -> None:
     """A server that ignores sendInitialEvents sends its objects, then what changes."""
     idle_timeout = opened(initial=True)
     idle_timeout.last_data = 1299.0
@@ -144,7 +144,7 @@ def test_nor_may_it_go_on_for_ever() -> None:
     assert idle_timeout.deadline == 1300.0
 
 
-def test_behind_the_end_mark_it_is_a_watch() -> None:
+def test_after_the_end_mark_the_timeout_is_that_of_a_watch() -> None:
     idle_timeout = opened(initial=True)
     idle_timeout.last_data = 1020.0
     idle_timeout.complete_initial_list(1020.0)
@@ -156,7 +156,7 @@ def test_behind_the_end_mark_it_is_a_watch() -> None:
     assert idle_timeout.deadline == 1080.0 + 75.0
 
 
-def test_the_end_mark_is_a_bookmark_and_a_minute_is_assumed_until_the_next() -> None:
+def test_after_the_end_mark_an_interval_of_a_minute_is_assumed() -> None:
     """A connection may die in the first minute of a watch."""
     profile = ServerProfile()
     opened(profile, initial=True).complete_initial_list(1005.0)
@@ -167,7 +167,7 @@ def test_the_end_mark_is_a_bookmark_and_a_minute_is_assumed_until_the_next() -> 
     assert slower.bookmark_interval == 90.0
 
 
-def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:
+def test_the_time_of_a_slow_consumer_during_an_initial_list_does_not_count() -> None:
     idle_timeout = opened(initial=True)
     idle_timeout.pause()
     idle_timeout.resume(2000.0)
@@ -179,20 +179,20 @@ def test_a_consumer_that_is_slow_meanwhile_leaves_time_for_the_rest() -> None:
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.5])
-def test_a_factor_below_one_would_give_up_every_stream(factor: float) -> None:
+def test_a_factor_below_one_is_rejected(factor: float) -> None:
     with pytest.raises(ValueError, match="idle_factor"):
         LivenessPolicy(idle_factor=factor)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-def test_an_initial_state_must_have_some_time(seconds: float) -> None:
+def test_the_timeouts_of_an_initial_list_are_above_zero(seconds: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         LivenessPolicy(initial_silence=seconds)
     with pytest.raises(ValueError, match="above 0"):
         LivenessPolicy(initial_total=seconds)
 
 
-def test_its_repr_says_how_patient_it_is() -> None:
+def test_the_repr_shows_the_timeout() -> None:
     assert repr(opened(once_a_minute())) == "<IdleTimeout of a watch 75 s>"
     assert repr(opened(initial=True)) == "<IdleTimeout of an initial list 30 s>"
 
@@ -214,9 +214,7 @@ def test_the_repr_shows_a_pause() -> None:
 # -- intervals -----------------------------------------------------------------------------------
 
 
-def test_a_first_bookmark_soon_after_the_start_leaves_the_interval_and_a_later_one_does_not() -> (
-    None
-):
+def test_a_first_bookmark_soon_after_the_start_does_not_change_the_interval() -> None:
     profile = once_a_minute()
     idle_timeout = opened(profile)
     idle_timeout.record_bookmark(1003.0)

@@ -60,13 +60,15 @@ IN_STREAM = [
 
 
 @pytest.mark.parametrize(("code", "reason", "outcome"), ANSWERS)
-def test_an_answer_means(code: int, reason: str, outcome: Outcome) -> None:
+def test_the_status_of_a_response_is_classified(code: int, reason: str, outcome: Outcome) -> None:
     assert classify(make_server_error(code, reason)) is outcome
 
 
 @pytest.mark.client_go(15, 30)
 @pytest.mark.parametrize(("code", "reason", "outcome"), IN_STREAM)
-def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
+def test_the_status_of_an_error_event_is_classified(
+    code: int, reason: str, outcome: Outcome
+) -> None:
     """After an error that isn't about versions, load or rights, it is unknown what was missed."""
     assert classify(make_server_error(code, reason, phase="watch"), opened=True) is outcome
 
@@ -83,12 +85,12 @@ def test_an_error_event_means(code: int, reason: str, outcome: Outcome) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_failure_without_an_answer_means(error: FetchError, outcome: Outcome) -> None:
+def test_a_failure_without_a_response_is_classified(error: FetchError, outcome: Outcome) -> None:
     assert classify(error) is outcome
 
 
 @pytest.mark.parametrize("error", [ConnectionLost("reset"), RequestTimedOut("silence")], ids=repr)
-def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
+def test_a_connection_that_fails_during_a_response_is_classified_as_lost(
     error: FetchError,
 ) -> None:
     assert classify(error, opened=True) is Outcome.CONNECTION_LOST
@@ -106,7 +108,7 @@ def test_a_network_that_breaks_in_the_middle_of_an_answer_is_told_apart(
     ],
     ids=["cause", "message of a cause", "message", "second cause"],
 )
-def test_a_version_from_the_future_is_known_in_every_dialect(
+def test_a_too_large_version_is_recognized_in_the_form_of_each_server_generation(
     code: int, reason: str, details: dict[str, Any], message: str, *, opened: bool
 ) -> None:
     """client-go's isTooLargeResourceVersionError: three generations of servers."""
@@ -115,13 +117,13 @@ def test_a_version_from_the_future_is_known_in_every_dialect(
     assert classify(error, opened=opened) is Outcome.VERSION_TOO_LARGE
 
 
-def test_the_words_alone_do_not_make_a_version_from_the_future() -> None:
+def test_the_message_alone_is_not_taken_for_a_too_large_version() -> None:
     error = make_server_error(500, "InternalError", message=TOO_LARGE)
 
     assert classify(error) is Outcome.SERVER_ERROR
 
 
-def test_causes_that_are_null_are_none() -> None:
+def test_causes_that_are_null_are_ignored() -> None:
     assert (
         classify(make_server_error(504, "Timeout", details={"causes": None}))
         is Outcome.SERVER_ERROR
@@ -136,7 +138,7 @@ def test_causes_that_are_null_are_none() -> None:
         ("62-list-expired-continue", Outcome.EXPIRED),
     ],
 )
-def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
+def test_a_recorded_response_is_classified(name: str, outcome: Outcome) -> None:
     recording = read_recording(name)
 
     error = server_error(decode_status(recording.body, code=recording.status))
@@ -147,7 +149,7 @@ def test_a_recorded_answer_means(name: str, outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     "causes", [["x", None], 5, True, "x", {"reason": "ResourceVersionTooLarge"}, [{"message": 5}]]
 )
-def test_causes_of_another_shape_say_nothing(causes: object) -> None:
+def test_causes_of_another_type_are_ignored(causes: object) -> None:
     error = server_error(Status(504, "Timeout", details={"causes": causes}))
     assert classify(error) is Outcome.SERVER_ERROR
 
@@ -163,17 +165,19 @@ def test_causes_of_another_shape_say_nothing(causes: object) -> None:
     ],
     ids=["422", "storage", "500", "400", "connection"],
 )
-def test_two_answers_say_that_a_server_has_no_watchlist(error: FetchError, lacks: bool) -> None:
+def test_two_kinds_of_errors_show_that_a_server_has_no_watchlist(
+    error: FetchError, lacks: bool
+) -> None:
     assert lacks_watchlist(error) is lacks
 
 
-def test_a_recorded_answer_of_a_storage_without_watchlists_says_so() -> None:
+def test_the_recorded_error_of_a_storage_without_watchlists_shows_it() -> None:
     recording = read_recording("43-watch-list-storage-cannot-serve-it")
     status = decode_status(msgspec.json.encode(msgspec.json.decode(recording.body)["object"]))
     assert lacks_watchlist(server_error(status))
 
 
-def test_the_end_of_a_request_knows_the_wait_that_the_server_asked_for() -> None:
+def test_the_end_of_a_request_has_the_wait_that_the_server_requested() -> None:
     busy = server_error(Status(429, "TooManyRequests", retry_after=7.0))
     assert RequestEnd(Outcome.THROTTLED, busy).retry_after == 7.0
     assert RequestEnd(Outcome.UNREACHABLE, ConnectionFailed("refused")).retry_after is None

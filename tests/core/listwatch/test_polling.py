@@ -23,7 +23,7 @@ def test_a_new_reflector_watches_after_each_list() -> None:
     assert lists_before_a_watch(polling) == 1
 
 
-def test_a_refusal_counts_only_after_a_list_worked() -> None:
+def test_a_rejected_watch_counts_only_after_a_successful_list() -> None:
     polling = Polling()
     assert polling.is_refusal(Outcome.ACCESS_DENIED) is False
 

@@ -69,7 +69,7 @@ def test_no_second_sees_more_than_the_rate_and_the_burst(
 
 
 @given(now=st.floats(0, 1e9), rate=st.floats(0.1, 1000), takes=st.integers(5, 300))
-def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, takes: int) -> None:
+def test_a_token_is_available_at_the_announced_time(now: float, rate: float, takes: int) -> None:
     """A wait that leaves a fraction for which the clock doesn't move would spin for ever."""
     bucket = Bucket(rate, 5)
     taken(bucket, [now] * takes)
@@ -95,7 +95,7 @@ def test_a_token_is_there_at_the_moment_that_was_named(now: float, rate: float, 
     ],
     ids=lambda error: str(error),
 )
-def test_what_a_server_in_trouble_does_is_trouble_until_something_succeeds(
+def test_a_server_is_failing_from_a_failure_until_a_success(
     error: FetchError,
 ) -> None:
     rates = ServerLimiter(Limits())
@@ -107,7 +107,7 @@ def test_what_a_server_in_trouble_does_is_trouble_until_something_succeeds(
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 422])
-def test_a_refusal_that_is_meant_is_neither_trouble_nor_its_end(code: int) -> None:
+def test_a_deliberate_rejection_neither_starts_nor_ends_the_failing_state(code: int) -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(code), 0.0)
     before = rates.failing
@@ -116,7 +116,7 @@ def test_a_refusal_that_is_meant_is_neither_trouble_nor_its_end(code: int) -> No
     assert (before, rates.failing) == (False, True)
 
 
-def test_bytes_that_make_no_sense_are_no_trouble_of_the_server() -> None:
+def test_a_malformed_response_does_not_start_the_failing_state() -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(ProtocolError("not JSON"), 0.0)
     assert not rates.failing
@@ -126,27 +126,27 @@ def test_bytes_that_make_no_sense_are_no_trouble_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("code", [429, 503])
-def test_a_retry_after_closes_the_gate(code: int) -> None:
+def test_a_retry_after_blocks_requests(code: int) -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(code, 7.0), 100.0)
     assert rates.blocked_until == 107.0
     assert rates.ready_at == 107.0
 
 
-def test_a_retry_after_closes_the_gate_for_half_a_minute_at_most() -> None:
+def test_a_retry_after_blocks_requests_for_half_a_minute_at_most() -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(429, 86400.0), 100.0)
     assert rates.blocked_until == 130.0
 
 
-def test_a_short_retry_after_does_not_open_what_a_long_one_closed() -> None:
+def test_a_short_retry_after_does_not_end_a_longer_one() -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(429, 20.0), 100.0)
     rates.record_failure(refused(429, 1.0), 101.0)
     assert rates.blocked_until == 120.0
 
 
-def test_a_success_does_not_open_the_gate() -> None:
+def test_a_success_does_not_end_a_retry_after() -> None:
     """It was on its way when the server began to refuse."""
     rates = ServerLimiter(Limits())
     rates.record_failure(refused(429, 20.0), 100.0)
@@ -166,13 +166,13 @@ def test_a_success_does_not_open_the_gate() -> None:
     ],
     ids=["none", "0", "-5", "nan", "504", "403"],
 )
-def test_nothing_else_closes_the_gate(error: FetchError) -> None:
+def test_other_errors_do_not_block_requests(error: FetchError) -> None:
     rates = ServerLimiter(Limits())
     rates.record_failure(error, 100.0)
     assert rates.blocked_until < 100.0
 
 
-def test_the_errors_above_are_those_of_these_codes() -> None:
+def test_the_error_classes_in_this_module_are_those_of_their_codes() -> None:
     kinds = [type(refused(code)) for code in (403, 410, 429, 503)]
     assert kinds == [Forbidden, Expired, TooManyRequests, ServerFailure]
 
@@ -193,7 +193,7 @@ def test_the_errors_above_are_those_of_these_codes() -> None:
     ],
     ids=str,
 )
-def test_limits_that_let_nobody_through_are_refused(limits: dict[str, Any]) -> None:
+def test_limits_that_permit_no_request_are_rejected(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
         Limits(**limits)
 

@@ -58,7 +58,7 @@ from aioinformer._core.listwatch.requests import (
     ],
     ids=str,
 )
-def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
+def test_a_request_has_its_query_parameters(request_: Request, query: dict[str, str]) -> None:
     """A continue token and a resourceVersion together are answered with 400."""
     assert request_.query() == query
 
@@ -74,16 +74,11 @@ def test_a_request_asks_with(request_: Request, query: dict[str, str]) -> None:
     ],
     ids=str,
 )
-def test_a_request_is_a(request_: AnyRequest, verb: Verb) -> None:
+def test_a_request_has_its_verb(request_: AnyRequest, verb: Verb) -> None:
     assert request_.verb == verb
 
 
-def test_whether_it_is_a_restart_is_no_part_of_what_is_asked() -> None:
-    assert ListRequest("10", restart=True) == ListRequest("10")
-    assert WatchRequest("10", 300, restart=True) == WatchRequest("10", 300)
-
-
-def test_an_exact_list_asks_for_just_that_version_and_its_pages_need_not() -> None:
+def test_only_the_first_page_of_an_exact_list_requests_the_version() -> None:
     """A token carries its version; both is an error."""
     first = ListRequest("7", exact=True)
     assert first.query() == {

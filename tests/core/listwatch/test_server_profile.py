@@ -14,7 +14,7 @@ from aioinformer._core.listwatch.server_profile import (
 )
 
 
-def test_watch_lists_are_tried_until_one_did_not_work_and_again_after_a_while() -> None:
+def test_watch_lists_are_tried_again_some_time_after_a_failure() -> None:
     profile = ServerProfile()
     assert profile.supports_watchlist(0.0)
 
@@ -25,16 +25,14 @@ def test_watch_lists_are_tried_until_one_did_not_work_and_again_after_a_while() 
     assert profile.supports_watchlist(100.0 + WATCHLIST_UNSUPPORTED_PAUSE)
 
 
-def test_without_a_bookmark_nothing_is_known_of_their_distance() -> None:
+def test_without_a_bookmark_the_interval_is_unknown() -> None:
     assert ServerProfile().bookmark_interval is None
 
 
 @pytest.mark.parametrize(
     ("after", "cadence"), [(3.0, DEFAULT_BOOKMARK_INTERVAL), (60.0, 60.0), (90.0, 90.0)]
 )
-def test_how_soon_the_first_bookmark_of_a_watch_comes_says_little(
-    after: float, cadence: float
-) -> None:
+def test_an_early_first_bookmark_sets_the_default_interval(after: float, cadence: float) -> None:
     """A server may send them to all of its watches at once."""
     profile = ServerProfile()
     profile.record_bookmark(after, first=True)
@@ -42,7 +40,7 @@ def test_how_soon_the_first_bookmark_of_a_watch_comes_says_little(
     assert profile.bookmark_interval == cadence
 
 
-def test_one_long_distance_counts_at_once_and_short_ones_by_and_by() -> None:
+def test_a_longer_interval_counts_at_once_and_a_shorter_one_gradually() -> None:
     profile = ServerProfile()
     seen: list[float | None] = []
     for after in (60.0, 10.0, 10.0, 80.0):
@@ -52,7 +50,7 @@ def test_one_long_distance_counts_at_once_and_short_ones_by_and_by() -> None:
     assert seen == [60.0, 35.0, 22.5, 80.0]
 
 
-def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> None:
+def test_each_idle_timeout_doubles_the_interval_up_to_a_maximum() -> None:
     profile = ServerProfile(bookmark_interval=60.0)
     patient: list[bool] = []
     for _ in range(10):
@@ -63,7 +61,7 @@ def test_after_a_silence_more_patience_is_had_up_to_the_length_of_a_watch() -> N
     assert profile.bookmark_interval == MAX_BOOKMARK_INTERVAL
 
 
-def test_a_stream_that_proves_to_have_been_dead_teaches_no_patience() -> None:
+def test_a_dead_connection_restores_the_interval() -> None:
     profile = ServerProfile(bookmark_interval=60.0)
     for _ in range(5):
         profile.record_idle_timeout()
@@ -72,7 +70,7 @@ def test_a_stream_that_proves_to_have_been_dead_teaches_no_patience() -> None:
     assert profile.bookmark_interval == 60.0
 
 
-def test_what_comes_with_an_ordinary_watch_proves_nothing() -> None:
+def test_a_bookmark_after_an_idle_timeout_confirms_the_longer_interval() -> None:
     profile = ServerProfile(bookmark_interval=60.0)
     profile.record_idle_timeout()
     profile.record_bookmark(100.0, first=False)
@@ -81,7 +79,7 @@ def test_what_comes_with_an_ordinary_watch_proves_nothing() -> None:
     assert profile.bookmark_interval == 110.0
 
 
-def test_where_no_bookmark_was_ever_seen_silence_teaches_nothing() -> None:
+def test_an_idle_timeout_without_a_bookmark_leaves_the_interval_unknown() -> None:
     profile = ServerProfile()
     profile.record_idle_timeout()
 
@@ -89,7 +87,7 @@ def test_where_no_bookmark_was_ever_seen_silence_teaches_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 10_000), st.booleans()), min_size=1))
-def test_the_distance_stays_between_nothing_and_the_length_of_a_watch(
+def test_the_interval_stays_between_the_last_measured_one_and_the_maximum(
     bookmarks: list[tuple[float, bool]],
 ) -> None:
     profile = ServerProfile()
@@ -109,7 +107,7 @@ def test_a_shorter_pause_does_not_end_a_longer_one() -> None:
     assert (profile.supports_watchlist(149.0), profile.supports_watchlist(150.0)) == (False, True)
 
 
-def test_an_end_mark_stands_for_the_usual_interval_until_one_is_known() -> None:
+def test_an_end_mark_sets_the_default_interval_until_another_one_is_known() -> None:
     profile = ServerProfile()
     profile.record_end_mark()
     assert profile.bookmark_interval == DEFAULT_BOOKMARK_INTERVAL

@@ -44,6 +44,7 @@ from tests.core.list_watch_states import (
     listing_state,
     observe,
     paging_state,
+    sent,
     summarize,
     watching_state,
     watchlist_state,
@@ -53,25 +54,25 @@ from tests.core.list_watch_states import (
 
 
 @pytest.mark.client_go(11)
-def test_the_first_list_is_asked_for_at_any_version() -> None:
+def test_the_first_list_requests_any_version() -> None:
     """client-go: "0", from the server's cache."""
     state = ListWatchState()
 
-    assert state.request == ListRequest("0", PAGE_SIZE)
+    assert sent(state.request) == ListRequest("0", PAGE_SIZE)
     assert state.resource_version == ""
 
 
 @pytest.mark.client_go(20, 22)
-def test_a_later_list_is_asked_for_at_the_last_version_and_without_a_limit() -> None:
+def test_a_later_list_requests_the_last_version_and_has_no_limit() -> None:
     """A limit would bypass the server's cache; an older state would go back in time."""
     state = watching_state("10")
     observe(state, "15")
 
-    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("15", 0)
+    assert sent(advance(state, Outcome.PROTOCOL_ERROR).request) == ListRequest("15", 0)
 
 
 @pytest.mark.client_go(23)
-def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
+def test_a_consistent_list_is_requested_until_one_succeeds() -> None:
     """client-go's isLastSyncResourceVersionUnavailable."""
     state = watching_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
@@ -82,10 +83,10 @@ def test_a_list_by_consistent_read_is_asked_for_until_one_succeeds() -> None:
         Outcome.ACCESS_DENIED,
         Outcome.EXPIRED,
     ):
-        assert advance(state, outcome).request == ListRequest("", PAGE_SIZE)
+        assert sent(advance(state, outcome).request) == ListRequest("", PAGE_SIZE)
     advance(state, state.finish_page("5", ""))
-    assert state.request == WatchRequest("5", 450), "the server was set back; so are we"
-    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("5", 0)
+    assert sent(state.request) == WatchRequest("5", 450), "the server was set back; so are we"
+    assert sent(advance(state, Outcome.PROTOCOL_ERROR).request) == ListRequest("5", 0)
 
 
 def test_a_page_does_not_count_as_success() -> None:
@@ -93,15 +94,15 @@ def test_a_page_does_not_count_as_success() -> None:
     advance(state, Outcome.VERSION_TOO_LARGE)
     advance(state, state.finish_page("12", "t1"))
 
-    assert advance(state, Outcome.BAD_REQUEST).request == ListRequest("", PAGE_SIZE)
+    assert sent(advance(state, Outcome.BAD_REQUEST).request) == ListRequest("", PAGE_SIZE)
 
 
 def test_an_expired_watch_lists_at_its_last_version_first() -> None:
     """client-go: the cache may still have it, and an older state is no answer."""
     state = watching_state("10")
 
-    assert advance(state, Outcome.EXPIRED).request == ListRequest("10", 0)
-    assert advance(state, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("10", 0)
+    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("", PAGE_SIZE)
 
 
 def test_pages_follow_their_tokens() -> None:
@@ -116,29 +117,29 @@ def test_pages_follow_their_tokens() -> None:
     assert state.phase is Phase.WATCH
 
 
-def test_a_page_that_failed_is_asked_for_again() -> None:
+def test_a_failed_page_is_requested_again() -> None:
     state = paging_state()
 
     for outcome in (Outcome.THROTTLED, Outcome.UNREACHABLE, Outcome.SERVER_ERROR):
-        assert advance(state, outcome).request == ListRequest("0", PAGE_SIZE, "t1")
+        assert sent(advance(state, outcome).request) == ListRequest("0", PAGE_SIZE, "t1")
 
 
 @pytest.mark.client_go(24)
-def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_asked_for() -> None:
+def test_an_expired_token_leads_to_the_whole_list_at_the_version_first_requested() -> None:
     """client-go's FullListIfExpired: pages that outlive their token would never end."""
     state = watching_state("10", page_size=50)
     advance(state, Outcome.PROTOCOL_ERROR)
     advance(state, state.finish_page("12", "t1"))
 
-    assert advance(state, Outcome.EXPIRED).request == ListRequest("10", 0)
+    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("10", 0)
 
 
-def test_a_whole_list_that_expires_too_is_read_consistently() -> None:
+def test_an_expired_whole_list_is_followed_by_a_consistent_read() -> None:
     state = paging_state()
     advance(state, Outcome.EXPIRED)
     assert state.phase is Phase.LIST
 
-    assert advance(state, Outcome.EXPIRED).request == ListRequest("", PAGE_SIZE)
+    assert sent(advance(state, Outcome.EXPIRED).request) == ListRequest("", PAGE_SIZE)
 
 
 @pytest.mark.client_go(21)
@@ -148,29 +149,29 @@ def test_a_list_from_zero_in_pages_means_that_the_server_has_no_cache() -> None:
     advance(state, state.finish_page("10", ""))
 
     for token in ("t1", "t2", "t3"):
-        assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("10", PAGE_SIZE)
+        assert sent(advance(state, Outcome.PROTOCOL_ERROR).request) == ListRequest("10", PAGE_SIZE)
         advance(state, state.finish_page("10", token))
         advance(state, state.finish_page("10", ""))
 
 
-def test_a_consistent_list_in_pages_says_nothing_of_the_cache() -> None:
+def test_the_pages_of_a_consistent_list_do_not_show_that_the_server_has_no_cache() -> None:
     """Those are always cut."""
     state = watching_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
     advance(state, state.finish_page("12", "t1"))
     advance(state, state.finish_page("12", ""))
 
-    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("12", 0)
+    assert sent(advance(state, Outcome.PROTOCOL_ERROR).request) == ListRequest("12", 0)
 
 
 @pytest.mark.client_go(19)
-def test_a_page_size_of_ones_own_is_used_for_every_list() -> None:
+def test_a_configured_page_size_is_used_for_every_list() -> None:
     state = listing_state(page_size=50)
-    assert state.request == ListRequest("0", 50)
+    assert sent(state.request) == ListRequest("0", 50)
     advance(state, state.finish_page("10", ""))
 
-    assert advance(state, Outcome.PROTOCOL_ERROR).request == ListRequest("10", 50)
-    assert advance(state, Outcome.VERSION_TOO_LARGE).request == ListRequest("", 50)
+    assert sent(advance(state, Outcome.PROTOCOL_ERROR).request) == ListRequest("10", 50)
+    assert sent(advance(state, Outcome.VERSION_TOO_LARGE).request) == ListRequest("", 50)
 
 
 # -- watches -------------------------------------------------------------------------------------
@@ -180,12 +181,12 @@ def test_a_watch_starts_where_the_list_was_taken() -> None:
     state = paging_state()
     advance(state, state.finish_page("10", ""))
 
-    assert state.request == WatchRequest("10", 450)
+    assert sent(state.request) == WatchRequest("10", 450)
     assert state.resource_version == "10"
 
 
 @pytest.mark.client_go(28)
-def test_a_watch_goes_on_behind_the_last_event() -> None:
+def test_a_watch_resumes_at_the_version_of_the_last_event() -> None:
     state = watching_state("10")
     observe(state, "11")
     observe(state, "12")
@@ -195,7 +196,7 @@ def test_a_watch_goes_on_behind_the_last_event() -> None:
 
 
 @pytest.mark.client_go(28)
-def test_an_event_without_a_version_moves_nothing() -> None:
+def test_an_event_without_a_version_keeps_the_version() -> None:
     """client-go has no such guard, and would list at "0" next: back in time."""
     state = watching_state("10")
     observe(state, "11")
@@ -204,7 +205,7 @@ def test_an_event_without_a_version_moves_nothing() -> None:
     assert summarize(advance(state, Outcome.ENDED).request) == "11"
 
 
-def test_an_older_version_is_no_place_to_go_back_to() -> None:
+def test_an_event_with_an_older_version_keeps_the_version() -> None:
     state = watching_state("10")
     observe(state, "12")
     observe(state, "9")
@@ -212,7 +213,7 @@ def test_an_older_version_is_no_place_to_go_back_to() -> None:
     assert summarize(advance(state, Outcome.ENDED).request) == "12"
 
 
-def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
+def test_versions_that_are_no_numbers_replace_each_other_in_any_order() -> None:
     state = watching_state("b-2")
     observe(state, "a-1")
 
@@ -222,7 +223,7 @@ def test_versions_that_are_no_numbers_are_taken_as_they_come() -> None:
 @pytest.mark.client_go(27)
 @given(strategies.unit_floats)
 @settings(deadline=None)
-def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(jitter: float) -> None:
+def test_a_watch_request_has_a_timeout_between_five_and_ten_minutes(jitter: float) -> None:
     state = watching_state()
     step = state.advance(Outcome.ENDED, now=0.0, jitter=jitter)
 
@@ -238,28 +239,28 @@ def test_watches_do_not_all_last_as_long() -> None:
         state.advance(Outcome.ENDED, now=0.0, jitter=jitter).request for jitter in (0.0, 0.5, 0.99)
     ]
 
-    assert requests == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
+    assert list(map(sent, requests)) == [WatchRequest("10", seconds) for seconds in (300, 450, 597)]
 
 
 @pytest.mark.client_go(7)
 @pytest.mark.parametrize("outcome", [Outcome.EMPTY_WATCH, Outcome.SERVER_ERROR])
-def test_a_watch_that_is_never_served_gives_way_to_a_list(outcome: Outcome) -> None:
+def test_a_watch_that_is_not_served_several_times_is_replaced_by_a_list(outcome: Outcome) -> None:
     """Some servers close a watch from a stale version without saying 410 (fabric8#7896)."""
     state = watching_state("10")
     for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
         assert summarize(advance(state, outcome).request) == "10"
 
-    assert advance(state, outcome).request == ListRequest("10", 0)
+    assert sent(advance(state, outcome).request) == ListRequest("10", 0)
     advance(state, state.finish_page("11", ""))
     assert summarize(advance(state, outcome).request) == "11", "counting starts anew"
 
 
-def test_both_ways_of_not_serving_a_watch_count_together() -> None:
+def test_both_kinds_of_unserved_watches_count_together() -> None:
     state = watching_state("10")
     advance(state, Outcome.EMPTY_WATCH)
     advance(state, Outcome.SERVER_ERROR)
 
-    assert advance(state, Outcome.EMPTY_WATCH).request == ListRequest("10", 0)
+    assert sent(advance(state, Outcome.EMPTY_WATCH).request) == ListRequest("10", 0)
 
 
 def test_an_event_ends_the_count_of_watches_not_served() -> None:
@@ -274,7 +275,9 @@ def test_an_event_ends_the_count_of_watches_not_served() -> None:
 
 @pytest.mark.client_go(13, 16)
 @pytest.mark.parametrize("outcome", [Outcome.THROTTLED, Outcome.UNAUTHORIZED])
-def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) -> None:
+def test_a_watch_that_is_throttled_or_unauthorized_is_not_replaced_by_a_list(
+    outcome: Outcome,
+) -> None:
     """The version is good until the server says otherwise; thousands would list at once."""
     state = watching_state("10")
 
@@ -288,7 +291,7 @@ def test_a_server_that_can_not_be_asked_is_not_listed_instead(outcome: Outcome) 
 @pytest.mark.client_go(10)
 def test_the_first_watch_list_asks_for_the_newest_state_and_never_for_zero() -> None:
     """client-go: "0" would allow any old state, and the stream could go back in time."""
-    assert watchlist_state().request == WatchRequest("", 450, initial=True)
+    assert sent(watchlist_state().request) == WatchRequest("", 450, initial=True)
 
 
 def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() -> None:
@@ -296,7 +299,9 @@ def test_a_later_watch_list_asks_for_a_state_no_older_than_the_last_one_known() 
     state.complete_initial_list("10", 0.0)
     observe(state, "15")
 
-    assert advance(state, Outcome.ERROR_EVENT).request == WatchRequest("15", 450, initial=True)
+    assert sent(advance(state, Outcome.ERROR_EVENT).request) == WatchRequest(
+        "15", 450, initial=True
+    )
 
 
 @pytest.mark.client_go(44)
@@ -307,13 +312,15 @@ def test_behind_the_end_mark_the_stream_is_a_watch() -> None:
     state.complete_initial_list("10", 0.0)
 
     assert [*phases, state.phase] == [Phase.WATCHLIST, Phase.WATCH]
-    assert advance(state, Outcome.ENDED).request == WatchRequest("10", 450)
+    assert sent(advance(state, Outcome.ENDED).request) == WatchRequest("10", 450)
 
 
-def test_a_stream_that_ends_before_its_mark_leaves_no_version_behind() -> None:
+def test_a_watch_list_that_ends_before_its_mark_sets_no_version() -> None:
     state = watchlist_state()
 
-    assert advance(state, Outcome.CONNECTION_LOST).request == WatchRequest("", 450, initial=True)
+    assert sent(advance(state, Outcome.CONNECTION_LOST).request) == WatchRequest(
+        "", 450, initial=True
+    )
     assert state.resource_version == ""
 
 
@@ -327,20 +334,20 @@ def test_an_end_mark_without_a_version_is_a_protocol_error() -> None:
 @pytest.mark.parametrize(
     "outcome", [Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT]
 )
-def test_a_server_without_watch_lists_is_listed_for_a_while_and_then_asked_again(
+def test_a_server_without_watch_lists_is_listed_for_some_time_and_then_tried_again(
     outcome: Outcome,
 ) -> None:
     state = watchlist_state()
     advance(state, outcome, now=100.0)
     advance(state, state.finish_page("10", ""), now=100.0)
 
-    assert advance(state, Outcome.EXPIRED, now=1000.0).request == ListRequest("10", 0)
+    assert sent(advance(state, Outcome.EXPIRED, now=1000.0).request) == ListRequest("10", 0)
     advance(state, state.finish_page("11", ""), now=1000.0)
     later = advance(state, Outcome.EXPIRED, now=101.0 + WATCHLIST_UNSUPPORTED_PAUSE).request
-    assert later == WatchRequest("11", 450, initial=True)
+    assert sent(later) == WatchRequest("11", 450, initial=True)
 
 
-def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> None:
+def test_informers_of_one_resource_share_the_profile_of_the_server() -> None:
     profile = ServerProfile()
     first = ListWatchState(profile=profile, watch_list=True)
     first.begin(now=0.0, jitter=0.5)
@@ -352,7 +359,7 @@ def test_what_one_informer_has_learnt_another_one_of_the_resource_knows() -> Non
     assert second.begin(now=5.0, jitter=0.5) == ListRequest("0", PAGE_SIZE)
 
 
-def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
+def test_a_bad_request_that_a_list_gets_too_does_not_disable_watch_lists() -> None:
     """A selector that one informer gets wrong is a 400 to both."""
     profile = ServerProfile()
     state = ListWatchState(profile=profile, watch_list=True)
@@ -365,7 +372,7 @@ def test_what_a_list_is_answered_alike_says_nothing_of_watch_lists() -> None:
     assert profile.supports_watchlist(0.0)
 
 
-def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
+def test_interrupted_watch_lists_are_tried_again_soon() -> None:
     """Three failures may be one server that starts anew."""
     state = watchlist_state()
     for _ in range(MAX_CONSECUTIVE_FAILURES):
@@ -381,24 +388,24 @@ def test_watch_lists_that_broke_off_are_given_another_chance_soon() -> None:
     "outcome",
     [Outcome.UNAUTHORIZED, Outcome.THROTTLED, Outcome.UNREACHABLE],
 )
-def test_what_says_nothing_against_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
+def test_an_error_unrelated_to_watch_lists_never_leads_to_a_list(outcome: Outcome) -> None:
     """401, 429, 503 and a network that is down concern a list alike."""
     state = watchlist_state()
     for _ in range(20):
-        assert advance(state, outcome).request == WatchRequest("", 450, initial=True)
+        assert sent(advance(state, outcome).request) == WatchRequest("", 450, initial=True)
 
 
 @pytest.mark.parametrize(
     "outcome", [each for each, row in TRANSITIONS[Phase.WATCHLIST].items() if row.fallback]
 )
-def test_a_watch_list_that_comes_to_nothing_again_and_again_gives_way_to_a_list(
+def test_a_watch_list_that_fails_several_times_is_replaced_by_a_list(
     outcome: Outcome,
 ) -> None:
     state = watchlist_state()
     for _ in range(MAX_CONSECUTIVE_FAILURES - 1):
         assert summarize(advance(state, outcome).request) == WATCHLIST_PREFIX
 
-    assert advance(state, outcome).request == ListRequest("0", PAGE_SIZE)
+    assert sent(advance(state, outcome).request) == ListRequest("0", PAGE_SIZE)
 
 
 # -- brief watches -------------------------------------------------------------------------------
@@ -430,7 +437,7 @@ def test_watches_that_are_cut_soon_begin_twenty_seconds_apart_after_the_first_ti
         (SHORT_WATCH_SECONDS, False, "10", Outcome.ENDED),
     ],
 )
-def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
+def test_the_end_of_a_watch_is_classified_by_its_duration_and_its_changes(
     lasted: float, changed: bool, seen: str, outcome: Outcome
 ) -> None:
     """A bookmark alone is no news, and neither is an old event once more."""
@@ -444,18 +451,18 @@ def test_how_a_watch_ended_depends_on_how_long_it_lasted_and_what_it_brought(
 # -- silence, and a server that goes back in time ------------------------------------------------
 
 
-def test_a_silent_watch_leads_to_one_look_at_the_newest_version_and_on() -> None:
+def test_an_idle_timeout_leads_to_one_freshness_check_and_then_to_a_watch() -> None:
     state = freshness_check_state()
-    assert state.request == ListRequest("", 1, freshness_check=True)
+    assert sent(state.request) == ListRequest("", 1, freshness_check=True)
     assert state.phase is Phase.FRESHNESS_CHECK
 
-    assert advance(state, state.finish_page("17", "t")).request == WatchRequest("10", 450)
+    assert sent(advance(state, state.finish_page("17", "t")).request) == WatchRequest("10", 450)
 
 
 def test_a_freshness_check_that_the_server_rejects_is_not_repeated() -> None:
     state = freshness_check_state()
 
-    assert advance(state, Outcome.SERVER_ERROR).request == WatchRequest("10", 450)
+    assert sent(advance(state, Outcome.SERVER_ERROR).request) == WatchRequest("10", 450)
 
 
 def test_a_watch_that_could_not_reach_the_server_is_preceded_by_one_freshness_check() -> None:
@@ -463,18 +470,18 @@ def test_a_watch_that_could_not_reach_the_server_is_preceded_by_one_freshness_ch
     state = watching_state("10")
     check = ListRequest("", 1, freshness_check=True)
 
-    assert advance(state, Outcome.UNREACHABLE).request == check
-    assert advance(state, Outcome.UNREACHABLE).request == check
+    assert sent(advance(state, Outcome.UNREACHABLE).request) == check
+    assert sent(advance(state, Outcome.UNREACHABLE).request) == check
     step = advance(state, state.finish_page("12", ""))
 
-    assert step.request == WatchRequest("10", 450)
+    assert sent(step.request) == WatchRequest("10", 450)
     assert step.delay == 0.0
 
 
 # -- the end of an outage ------------------------------------------------------------------------
 
 
-def test_a_410_after_an_outage_is_followed_at_once_and_a_second_one_is_not() -> None:
+def test_the_first_410_after_an_outage_is_followed_at_once_and_the_second_one_waits() -> None:
     state = watching_state("10")
     for _ in range(6):
         assert advance(state, Outcome.UNREACHABLE).delay > 0
@@ -541,9 +548,7 @@ def test_a_server_that_breaks_each_watch_after_some_seconds_causes_growing_waits
     assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6]
 
 
-def test_a_server_that_serves_each_state_and_breaks_each_watch_is_not_asked_without_a_pause() -> (
-    None
-):
+def test_a_server_that_breaks_each_watch_after_a_successful_read_is_requested_with_pauses() -> None:
     state, now, delays = listing_state(), 0.0, list[float]()
     for _ in range(6):
         advance(state, state.finish_page("10", ""), now=now)
@@ -582,15 +587,15 @@ def test_an_older_newest_version_means_that_the_server_was_restored() -> None:
     state = freshness_check_state()
     end = state.finish_page("9", "")
     assert end == RequestEnd(Outcome.REWOUND)
-    assert advance(state, end).request == ListRequest("", PAGE_SIZE)
+    assert sent(advance(state, end).request) == ListRequest("", PAGE_SIZE)
 
     advance(state, state.finish_page("9", ""))
 
     assert state.version_went_back
-    assert state.request == WatchRequest("9", 450)
+    assert sent(state.request) == WatchRequest("9", 450)
 
 
-def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
+def test_a_consistent_list_at_an_older_version_means_that_the_server_was_restored() -> None:
     state = watching_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
 
@@ -599,10 +604,10 @@ def test_a_consistent_list_that_is_older_is_such_evidence_too() -> None:
     assert state.version_went_back
 
 
-def test_so_is_a_consistent_watch_list() -> None:
+def test_a_consistent_watch_list_at_an_older_version_means_that_the_server_was_restored() -> None:
     state = watchlist_state("10")
     advance(state, Outcome.VERSION_TOO_LARGE)
-    assert state.request == WatchRequest("", 450, initial=True)
+    assert sent(state.request) == WatchRequest("", 450, initial=True)
 
     state.complete_initial_list("9", 0.0)
 
@@ -610,7 +615,7 @@ def test_so_is_a_consistent_watch_list() -> None:
     assert state.resource_version == "9"
 
 
-def test_the_next_state_in_order_ends_the_matter() -> None:
+def test_a_newer_state_clears_the_restored_flag() -> None:
     state = freshness_check_state()
     advance(state, state.finish_page("9", ""))
     advance(state, state.finish_page("9", ""))
@@ -620,7 +625,7 @@ def test_the_next_state_in_order_ends_the_matter() -> None:
     assert not state.version_went_back
 
 
-def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
+def test_a_list_at_any_version_does_not_prove_a_restored_server() -> None:
     """The first list is at "0", and there is nothing to compare it with."""
     state = listing_state()
     advance(state, state.finish_page("9", ""))
@@ -632,7 +637,7 @@ def test_a_list_that_may_be_any_old_state_is_no_evidence() -> None:
 
 
 @pytest.mark.parametrize("watch_list", [False, True])
-def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) -> None:
+def test_a_404_leads_to_a_check_if_the_resource_is_served(watch_list: bool) -> None:
     state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True, watch_list=watch_list)
     first = state.begin(now=0.0, jitter=0.5)
 
@@ -647,23 +652,23 @@ def test_a_404_leads_to_a_look_whether_the_resource_is_served(watch_list: bool) 
     assert (step.request.verb, step.delay) == (first.verb, 0.0)
 
 
-def test_a_watch_that_lost_its_resource_begins_again_with_the_newest_state() -> None:
+def test_a_resource_that_appears_again_is_read_by_a_consistent_list() -> None:
     state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
     advance(state, state.finish_page("10", ""))
     advance(state, Outcome.NOT_FOUND)
     finish(state, 404, "NotFound")
 
-    assert advance(state, Outcome.APPEARED).request == ListRequest("", 500)
+    assert sent(advance(state, Outcome.APPEARED).request) == ListRequest("", 500)
 
 
-def test_a_resource_that_was_withdrawn_is_read_anew_although_discovery_fails_later() -> None:
+def test_a_withdrawn_resource_is_read_by_a_consistent_list_even_if_discovery_fails_later() -> None:
     state = ListWatchState(backoff=Backoff(NO_JITTER), discovery=True)
     advance(state, state.finish_page("10", ""))
     advance(state, Outcome.NOT_FOUND)
     finish(state, 404, "NotFound")
     advance(state, Outcome.NOT_SERVED)
 
-    assert advance(state, Outcome.UNREACHABLE).request == ListRequest("", 500)
+    assert sent(advance(state, Outcome.UNREACHABLE).request) == ListRequest("", 500)
 
 
 # -- watches that are refused --------------------------------------------------------------------
@@ -679,37 +684,37 @@ def finish(state: ListWatchState, code: int, reason: str) -> ScheduledRequest:
 
 @pytest.mark.client_go(38)
 @pytest.mark.parametrize(("code", "reason"), REFUSED)
-def test_a_watch_list_that_is_refused_is_followed_by_a_list_at_once(code: int, reason: str) -> None:
+def test_a_rejected_watch_list_is_followed_by_a_list_at_once(code: int, reason: str) -> None:
     state = watchlist_state()
     step = finish(state, code, reason)
 
-    assert (step.request, step.delay) == (ListRequest("0", PAGE_SIZE), 0.0)
+    assert (sent(step.request), step.delay) == (ListRequest("0", PAGE_SIZE), 0.0)
 
 
-def test_if_the_list_is_refused_too_the_next_read_is_a_watch_list_again() -> None:
+def test_after_a_rejected_list_the_next_read_is_a_watch_list_again() -> None:
     """The role may allow watches once it allows anything."""
     state = watchlist_state()
     finish(state, 403, "Forbidden")
 
     step = finish(state, 403, "Forbidden")
 
-    assert step.request == WatchRequest("", 450, initial=True)
+    assert sent(step.request) == WatchRequest("", 450, initial=True)
     assert step.delay > 0
 
 
 @pytest.mark.parametrize(("code", "reason"), REFUSED)
-def test_a_refused_watch_is_followed_by_a_list_and_the_watch_again(code: int, reason: str) -> None:
+def test_a_rejected_watch_is_followed_by_a_list_and_a_watch(code: int, reason: str) -> None:
     """A server that has just started refuses requests for some seconds."""
     state = watching_state("10")
     state.open_watch(WatchRequest("10", 300), 0.0)
 
     step = finish(state, code, reason)
-    assert (step.request, step.delay) == (ListRequest("10", 0), 0.0)
-    assert advance(state, state.finish_page("12", "")).request == WatchRequest("12", 450)
+    assert (sent(step.request), step.delay) == (ListRequest("10", 0), 0.0)
+    assert sent(advance(state, state.finish_page("12", "")).request) == WatchRequest("12", 450)
 
 
 @pytest.mark.parametrize(("code", "reason"), REFUSED)
-def test_lists_refresh_the_cache_where_a_watch_is_refused_right_after_a_list(
+def test_lists_refresh_the_cache_if_a_watch_is_rejected_right_after_a_list(
     code: int, reason: str
 ) -> None:
     state = watching_state("10")
@@ -718,7 +723,7 @@ def test_lists_refresh_the_cache_where_a_watch_is_refused_right_after_a_list(
     assert first == RequestEnd(Outcome.WATCH_REFUSED, error)
 
     step = advance(state, first)
-    assert (step.request, step.delay) == (ListRequest("10", 0), POLL_INTERVAL)
+    assert (sent(step.request), step.delay) == (ListRequest("10", 0), POLL_INTERVAL)
     assert step.request.verb == "list"
 
 
@@ -743,12 +748,12 @@ def test_a_watch_that_is_accepted_ends_the_polling() -> None:
     finish(state, 403, "Forbidden")
     advance(state, state.finish_page("10", ""))
     finish(state, 403, "Forbidden")
-    assert advance(state, state.finish_page("11", "")).request == WatchRequest("11", 450)
+    assert sent(advance(state, state.finish_page("11", "")).request) == WatchRequest("11", 450)
 
     state.open_watch(WatchRequest("11", 450), 100.0)
 
-    assert advance(state, Outcome.ENDED).request == WatchRequest("11", 450)
-    assert advance(state, Outcome.EXPIRED).request == WatchRequest("11", 450, initial=True)
+    assert sent(advance(state, Outcome.ENDED).request) == WatchRequest("11", 450)
+    assert sent(advance(state, Outcome.EXPIRED).request) == WatchRequest("11", 450, initial=True)
     assert state.finish_failed(server_error(Status(403, "Forbidden")), opened=False).outcome is (
         Outcome.ACCESS_DENIED
     )
@@ -758,9 +763,9 @@ def test_an_outage_does_not_end_the_polling() -> None:
     state = watching_state("10")
     finish(state, 403, "Forbidden")
     for _ in range(3):
-        assert advance(state, Outcome.UNREACHABLE).request == ListRequest("10", 0)
+        assert sent(advance(state, Outcome.UNREACHABLE).request) == ListRequest("10", 0)
 
-    assert advance(state, state.finish_page("11", "")).request == WatchRequest("11", 450)
+    assert sent(advance(state, state.finish_page("11", "")).request) == WatchRequest("11", 450)
     assert finish(state, 403, "Forbidden").delay == POLL_INTERVAL
 
 
@@ -770,7 +775,7 @@ def test_the_interval_of_polling_has_a_jitter_of_a_tenth() -> None:
     assert [polling.delay(jitter) for jitter in (0.0, 0.5, 1.0)] == pytest.approx([90, 100, 110])
 
 
-def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None:
+def test_a_served_resource_that_answers_404_is_listed_and_looked_up_alternately() -> None:
     """One request a wait: a broken server is not asked twice as much."""
     state = discovery_state()
     for _ in range(3):
@@ -785,7 +790,7 @@ def test_what_is_served_and_answers_404_is_asked_and_looked_up_in_turn() -> None
 # -- answers that no server should give ------------------------------------------------------------
 
 
-def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
+def test_a_continue_token_that_leads_to_the_same_page_is_a_protocol_error() -> None:
     """Otherwise the page would be requested thousands of times a second, and every item stored."""
     state = paging_state()
 
@@ -793,7 +798,7 @@ def test_a_page_that_leads_back_to_itself_is_a_protocol_error() -> None:
         state.finish_page("10", "t1")
 
 
-def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
+def test_a_list_that_starts_again_may_have_the_same_continue_token() -> None:
     state = paging_state()
     advance(state, Outcome.ACCESS_DENIED)
     assert state.phase is Phase.LIST
@@ -801,16 +806,16 @@ def test_a_list_that_is_begun_again_may_come_upon_its_token_of_before() -> None:
     assert state.finish_page("10", "t1").outcome is Outcome.MORE
 
 
-def test_of_pages_at_different_versions_the_first_one_s_is_watched_from() -> None:
+def test_a_watch_starts_at_the_version_of_the_first_page() -> None:
     """client-go's pager. Else what happened in between to what was on it would be missed."""
     state = listing_state()
     advance(state, state.finish_page("100", "t1"))
     advance(state, state.finish_page("200", ""))
 
-    assert state.request == WatchRequest("100", 450)
+    assert sent(state.request) == WatchRequest("100", 450)
 
 
-def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+def test_a_list_that_is_older_than_requested_is_rejected() -> None:
     state = watching_state("10")
     advance(state, Outcome.EXPIRED)
 
@@ -819,10 +824,10 @@ def test_a_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
     assert end.outcome is Outcome.REWOUND
     assert "older than requested" in str(end.error)
     assert state.resource_version == "10"
-    assert advance(state, end).request == ListRequest("", PAGE_SIZE)
+    assert sent(advance(state, end).request) == ListRequest("", PAGE_SIZE)
 
 
-def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() -> None:
+def test_a_watch_list_that_is_older_than_requested_is_rejected() -> None:
     state = watchlist_state("10")
 
     with pytest.raises(ProtocolError, match="older than requested"):
@@ -830,7 +835,7 @@ def test_a_watch_list_that_is_older_than_it_was_asked_to_be_is_not_believed() ->
     assert state.resource_version == "10"
 
 
-def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() -> None:
+def test_watches_that_end_after_one_change_count_as_short_after_a_few_times() -> None:
     state = watching_state("10")
     outcomes: list[Outcome] = []
     for version in range(11, 18):
@@ -845,14 +850,14 @@ def test_a_server_that_brings_one_change_and_hangs_up_is_believed_a_few_times() 
 # -- restarts ------------------------------------------------------------------------------------
 
 
-def test_what_follows_a_success_is_no_restart() -> None:
+def test_a_request_that_follows_a_success_is_no_restart() -> None:
     state = listing_state()
     assert not state.begin(now=0.0, jitter=0.5).restart
     assert not advance(state, state.finish_page("10", "t1")).request.restart
     assert not advance(state, state.finish_page("10", "")).request.restart
 
 
-def test_what_follows_anything_else_is_one() -> None:
+def test_a_request_that_follows_any_other_end_is_a_restart() -> None:
     for outcome in (Outcome.ENDED, Outcome.CONNECTION_LOST, Outcome.IDLE_TIMEOUT, Outcome.EXPIRED):
         assert advance(watching_state(), outcome).request.restart
 
@@ -876,7 +881,7 @@ def test_failures_of_all_kinds_share_one_backoff() -> None:
     assert waits == [0.8, 1.6, 3.2, 6.4]
 
 
-def test_a_list_and_watch_that_take_turns_in_failing_wait() -> None:
+def test_a_list_and_a_watch_that_fail_alternately_wait() -> None:
     """client-go loops without a wait where a server answers 410 to each."""
     state = watching_state("10")
     waits: list[float] = []
@@ -887,7 +892,7 @@ def test_a_list_and_watch_that_take_turns_in_failing_wait() -> None:
     assert waits == [0.0, 1.6, 3.2, 6.4]
 
 
-def test_after_a_quiet_time_another_way_is_tried_at_once_again() -> None:
+def test_after_a_quiet_time_the_alternative_is_tried_at_once_again() -> None:
     state = watching_state("10")
     assert advance(state, Outcome.EXPIRED, now=0.0).delay == 0.0
     advance(state, state.finish_page("10", ""), now=0.0)
@@ -921,7 +926,7 @@ POLLS = {Outcome.POLLED, Outcome.WATCH_REFUSED}
 
 
 @given(st.data(), st.sampled_from([0, 1, 50]), st.booleans())
-def test_no_sequence_of_outcomes_leads_astray(
+def test_any_sequence_of_outcomes_keeps_the_version_and_waits_between_failures(
     data: st.DataObject, page_size: int, watch_list: bool
 ) -> None:
     """It never watches before a state was complete, never forgets its version, and of any two
@@ -986,7 +991,7 @@ def test_a_watch_that_was_served_starts_the_count_of_unserved_ones_again() -> No
         assert isinstance(advance(state, Outcome.ENDED).request, WatchRequest)
 
 
-def test_a_long_retry_after_is_no_quiet_time() -> None:
+def test_the_wait_of_a_long_retry_after_does_not_reset_the_backoff() -> None:
     backoff = Backoff(NO_JITTER)
     assert backoff.next(0.0, 0.0, minimum=300.0) == 300.0
     assert backoff.next(300.0, 0.0) == 1.6

@@ -18,6 +18,7 @@ from tests.core.list_watch_states import (
     freshness_check_state,
     listing_state,
     paging_state,
+    sent,
     watching_state,
     watchlist_state,
 )
@@ -90,7 +91,7 @@ def test_a_confirming_watch_may_be_as_short_as_it_was_requested() -> None:
     state = ListWatchState()
     state.begin(now=0.0, jitter=0.5, resume_from="10", restored=True)
     advance(state, state.finish_page("10", ""))
-    assert state.request == WatchRequest("10", CONFIRMING_WATCH_SECONDS)
+    assert sent(state.request) == WatchRequest("10", CONFIRMING_WATCH_SECONDS)
     open_watch(state)
     assert state.finish_watch(OPENED + 2.9).outcome is Outcome.SHORT_WATCH
     assert state.finish_watch(OPENED + 3.0) == RequestEnd(Outcome.ENDED)
@@ -107,7 +108,7 @@ def test_a_watchlist_without_an_end_mark_is_reported() -> None:
 
 def test_a_watch_that_outlives_its_time_is_a_broken_connection() -> None:
     state = open_watch(watching_state())
-    assert state.request == WatchRequest("10", 450)
+    assert sent(state.request) == WatchRequest("10", 450)
     end = state.finish_idle_watch(OPENED + 450 + DEADLINE_GRACE)
     text = "the watch did not end after its 450 s; replacing it"
     check_reported(end, Outcome.CONNECTION_LOST, RequestTimedOut, text)
@@ -145,7 +146,7 @@ def test_the_idle_timeout_of_a_watchlist_is_that_of_an_initial_list_up_to_its_ma
     assert state.open_watch(state.request, OPENED).initial_list_complete
 
 
-def test_only_a_bookmark_teaches_the_interval_of_bookmarks() -> None:
+def test_only_bookmarks_change_the_interval_of_bookmarks() -> None:
     state = open_watch(watching_state())
     state.record_watch_data("11", now=OPENED + 70.0)
     state.record_watch_data("12", now=OPENED + 80.0, changed=True)
@@ -197,7 +198,7 @@ def test_a_failed_request_keeps_its_error() -> None:
     )
 
 
-def test_a_server_without_watchlists_is_known_by_its_answer_to_one() -> None:
+def test_a_server_without_watchlists_is_recognized_by_its_error() -> None:
     error = make_server_error(422, "Invalid")
     assert watchlist_state().finish_failed(error, opened=False) == RequestEnd(
         Outcome.WATCHLIST_UNSUPPORTED, error
@@ -206,7 +207,7 @@ def test_a_server_without_watchlists_is_known_by_its_answer_to_one() -> None:
         assert state.finish_failed(error, opened=False).outcome is Outcome.BAD_REQUEST
 
 
-def test_a_refusal_of_watches_is_reported_once() -> None:
+def test_rejected_watches_are_reported_once() -> None:
     state, error = watching_state(), make_server_error(403, "Forbidden")
     first = state.finish_failed(error, opened=False)
     assert first == RequestEnd(Outcome.WATCH_REFUSED, error, known=False)
@@ -214,7 +215,7 @@ def test_a_refusal_of_watches_is_reported_once() -> None:
     assert again == RequestEnd(Outcome.WATCH_REFUSED, error, known=True)
 
 
-def test_an_open_watch_is_not_refused() -> None:
+def test_an_error_in_an_open_watch_is_no_rejected_watch() -> None:
     error = make_server_error(403, "Forbidden", phase="watch")
     end = watching_state().finish_failed(error, opened=True)
     assert end == RequestEnd(Outcome.ACCESS_DENIED, error)

@@ -201,7 +201,7 @@ def test_there_is_a_row_for_each_outcome_of_each_phase() -> None:
 
 
 @EVERY_ROW
-def test_what_follows(row: Row) -> None:
+def test_each_row_leads_to_its_next_request(row: Row) -> None:
     state, outcome = at(row)
     assert state.phase is row.phase
 
@@ -213,7 +213,7 @@ def test_what_follows(row: Row) -> None:
 
 
 @EVERY_ROW
-def test_whether_it_waits_first(row: Row) -> None:
+def test_each_row_waits_as_stated(row: Row) -> None:
     alone = advance(*at(row)).delay
     again = advance(*at(row, failures=1)).delay
     skipped = advance(*at(row, skipped=True)).delay

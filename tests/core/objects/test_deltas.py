@@ -31,7 +31,7 @@ def test_a_copy_without_objects_has_all_else() -> None:
     assert len(state.objects) == 1
 
 
-def test_guards_share_no_keys() -> None:
+def test_the_collections_of_two_guards_are_separate() -> None:
     first, second = RepairGuard(), RepairGuard()
     first.removed.add(key("a"))
 

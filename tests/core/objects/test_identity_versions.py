@@ -22,13 +22,15 @@ def test_versions_are_compared_as_numbers(a: int, b: int) -> None:
     ("version", "than"),
     [("", "1"), ("1", ""), ("abc", "abd"), ("01", "2"), ("-1", "2"), ("1.0", "2"), ("٣", "4")],
 )
-def test_of_anything_else_nothing_is_certain(version: str, than: str) -> None:
+def test_is_older_is_false_for_versions_of_another_form(version: str, than: str) -> None:
     """Some aggregated servers have versions of another form (KEP-5504 is about conformant ones)."""
     assert not is_older(version, than)
 
 
 @pytest.mark.parametrize("version", OPAQUE)
-def test_whether_one_of_another_form_was_reached_is_an_error_that_names_it(version: str) -> None:
+def test_a_comparison_with_a_version_of_another_form_is_an_error_that_names_it(
+    version: str,
+) -> None:
     with pytest.raises(NotComparable, match=r"not a decimal number.*KEP-5504") as caught:
         has_reached("5", version)
     assert caught.value.version == version
@@ -37,11 +39,11 @@ def test_whether_one_of_another_form_was_reached_is_an_error_that_names_it(versi
 
 
 @pytest.mark.parametrize("version", OPAQUE)
-def test_the_very_same_one_was_reached_whatever_its_form(version: str) -> None:
+def test_a_version_has_reached_itself_in_any_form(version: str) -> None:
     assert has_reached(version, version)
 
 
-def test_nothing_was_reached_before_the_first_version() -> None:
+def test_an_empty_version_has_reached_no_other() -> None:
     assert not has_reached("", "5")
     assert not has_reached("", "abc")
 

@@ -44,7 +44,7 @@ def listed(*items: bytes) -> list[KubeObject]:
 
 
 @given(strategies.objects(), strategies.json_styles)
-def test_what_is_not_deep_is_left_as_it_is(body: dict[str, Any], spelling: JsonStyle) -> None:
+def test_a_body_that_is_not_deep_stays_unchanged(body: dict[str, Any], spelling: JsonStyle) -> None:
     assert truncate_depth(spelling(body)) == spelling(body)
 
 
@@ -56,7 +56,7 @@ def nested(levels: int, inside: object) -> object:
 
 
 @pytest.mark.parametrize("levels", [MAX_DEPTH - 1, MAX_DEPTH, MAX_DEPTH + 1, MAX_DEPTH + 50])
-def test_what_is_deep_becomes_a_zero_where_it_begins(levels: int) -> None:
+def test_a_part_that_is_too_deep_becomes_a_zero(levels: int) -> None:
     whole: dict[str, Any] = {"before": 1, "deep": nested(levels, "x"), "behind": [{}]}
 
     found = json.loads(truncate_depth(json.dumps(whole).encode()))
@@ -76,13 +76,13 @@ def _cut(value: Any, levels: int) -> Any:
 
 
 @pytest.mark.parametrize("data", [b"", b"[" * 200, b"]" * 200, b'{"a":"' + b"[" * 200])
-def test_what_is_no_json_stays_none(data: bytes) -> None:
+def test_text_that_is_no_json_stays_invalid(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_nested(msgspec.json.decode, truncate_depth(data))
 
 
 @pytest.mark.parametrize("managed", [b"", MANAGED], ids=["plain", "managed"])
-def test_a_deep_object_is_cached_with_all_its_bytes_and_opening_it_is_the_error(
+def test_a_deep_object_is_cached_and_raises_an_error_when_it_is_opened(
     managed: bytes,
 ) -> None:
     others = b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"b"}}'

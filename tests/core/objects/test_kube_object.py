@@ -124,7 +124,7 @@ def test_items_of_a_list_get_api_version_and_kind_from_the_resource() -> None:
     assert widget.to_dict()["kind"] == "Widget"
 
 
-def test_what_the_server_says_of_kind_and_api_version_stays() -> None:
+def test_a_kind_and_an_api_version_from_the_server_stay() -> None:
     body = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"} | pod_body("web-0")
 
     assert make_object(body)["kind"] == "PartialObjectMetadata"
@@ -149,7 +149,7 @@ def test_the_rest_of_metadata_is_read_from_the_body() -> None:
 
 
 @pytest.mark.parametrize("null", [False, True], ids=["absent", "null"])
-def test_what_metadata_does_not_have_is_empty(*, null: bool) -> None:
+def test_missing_fields_of_metadata_are_empty(*, null: bool) -> None:
     body = pod_body("web-0")
     if null:
         names = ["labels", "annotations", "ownerReferences", "creationTimestamp"]
@@ -224,7 +224,7 @@ def test_a_timestamp_is_aware_so_that_it_compares_with_now() -> None:
 
 
 @pytest.mark.client_go(113)
-def test_writing_to_an_object_is_a_type_error_that_names_the_way_out() -> None:
+def test_writing_to_an_object_is_a_type_error_that_names_to_dict() -> None:
     """client-go's "never mutate what a lister returns", enforced."""
     obj: Any = pod("web-0")
 
@@ -250,7 +250,7 @@ def test_writing_to_an_object_is_a_type_error_that_names_the_way_out() -> None:
         obj.owner_references.append({})
 
 
-def test_to_dict_is_a_copy_of_ones_own() -> None:
+def test_to_dict_returns_an_independent_copy() -> None:
     obj = pod("web-0")
 
     mine = obj.to_dict()
@@ -279,6 +279,7 @@ def test_objects_are_equal_iff_key_uid_and_bytes_are() -> None:
     assert obj == twin == cousin
     assert hash(obj) == hash(twin) == hash(cousin)
     assert [obj == other for other in others] == [False, False, False]
+    assert len({hash(each) for each in (obj, *others)}) == 4
 
 
 def test_opening_the_body_changes_neither_equality_nor_hash() -> None:
@@ -316,7 +317,7 @@ def test_a_pickle_does_not_carry_the_decoded_body() -> None:
     assert len(pickle.dumps(obj)) == closed
 
 
-def test_the_repr_shows_what_and_how_large_and_not_the_body() -> None:
+def test_the_repr_shows_the_name_and_the_size_and_not_the_body() -> None:
     obj = pod("web-0", rv="7", labels={"secret": "hunter2"})
 
     assert repr(obj) == f"<Pod web/web-0 rv=7 {len(obj.raw)} B>"
@@ -326,7 +327,7 @@ def test_the_repr_shows_what_and_how_large_and_not_the_body() -> None:
 # -- memory --------------------------------------------------------------------------------------
 
 
-def test_the_garbage_collector_has_nothing_to_walk() -> None:
+def test_the_garbage_collector_tracks_no_object_and_no_event() -> None:
     obj = pod("web-0")
     events: list[Event] = [Added(obj), Updated(obj, obj), Deleted(obj)]
     gc.collect()
@@ -346,7 +347,7 @@ def test_a_decoded_body_is_kept_while_the_object_was_opened_lately() -> None:
     assert opened(obj)
 
 
-def test_only_so_many_bodies_are_kept_open() -> None:
+def test_the_number_of_open_bodies_has_a_limit() -> None:
     many = [pod(f"web-{number}") for number in range(object_body.MAX_DECODED + 20)]
     for obj in many:
         assert obj["spec"]
@@ -385,13 +386,13 @@ def test_equal_objects_are_not_unequal() -> None:
     assert pod("a") != pod("b")
 
 
-def test_a_copy_of_what_can_not_change_is_itself() -> None:
+def test_a_copy_of_an_object_is_the_object_itself() -> None:
     obj = pod("a")
     assert copy.copy(obj) is obj
     assert copy.deepcopy(obj) is obj
 
 
-def test_a_model_that_does_not_fit_and_a_body_that_is_no_json_are_told_apart() -> None:
+def test_a_model_mismatch_and_an_invalid_body_raise_different_errors() -> None:
     class Wrong(msgspec.Struct):
         spec: int
 
@@ -429,7 +430,7 @@ def test_labels_of_a_body_that_is_bad_elsewhere_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("labels", [b'{"a":"\xff"}', b'{"a":1}', b"[]"])
-def test_labels_that_are_none_are_an_error_that_names_the_object(labels: bytes) -> None:
+def test_invalid_labels_are_an_error_that_names_the_object(labels: bytes) -> None:
     raw = b'{"metadata":{"name":"web-0","labels":%s}}' % labels
     obj = KubeObject(key("web-0"), "u", "7", raw, NODES)
 
@@ -470,7 +471,7 @@ def test_events_match_patterns_by_position() -> None:
     assert seen == [(new, True), (old, new, False), (new, "vanished")]
 
 
-def test_events_are_live_and_deletions_by_the_server_unless_said_otherwise() -> None:
+def test_events_are_live_and_deletions_have_the_reason_deleted_by_default() -> None:
     obj = pod("web-0")
 
     assert not Added(obj).initial
@@ -485,12 +486,12 @@ def test_events_can_not_be_changed() -> None:
         event.initial = True
 
 
-def test_raw_is_what_was_sent() -> None:
+def test_raw_contains_the_sent_bytes() -> None:
     assert pod("web-0").raw == encode(pod_body("web-0"))
 
 
 @pytest.mark.parametrize("name", ["metadata", "spec", "status", "data"])
-def test_what_is_an_attribute_elsewhere_is_said_to_be_a_key(name: str) -> None:
+def test_the_error_for_an_attribute_suggests_the_key(name: str) -> None:
     obj: Any = pod("web-0")
 
     with pytest.raises(AttributeError, match=rf"it is a mapping, write obj\['{name}'\]"):

@@ -24,6 +24,7 @@ from aioinformer._core.objects.kube_object import (
     key_of,
     pack_identity,
 )
+from aioinformer._core.objects.object_body import IdentityPlace
 from aioinformer._core.objects.stored import ModelObject
 from tests.core.builders import PODS, encode, key, pod, pod_body
 
@@ -51,6 +52,7 @@ def test_deletions_are_equal_by_state_and_reason() -> None:
     assert deleted == Deleted(pod("a", rv="1"), "vanished")
     assert not deleted != Deleted(pod("a", rv="1"), "vanished")  # noqa: SIM202
     assert hash(deleted) == hash(Deleted(pod("a", rv="1"), "vanished"))
+    assert hash(deleted) != hash(Deleted(A1))
     assert deleted != Deleted(A1)
     assert deleted != Deleted(A2, "vanished")
     assert deleted != Added(A1)
@@ -58,7 +60,7 @@ def test_deletions_are_equal_by_state_and_reason() -> None:
     assert repr(deleted) == f"Deleted(obj={A1!r}, reason='vanished')"
 
 
-def test_a_deletion_is_equal_whatever_state_was_held() -> None:
+def test_a_deletion_is_equal_for_any_held_state() -> None:
     assert Deleted(A2, "deleted", A1) == Deleted(A2)
     assert hash(Deleted(A2, "deleted", A1)) == hash(Deleted(A2))
 
@@ -129,6 +131,7 @@ def test_an_identity_moves_into_the_bytes_if_it_is_found_there() -> None:
     same = in_bytes("a", "1" * 36, "100")
 
     first = pack_identity(obj)
+    assert isinstance(first, IdentityPlace)
     assert pack_identity(obj) is first
     assert pack_identity(same) is first, "the place of the bytes is shared"
     assert (obj.uid, obj.resource_version) == ("1" * 36, "100")

@@ -121,7 +121,7 @@ NOT_ENCODED: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("encode", NOT_ENCODED.values(), ids=NOT_ENCODED.keys())
-def test_the_object_itself_is_refused_and_never_written_wrong(
+def test_an_encoder_rejects_the_object_itself(
     encode: Callable[[Any], object], obj: KubeObject
 ) -> None:
     """An encoder would otherwise write the object's fields, or turn its lists into dicts."""
@@ -135,7 +135,7 @@ def test_the_object_itself_is_refused_and_never_written_wrong(
     [msgspec.json.encode, msgspec.to_builtins, jsonable_encoder],
     ids=["msgspec", "msgspec's builtins", "FastAPI"],
 )
-def test_where_it_can_be_said_the_refusal_names_the_way_out(
+def test_the_error_of_an_encoder_that_allows_it_suggests_to_dict(
     encode: Callable[[Any], object], obj: KubeObject
 ) -> None:
     """The errors of the other encoders contain the type's name only, without room for advice."""
@@ -144,7 +144,7 @@ def test_where_it_can_be_said_the_refusal_names_the_way_out(
 
 
 @pytest.mark.parametrize("ports", [[], [{"name": "a", "image": "b"}], [["a", "b"]]], ids=str)
-def test_a_list_makes_no_dict(ports: list[Any]) -> None:
+def test_the_conversion_of_a_list_to_a_dict_is_a_type_error(ports: list[Any]) -> None:
     """``dict([{"name": ..., "image": ...}])`` would be ``{"name": "image"}``."""
     with pytest.raises(TypeError, match=r"makes no dict; .* to_list\(\).*-> list\[KubeObject\]"):
         dict(freeze(ports))

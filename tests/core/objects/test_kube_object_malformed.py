@@ -178,7 +178,7 @@ def test_an_accepted_object_can_be_read_or_is_an_object_decode_error_by_every_re
 
 
 @given(hostile(twice=False))
-def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -> None:
+def test_labels_and_metadata_are_the_same_with_an_open_and_a_closed_body(raw: bytes) -> None:
     closed, opened = accepted(raw), accepted(raw)
     if closed is None or opened is None:
         return
@@ -193,7 +193,7 @@ def test_what_metadata_says_does_not_depend_on_the_body_being_open(raw: bytes) -
 
 
 @given(hostile())
-def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: bytes) -> None:
+def test_the_views_of_an_object_show_the_content_of_its_copy(raw: bytes) -> None:
     obj = accepted(raw)
     # The recursion of this test ends before that of decoding, so longer objects are skipped.
     if obj is None or len(raw) > 1_000:
@@ -221,7 +221,7 @@ def test_what_can_be_opened_shows_the_same_through_its_views_as_in_a_copy(raw: b
         (b'"deletionTimestamp":1782900000', "deletion_timestamp"),
     ],
 )
-def test_metadata_of_another_type_is_an_error_that_says_where(metadata: bytes, path: str) -> None:
+def test_the_error_for_metadata_of_another_type_names_the_path(metadata: bytes, path: str) -> None:
     obj = cached(pod(b"," + metadata))
     name = metadata.split(b'"')[1].decode()
 
@@ -241,7 +241,7 @@ def test_the_whole_body_has_no_path() -> None:
     assert caught.value.path == ""
 
 
-def test_a_number_that_nothing_can_hold_is_no_fault_of_a_model() -> None:
+def test_a_number_out_of_range_is_an_object_decode_error() -> None:
     """For msgspec the number is out of range, as if another model could hold it."""
     for number in (b"9" * 5_000, b"1e400"):
         with pytest.raises(ObjectDecodeError):
@@ -250,7 +250,7 @@ def test_a_number_that_nothing_can_hold_is_no_fault_of_a_model() -> None:
         cached(pod(rest=b',"spec":7')).decode(list)
 
 
-def test_of_a_key_that_comes_twice_the_last_one_counts() -> None:
+def test_the_last_of_two_equal_keys_counts() -> None:
     """Go's decoder takes the last value too. Every way to read the object returns the same."""
     obj = cached(pod(b',"labels":{"a":"1"},"labels":{"a":"2"}', b',"spec":{"a":1},"spec":{"b":2}'))
 
@@ -266,13 +266,13 @@ def test_integers_keep_all_their_digits() -> None:
     assert obj["spec"] == {"a": 123456789012345678901234567890, "b": 9007199254740993}
 
 
-def test_times_are_those_of_other_zones_too() -> None:
+def test_times_of_other_time_zones_are_converted() -> None:
     obj = cached(pod(b',"creationTimestamp":"2026-07-01T12:00:00+02:00"'))
 
     assert obj.creation_timestamp == dt.datetime(2026, 7, 1, 10, tzinfo=dt.UTC)
 
 
-def test_a_selector_names_the_object_whose_labels_are_none() -> None:
+def test_a_selector_names_the_object_with_invalid_labels() -> None:
     lister = lister_of(cached(pod(b',"labels":{"app":1}')))
 
     with pytest.raises(ObjectDecodeError, match=r"pods a at .* 7: its metadata\.labels"):
@@ -280,7 +280,7 @@ def test_a_selector_names_the_object_whose_labels_are_none() -> None:
     assert lister.count() == 1
 
 
-def test_an_index_of_labels_refuses_the_object_whose_labels_are_none() -> None:
+def test_a_label_index_rejects_an_object_with_invalid_labels() -> None:
     indexer = Indexer({"labels": label_index("app")})
 
     refused = indexer.apply(added(cached(pod(b',"labels":{"app":1}'))), [])

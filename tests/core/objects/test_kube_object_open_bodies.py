@@ -33,7 +33,7 @@ def decoded(obj: KubeObject, content: dict[str, Any]) -> DecodedBody:
     return DecodedBody(content, msgspec.structs.asdict(obj)["_body"])
 
 
-def test_the_last_ones_are_kept_and_the_others_closed() -> None:
+def test_the_last_bodies_are_kept_and_earlier_ones_are_closed() -> None:
     bodies = DecodedBodyCache()
     many = [pod(f"web-{number}") for number in range(MAX_DECODED + 3)]
     for number, obj in enumerate(many):
@@ -43,7 +43,7 @@ def test_the_last_ones_are_kept_and_the_others_closed() -> None:
     assert body(many[-1]) == {"number": MAX_DECODED + 2}
 
 
-def test_large_ones_have_fewer_places_of_their_own() -> None:
+def test_large_bodies_have_a_lower_limit_of_their_own() -> None:
     bodies = DecodedBodyCache()
     small = pod("small")
     bodies.add(small, decoded(small, {}), LARGE_BODY_BYTES - 1)
@@ -55,7 +55,7 @@ def test_large_ones_have_fewer_places_of_their_own() -> None:
     assert body(small) is not None
 
 
-def test_what_was_taken_out_of_a_body_outlives_it() -> None:
+def test_a_part_of_a_body_stays_valid_after_the_body_was_closed() -> None:
     """A reader may hold a part of a body that the reads of other threads push out of the cache."""
     obj = pod("web-0", node="node-7")
     spec = obj["spec"]
@@ -93,7 +93,7 @@ def test_threads_that_open_the_same_objects_read_them_all_and_leave_few_open() -
     assert sum(body(obj) is not None for obj in many) <= MAX_DECODED
 
 
-def test_the_repr_shows_how_many_there_are() -> None:
+def test_the_repr_shows_the_number_of_bodies() -> None:
     bodies = DecodedBodyCache()
     obj = pod("web-0")
     bodies.add(obj, decoded(obj, {}), LARGE_BODY_BYTES)

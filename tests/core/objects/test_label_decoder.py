@@ -24,6 +24,6 @@ def test_the_labels_are_read_and_nothing_else(raw: bytes, labels: dict[str, str]
 
 
 @pytest.mark.parametrize("raw", [b'{"metadata":{"labels":{"a":1}}}', b"{}", b"x"])
-def test_labels_that_can_not_be_read_are_an_error(raw: bytes) -> None:
+def test_invalid_labels_are_an_error(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_labels(raw)

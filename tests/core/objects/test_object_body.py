@@ -9,12 +9,13 @@ from itertools import product
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aioinformer import KubeObject, ObjectKey, field
 from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.codec.list_decoder import ListDecoder
+from aioinformer._core.objects import object_body
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import (
     DIFFERENT,
@@ -24,7 +25,12 @@ from aioinformer._core.objects.kube_object import (
     pack_identity,
 )
 from aioinformer._core.objects.object_body import (
+    LARGE_BODY_BYTES,
+    MAX_DECODED,
+    MAX_DECODED_LARGE,
     MAX_POSITION,
+    DecodedBody,
+    DecodedBodyCache,
     IdentityPlace,
     IdentityText,
     ObjectBody,
@@ -57,6 +63,8 @@ def packed(obj: KubeObject) -> KubeObject:
     return obj
 
 
+# A uid of 35 bytes and a version of one character in two bytes are as long as the usual ones.
+@example(uid="0" * 31 + "\U00010000", version="\x80", name="", spec="")
 @given(
     uid=st.uuids().map(str) | st.text(max_size=40) | st.text('"\\é-0a', min_size=36, max_size=36),
     version=st.integers(0, 10**22).map(str) | st.text(max_size=40),
@@ -105,7 +113,36 @@ def test_another_form_keeps_its_strings(obj: KubeObject) -> None:
     assert (obj.uid, obj.resource_version) == before
 
 
-def test_a_label_that_looks_like_the_uid_misleads_nothing() -> None:
+def test_each_position_and_length_of_the_usual_form_has_a_place_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(object_body, "_places", {})  # none of other tests
+    places: set[IdentityPlace] = set()
+    for padding, digits in product((*range(70), MAX_POSITION - 27), range(1, 32)):
+        label, version = "b" * padding, "9" * digits
+        identity = f'"uid":"{UID}","resourceVersion":"{version}"'
+        raw = f'{{"metadata":{{"a{label}":"",{identity}}}}}'
+        place = find_place(raw.encode(), UID, version)
+
+        assert place is not None
+        assert (raw[place.uid], raw[place.version]) == (UID, version)
+        assert raw[place.identity] == f'{UID}","resourceVersion":"{version}"'
+        places.add(place)
+    assert len(places) == 71 * 31
+
+
+def test_a_place_behind_the_greatest_position_is_not_used() -> None:
+    def raw(position: int) -> bytes:
+        text = f'"uid":"{UID}","resourceVersion":"7"'
+        return text.rjust(len(text) + position - len('"uid":"')).encode()
+
+    place = find_place(raw(MAX_POSITION), UID, "7")
+    assert place is not None
+    assert place.uid.start == MAX_POSITION
+    assert find_place(raw(MAX_POSITION + 1), UID, "7") is None
+
+
+def test_a_label_with_the_text_of_the_uid_is_not_taken_for_it() -> None:
     raw = (
         '{"metadata":{"labels":{"uid":"another","resourceVersion":"8"},"name":"a",'
         f'"uid":"{UID}","resourceVersion":"7"}}}}'
@@ -130,6 +167,38 @@ def test_a_packed_object_can_be_opened() -> None:
 
     assert obj["spec"]["nodeName"] == "node-1"
     assert (obj.uid, obj.resource_version) == (UID, "7")
+
+
+def kept(cache: DecodedBodyCache, obj: KubeObject, size: int) -> DecodedBody:
+    """Keep a decoded body of ``obj``."""
+    body = DecodedBody({}, IdentityText(obj.uid, obj.resource_version))
+    cache.add(obj, body, size)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("size", "limit"), [(LARGE_BODY_BYTES - 1, MAX_DECODED), (LARGE_BODY_BYTES, MAX_DECODED_LARGE)]
+)
+def test_the_oldest_body_is_closed_when_one_more_than_the_limit_is_kept(
+    size: int, limit: int
+) -> None:
+    cache, objects = DecodedBodyCache(), [served(name=f"web-{n}") for n in range(limit + 1)]
+    bodies = [kept(cache, obj, size) for obj in objects]
+
+    assert state(objects[0]) is bodies[0].closed
+    assert (objects[0].uid, objects[0].resource_version) == (UID, "7")
+    assert [state(obj) for obj in objects[1:]] == bodies[1:]
+    assert cache.objects() == objects[1:]
+
+
+def test_large_and_small_bodies_are_counted_apart() -> None:
+    cache, small, large = DecodedBodyCache(), served(name="small"), served(name="large")
+    kept(cache, large, LARGE_BODY_BYTES)
+    assert repr(cache) == "<DecodedBodyCache small=0 large=1>"
+    kept(cache, small, LARGE_BODY_BYTES - 1)
+
+    assert repr(cache) == "<DecodedBodyCache small=1 large=1>"
+    assert cache.objects() == [small, large]
 
 
 OTHER_UID = UID.replace("7", "8")

@@ -13,6 +13,7 @@ from httpx import ASGITransport, AsyncClient
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from aioinformer import KubeObject
+from aioinformer._core.objects.pydantic_schema import PydanticSerializer
 from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence
 from tests.core.builders import make_object, pod_body
 
@@ -71,8 +72,11 @@ def test_another_value_is_no_object(value: object) -> None:
 
 
 def test_an_object_is_not_made_from_json() -> None:
-    with pytest.raises(ValidationError, match="declare a model for input"):
+    message = "a KubeObject comes from an informer and can't be made from JSON; declare a model for"
+    with pytest.raises(ValidationError, match=f"error, {message} input \\["):
         TypeAdapter(KubeObject).validate_json("{}")
+    with pytest.raises(ValidationError, match="should be a valid array"):
+        TypeAdapter(FrozenSequence).validate_json("{}")
 
 
 async def test_fastapi_endpoints_return_objects_and_describe_them() -> None:
@@ -102,3 +106,32 @@ async def test_fastapi_endpoints_return_objects_and_describe_them() -> None:
 def test_pydantic_is_imported_at_the_first_use_only() -> None:
     program = "import sys, aioinformer; sys.exit('pydantic_core' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_each_class_has_one_serializer() -> None:
+    serializer = FrozenMapping.__pydantic_serializer__
+
+    assert FrozenMapping.__pydantic_serializer__ is serializer
+    assert FrozenSequence.__pydantic_serializer__ is not serializer
+
+    class Part(FrozenMapping):
+        """A class whose serializer was not made before."""
+
+    assert Part.__pydantic_serializer__.to_json(Part({"a": [1]})) == b'{"a":[1]}'
+    assert Part.__pydantic_serializer__ is not serializer
+
+
+def test_a_descriptor_makes_the_serializer_of_any_read_only_class() -> None:
+    descriptor = PydanticSerializer()
+
+    assert descriptor.__get__(None, FrozenMapping).to_json(FrozenMapping({"a": 1})) == b'{"a":1}'
+    assert descriptor.__get__(None, FrozenSequence).to_json(FrozenSequence([1])) == b"[1]"
+
+
+def test_without_pydantic_there_is_no_serializer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Part(FrozenMapping):
+        """A class whose serializer was not made before."""
+
+    monkeypatch.setitem(sys.modules, "pydantic_core", None)
+    with pytest.raises(AttributeError, match=r"^pydantic is not installed$"):
+        _ = Part.__pydantic_serializer__

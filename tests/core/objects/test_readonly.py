@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
-from aioinformer._core.objects.readonly import FrozenMapping, FrozenSequence, freeze, thaw
+from aioinformer._core.objects.readonly import (
+    READ_ONLY_HINT,
+    FrozenMapping,
+    FrozenSequence,
+    freeze,
+    thaw,
+)
 from tests.core import strategies
 
 POD: dict[str, Any] = {
@@ -108,17 +115,20 @@ def test_views_match_patterns() -> None:
 
 
 @pytest.mark.parametrize("view", [freeze({"a": 1}), freeze([1])], ids=["mapping", "sequence"])
-def test_writing_is_refused_with_the_way_out(view: Any) -> None:
+def test_writing_raises_a_type_error_that_names_to_dict_and_to_list(view: Any) -> None:
     at = "a" if isinstance(view, FrozenMapping) else 0
 
-    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+    message = f"^{re.escape(READ_ONLY_HINT)}$"
+    with pytest.raises(TypeError, match=message):
         view[at] = 2
-    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+    with pytest.raises(TypeError, match=message):
         del view[at]
-    with pytest.raises(TypeError, match=r"to_dict\(\)"):
+    with pytest.raises(TypeError, match=message):
         view |= {"b": 1}
-    with pytest.raises(TypeError, match=r"to_list\(\)"):
+    with pytest.raises(TypeError, match=message):
         view += [1]
+    assert "to_dict()" in READ_ONLY_HINT
+    assert "to_list()" in READ_ONLY_HINT
     assert view == ({"a": 1} if at else [1])
 
 
@@ -142,11 +152,29 @@ def test_dir_lists_what_can_be_read(view: Any) -> None:
     ("view", "method"),
     [(freeze({"a": 1}), "update"), (freeze({}), "pop"), (freeze([1]), "append")],
 )
-def test_a_method_that_writes_is_missed_with_the_way_out(view: Any, method: str) -> None:
-    message = rf"'{type(view).__name__}' has no '{method}': .* to_dict\(\) .* to_list\(\)"
+def test_the_error_for_a_writing_method_names_to_dict_and_to_list(view: Any, method: str) -> None:
     for error in (AttributeError, TypeError):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error) as caught:
             getattr(view, method)
+        assert str(caught.value) == f"'{type(view).__name__}' has no '{method}': {READ_ONLY_HINT}"
+
+
+def test_a_sequence_of_pairs_makes_no_dict() -> None:
+    """FastAPI's ``jsonable_encoder`` tries to make one of each type that it doesn't know."""
+    for pairs in ([["a", 1]], []):
+        with pytest.raises(TypeError) as caught:
+            dict(freeze(pairs))
+        assert str(caught.value) == (
+            f"a 'FrozenSequence' is a list and makes no dict; {READ_ONLY_HINT}; a FastAPI endpoint "
+            "that returns cached objects needs a return type, such as `-> list[KubeObject]`"
+        )
+
+
+def test_an_absent_key_has_a_default() -> None:
+    view = freeze({"a": None, "b": [1]})
+
+    assert (view.get("a", 7), view.get("c"), view.get("c", 7)) == (None, None, 7)
+    assert isinstance(view.get("b"), FrozenSequence)
 
 
 def test_views_of_different_kinds_differ() -> None:
@@ -177,7 +205,7 @@ def test_a_thawed_copy_shares_no_container_with_the_original() -> None:
     }
 
 
-def test_to_dict_of_a_view_is_a_copy_all_the_way_down() -> None:
+def test_to_dict_of_a_view_is_a_deep_copy() -> None:
     copy = freeze(POD)["spec"].to_dict()
     copy["containers"][0]["ports"].clear()
 
@@ -185,7 +213,7 @@ def test_to_dict_of_a_view_is_a_copy_all_the_way_down() -> None:
     assert POD["spec"]["containers"][0]["ports"] == [80, 443]
 
 
-def test_to_list_of_a_view_is_a_copy_all_the_way_down() -> None:
+def test_to_list_of_a_view_is_a_deep_copy() -> None:
     copy = freeze(POD)["spec"]["containers"].to_list()
     copy[0]["ports"].clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import attrgetter
 
 import pytest
 
@@ -10,6 +11,7 @@ from aioinformer._core.objects.resources import (
     BUILT_IN,
     Resource,
     find_built_in,
+    parse_table,
     resolve_built_in,
     versioned_name,
 )
@@ -36,7 +38,7 @@ def test_a_built_in_is_found_by_any_of_its_names(name: str) -> None:
     assert find_built_in(name) is DEPLOYMENTS
 
 
-@pytest.mark.parametrize("name", ["po", "pods", "Pod", "pods.v1"])
+@pytest.mark.parametrize("name", ["po", "pods", "Pod", "pods.v1", "pod.v1", "po.v1"])
 def test_a_core_resource_is_found_by_any_of_its_names(name: str) -> None:
     assert find_built_in(name) is PODS
 
@@ -60,6 +62,27 @@ def test_the_table_gives_group_version_kind_scope_and_short_names() -> None:
     assert find_built_in("crds").short_names == ("crd", "crds")
     assert find_built_in("csr").namespaced is False
     assert find_built_in("configmaps").short_names == ("cm",)
+
+
+def test_a_row_of_a_table_is_a_resource_of_the_group_and_version_above() -> None:
+    table = """
+v1
+  nodes Node - no nd
+  pods Pod po
+  secrets Secret
+rbac.example.com/v2
+  roles Role
+  clusterroles ClusterRole -
+"""
+
+    members = ("group", "version", "plural", "kind", "namespaced", "singular", "short_names")
+    assert list(map(attrgetter(*members), parse_table(table))) == [
+        ("", "v1", "nodes", "Node", False, "node", ("no", "nd")),
+        ("", "v1", "pods", "Pod", True, "pod", ("po",)),
+        ("", "v1", "secrets", "Secret", True, "secret", ()),
+        ("rbac.example.com", "v2", "roles", "Role", True, "role", ()),
+        ("rbac.example.com", "v2", "clusterroles", "ClusterRole", False, "clusterrole", ()),
+    ]
 
 
 def test_the_table_names_no_resource_twice() -> None:
@@ -96,8 +119,23 @@ def test_an_unknown_name_suggests_the_nearest_and_the_way_to_custom_resources() 
 
 
 def test_a_resource_is_suggested_once_by_its_plural() -> None:
-    with pytest.raises(UnknownResource, match=r"\(did you mean pods\?\)"):
-        find_built_in("podz")
+    with pytest.raises(UnknownResource) as caught:
+        find_built_in("PODZ")
+
+    assert str(caught.value) == (
+        "no built-in resource is called 'PODZ' (did you mean pods?); for a custom resource pass a "
+        "Resource, or what `await client.resource('PODZ')` finds on the server"
+    )
+
+
+def test_at_most_three_resources_are_suggested() -> None:
+    """A fourth one, clusterrolebindings, is near too."""
+    with pytest.raises(UnknownResource) as caught:
+        find_built_in("roles.rbac.authorizati")
+
+    names = (f"{plural}.rbac.authorization.k8s.io" for plural in ("roles", "rolebindings"))
+    suggested = " or ".join((*names, "clusterroles.rbac.authorization.k8s.io"))
+    assert f" (did you mean {suggested}?); " in str(caught.value)
 
 
 def test_a_name_unlike_any_suggests_nothing() -> None:
@@ -120,7 +158,7 @@ def test_the_path_of_a_resource_of_a_group() -> None:
 
 def test_a_cluster_scoped_resource_has_no_namespace() -> None:
     assert NODES.path(name="node-1") == "/api/v1/nodes/node-1"
-    with pytest.raises(ValueError, match=r"nodes is cluster-scoped.*'web'"):
+    with pytest.raises(ValueError, match=r"^nodes is cluster-scoped: it has no namespace 'web'$"):
         NODES.path("web")
 
 
@@ -140,15 +178,16 @@ def test_names_are_in_lower_case_and_come_once() -> None:
     assert names == ["widgets", "widget", "wd", "widgets.v1.a.io", "widgets.a.io"]
 
 
-@pytest.mark.parametrize("plural", ["", "pods/status", "..", "%2e%2e"])
+@pytest.mark.parametrize("plural", ["", "pods/status", ".", "..", "%2e%2e", "po ds", "pods\n"])
 def test_a_plural_is_one_segment_of_a_url(plural: str) -> None:
-    with pytest.raises(ValueError, match="plural is one URL segment"):
+    with pytest.raises(ValueError, match=r"^a resource's plural is one URL segment") as caught:
         Resource("", "v1", plural, "Pod")
+    assert str(caught.value).endswith(f", not {plural!r}")
 
 
 @pytest.mark.parametrize("version", ["", "apps/v1", ".."])
 def test_a_version_is_one_segment_of_a_url(version: str) -> None:
-    with pytest.raises(ValueError, match="version is one URL segment"):
+    with pytest.raises(ValueError, match=r"^a resource's version is one URL segment"):
         Resource("", version, "pods", "Pod")
 
 
@@ -162,12 +201,16 @@ def test_resources_are_equal_by_group_version_and_plural() -> None:
     assert widgets != Resource("b.io", "v1", "widgets", "Widget")
     assert widgets != Resource("a.io", "v2", "widgets", "Widget")
     assert widgets != Resource("a.io", "v1", "gadgets", "Widget")
+    assert widgets != "widgets.a.io"
+    assert hash(widgets) == hash(Resource("a.io", "v1", "widgets", "Gadget", namespaced=False))
+    assert hash(widgets) != hash(Resource("a.io", "v2", "widgets", "Widget"))
 
 
 def test_a_built_in_resource_written_by_hand_is_the_built_in_one() -> None:
     assert resolve_built_in(Resource("", "v1", "pods", "pod", namespaced=False)) is PODS
     widgets = Resource("a.io", "v1", "widgets", "Widget")
     assert resolve_built_in(widgets) is widgets
+    assert resolve_built_in("po") is PODS
 
 
 def test_resources_are_hashable() -> None:
@@ -182,9 +225,12 @@ def test_resources_are_hashable() -> None:
 )
 def test_a_namespace_is_a_dns_label(namespace: str) -> None:
     """Anything else could reach another namespace than the one that the program may read."""
-    with pytest.raises(ValueError, match="a namespace is a DNS label") as caught:
+    with pytest.raises(ValueError, match=r"^a namespace is a DNS label") as caught:
         PODS.path(namespace)
-    assert repr(namespace) in str(caught.value)
+    assert str(caught.value) == (
+        "a namespace is a DNS label (at most 63 lower-case letters, digits and '-', with a letter "
+        f"or digit at both ends), not {namespace!r}"
+    )
 
 
 @pytest.mark.parametrize("namespace", ["w", "web", "kube-system", "0", "w" * 63])
@@ -194,9 +240,9 @@ def test_every_dns_label_may_be_a_namespace(namespace: str) -> None:
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../web-0", "a%2fb"])
 def test_a_name_in_a_path_is_one_segment(name: str) -> None:
-    with pytest.raises(ValueError, match="the name of an object is one URL segment") as caught:
+    with pytest.raises(ValueError, match=r"^the name of an object is one URL segment") as caught:
         PODS.path("web", name)
-    assert repr(name) in str(caught.value)
+    assert str(caught.value).endswith(f" (no '/', no '%', not '.' or '..'), not {name!r}")
 
 
 def test_a_name_need_not_be_a_dns_label() -> None:
@@ -208,7 +254,7 @@ def test_a_name_need_not_be_a_dns_label() -> None:
 
 @pytest.mark.parametrize("group", ["..", "apps/v1", "a%2e"])
 def test_a_group_is_one_segment_of_a_url(group: str) -> None:
-    with pytest.raises(ValueError, match="group is one URL segment"):
+    with pytest.raises(ValueError, match=r"^a resource's group is one URL segment"):
         Resource(group, "v1", "pods", "Pod")
 
 
@@ -246,3 +292,14 @@ def test_a_name_with_another_group_is_unknown(name: str) -> None:
 )
 def test_the_usual_version_is_no_part_of_a_name(resource: Resource, name: str) -> None:
     assert versioned_name(resource) == name
+
+
+def test_resources_of_one_url_are_equal_in_each_comparison() -> None:
+    own = Resource("apps", "v1", "deployments", "Rollout", short_names=("ro",))
+    assert own == DEPLOYMENTS
+    assert not own != DEPLOYMENTS  # noqa: SIM202  # ``!=`` is a method of its own
+    assert len({own, DEPLOYMENTS}) == 1
+    other = Resource("apps", "v1beta1", "deployments", "Deployment")
+    assert other != DEPLOYMENTS
+    assert not other == DEPLOYMENTS  # noqa: SIM201
+    assert other != str(other)

@@ -26,7 +26,7 @@ def test_an_object_of_which_a_model_is_kept_has_no_bytes() -> None:
     assert size_of(obj) == 300
 
 
-def test_its_key_uid_and_version_can_be_read() -> None:
+def test_the_key_uid_and_version_of_a_model_object_can_be_read() -> None:
     read = fields("metadata.name", "metadata.namespace", "metadata.uid")
 
     assert read(modelled()) == ("a", "web", "uid-a")
@@ -34,7 +34,7 @@ def test_its_key_uid_and_version_can_be_read() -> None:
     assert field("spec").needs_bytes
 
 
-def test_it_is_equal_to_the_same_version_with_an_equal_model() -> None:
+def test_a_model_object_equals_the_same_version_with_an_equal_model() -> None:
     assert modelled() == modelled()
     assert hash(modelled()) == hash(modelled())
     assert modelled() != modelled(rv="2")
@@ -42,18 +42,18 @@ def test_it_is_equal_to_the_same_version_with_an_equal_model() -> None:
     assert modelled() != pod("a")
 
 
-def test_it_is_shown_without_its_model_which_may_be_a_secret() -> None:
+def test_the_repr_does_not_show_the_model() -> None:
     assert repr(modelled(node="hidden")) == "<Pod web/a rv=1 as Pod>"
 
 
-def test_the_garbage_collector_walks_no_object_of_a_model_without_gc() -> None:
+def test_the_garbage_collector_does_not_track_an_object_of_a_model_without_gc() -> None:
     obj = modelled()
 
     assert not gc.is_tracked(obj)
     assert not gc.is_tracked(obj.model)
 
 
-def test_what_is_withheld_keeps_nothing_of_the_object_but_what_the_cache_needs() -> None:
+def test_an_excluded_object_keeps_only_its_identity() -> None:
     obj = ExcludedObject.of(pod("a", rv="7"), ValueError("no"))
 
     assert (obj.key, obj.uid, obj.resource_version, obj.raw) == (key("a"), "uid-a", "7", b"")
@@ -75,7 +75,7 @@ def test_a_model_object_differs_from_one_of_another_key_or_uid() -> None:
     assert size_of(pod("a")) == len(pod("a").raw)
 
 
-def test_a_function_that_needs_json_reads_the_bytes_unless_it_says_otherwise() -> None:
+def test_a_function_that_needs_json_reads_bytes_by_default() -> None:
     function = NeedsJson()
 
     assert function.needs_bytes

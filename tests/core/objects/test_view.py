@@ -15,7 +15,7 @@ import pytest
 from aioinformer._core.cache.indexes import label_index
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
-from aioinformer._core.objects.resources import find_built_in
+from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.objects.stored import ModelObject
 from aioinformer._core.objects.view import (
     MAX_CONVERTED,
@@ -81,12 +81,12 @@ def test_events_have_models_in_them() -> None:
         Deleted(model_object("a")),
     ],
 )
-def test_events_of_models_know_the_key(event: Event) -> None:
+def test_events_of_models_have_the_key_of_the_object(event: Event) -> None:
     assert model_view(Pod).convert_event(event).key == key("a")
     assert event.key == key("a")
 
 
-def test_the_key_of_an_event_that_a_program_made_is_not_known() -> None:
+def test_the_key_of_an_event_that_a_program_made_of_a_model_is_an_error() -> None:
     with pytest.raises(TypeError, match="cannot derive a key from a Pod"):
         str(Added(model_object("a").model).key)
 
@@ -105,6 +105,9 @@ def test_events_of_models_are_equal_to_plain_ones_and_shown_like_them() -> None:
 
     assert shown == plain
     assert plain == shown
+    for event, other in zip(shown, plain, strict=True):
+        assert not event != other  # noqa: SIM202 - the operator is the point
+        assert event != Added(model, True)
     assert shown != [Added(model, True), Updated(model, model, True), Deleted(model, "dropped")]
     assert list(map(repr, shown)) == list(map(repr, plain))
     assert [hash(event.obj.metadata.name) for event in shown] == [hash("a")] * 3
@@ -119,7 +122,7 @@ def test_a_hashable_model_makes_hashable_events() -> None:
     assert hash(event) == hash(Added("a@1"))
 
 
-def test_the_collector_finds_a_model_that_leads_back_to_its_event() -> None:
+def test_the_garbage_collector_frees_a_model_that_refers_to_its_event() -> None:
     class Mutable:
         event: Event[Any] | None = None
 
@@ -146,7 +149,7 @@ def test_a_resync_shows_one_object_twice() -> None:
 # -- conversions -------------------------------------------------------------------------------
 
 
-def test_an_object_is_converted_once_while_it_is_among_the_last() -> None:
+def test_an_object_is_converted_once_while_its_result_is_kept() -> None:
     converter = Converter()
     conversion, a = Conversion(converter), pod("a")
 
@@ -165,7 +168,7 @@ def test_another_version_is_another_object() -> None:
     assert [conversion(pod("a", rv=rv)) for rv in ("1", "2", "3")] == ["a@1", "a@2", "a@3"]
 
 
-def test_what_convert_raises_names_the_object() -> None:
+def test_the_error_of_a_conversion_names_the_object() -> None:
     view = conversion_view(Converter())
 
     with pytest.raises(ModelMismatch) as caught:
@@ -177,7 +180,7 @@ def test_what_convert_raises_names_the_object() -> None:
     assert view.failures == 1
 
 
-def test_what_convert_raises_at_a_secret_is_reachable_from_no_error() -> None:
+def test_the_error_of_a_conversion_of_a_secret_shows_no_secret() -> None:
     body = pod_body("a") | {"data": {"password": CANARY}}
     secret = make_object(body, resource=find_built_in("secrets"))
 
@@ -191,12 +194,66 @@ def test_what_convert_raises_at_a_secret_is_reachable_from_no_error() -> None:
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_object_that_is_no_json_is_no_fault_of_converts() -> None:
+def test_only_the_core_groups_secrets_are_secrets() -> None:
+    secrets = Resource("example.com", "v1", "secrets", "Secret")
+
+    def convert(obj: KubeObject) -> None:
+        raise ValueError(f"no password: {obj['data']}")
+
+    with pytest.raises(ModelMismatch, match=rf"convert= \S+\.convert failed: .*{CANARY}") as caught:
+        Conversion(convert)(make_object(pod_body("a") | {"data": CANARY}, resource=secrets))
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_conversion_is_raised(interrupt: type[BaseException]) -> None:
+    def stop(obj: KubeObject) -> None:
+        raise interrupt
+
+    conversion = Conversion(stop)
+    with pytest.raises(interrupt):
+        conversion(pod("a"))
+    assert conversion.failures == 0
+
+
+def test_views_and_conversions_show_what_they_convert_to() -> None:
+    def local(obj: KubeObject) -> str:
+        return obj.name
+
+    assert repr(model_view(Pod)) == "<View of Pod>"
+    assert repr(conversion_view(Converter())) == "<View of what Converter returns>"
+    assert repr(Conversion(Converter())) == "<Conversion by Converter results=0>"
+    assert repr(Conversion(local)).startswith("<Conversion by test_views_and_conversions_")
+    assert repr(Conversion(local)).endswith("_convert_to.local results=0>")
+
+
+def test_only_a_view_of_models_is_fast() -> None:
+    assert model_view(Pod).is_fast
+    assert not conversion_view(Converter()).is_fast
+    assert model_view(Pod).failures == 0
+
+
+def test_the_oldest_result_is_forgotten_first() -> None:
+    converter = Converter()
+    conversion = Conversion(converter)
+    objects = [pod(f"p-{number}") for number in range(MAX_CONVERTED + 1)]
+    for obj in (*objects, *objects[1:], objects[0]):
+        conversion(obj)
+
+    assert converter.names == [*(obj.name for obj in objects), "p-0"]
+
+
+def test_an_object_that_is_no_json_is_a_decode_error_of_a_conversion() -> None:
     view = conversion_view(Converter())
 
-    with pytest.raises(ObjectDecodeError):
-        view.convert(undecodable_pod())
-    assert view.failures == 1
+    for number in (1, 2):
+        with pytest.raises(ObjectDecodeError):
+            view.convert(undecodable_pod())
+        assert view.failures == number
+    for number in (3, 4):
+        with pytest.raises(ModelMismatch):
+            view.convert(pod("a", node="raise"))
+        assert view.failures == number
 
 
 def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
@@ -204,13 +261,14 @@ def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
     view = conversion_view(Converter())
 
     assert view.convert_event(Updated(bad, good)) == Added("a@2")
+    assert view.convert_event(Updated(bad, good)).key == key("a")
     with pytest.raises(ModelMismatch):
         view.convert_event(Updated(good, bad))
     with pytest.raises(ModelMismatch):
         view.convert_event(Deleted(bad))
 
 
-def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
+def test_an_error_without_a_printable_message_is_reported_by_its_class() -> None:
     class Silent(Exception):
         def __str__(self) -> str:
             raise ValueError
@@ -222,7 +280,7 @@ def test_an_error_that_can_not_be_printed_is_told_all_the_same() -> None:
         Conversion(clumsy)(pod("a"))
 
 
-def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
+def test_concurrent_threads_get_the_results_of_their_own_objects() -> None:
     conversion = Conversion(Converter())
     objects = [pod(f"p-{number}") for number in range(MAX_CONVERTED * 2)]
     wrong: list[str] = []
@@ -242,7 +300,7 @@ def test_threads_that_convert_at_once_get_what_they_asked_for() -> None:
 # -- readers of JSON ---------------------------------------------------------------------------
 
 
-def test_what_reads_bytes_gets_the_object_itself_and_others_what_it_converts_to() -> None:
+def test_functions_that_read_bytes_receive_the_object_and_others_its_conversion() -> None:
     view = conversion_view(Converter())
 
     assert view.adapter_for(field("spec.nodeName"), "the index 'x':") is None
@@ -263,12 +321,13 @@ def test_an_informer_with_a_model_has_no_bytes_to_read() -> None:
     assert view.adapter_for(str.upper, "the index 'x':") is view.convert
 
 
-def test_a_snapshot_shows_objects_as_somebody_looks() -> None:
+def test_a_snapshot_converts_an_object_when_it_is_read() -> None:
     converter = Converter()
     snapshot = ObjectSnapshot({key("a"): pod("a"), key("b"): pod("b")}, conversion_view(converter))
 
     assert len(snapshot) == 2
     assert key("a") in snapshot
+    assert key("c") not in snapshot
     assert list(snapshot) == [key("a"), key("b")]
     assert not converter.names
     assert snapshot[key("a")] == "a@1"

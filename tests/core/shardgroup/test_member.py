@@ -65,7 +65,7 @@ def test_a_shard_that_another_live_member_claims_is_not_claimed_until_it_is_free
     assert member.claims == ALL
 
 
-def test_of_two_claims_at_once_none_begins_while_it_sees_the_other() -> None:
+def test_a_member_does_not_start_a_shard_while_it_sees_the_claim_of_another_one() -> None:
     stored = StoredMember()
     member = stored.member
     stored.join(0.0)
@@ -127,7 +127,7 @@ def test_a_member_that_lost_its_shards_returns_without_claims_when_its_work_has_
     assert kinds(member.decide(11.0, ())) == {"acquired": ALL}
 
 
-def test_a_member_whose_cache_is_late_begins_with_nothing_of_a_live_member() -> None:
+def test_a_member_with_a_late_cache_starts_no_shard_that_a_live_member_claims() -> None:
     stored = StoredMember()
     member = stored.member
     stored.join(0.0)
@@ -212,7 +212,7 @@ def test_a_leaving_member_gives_everything_away_and_states_it() -> None:
     assert MemberRecord.of(stored.lease, 8).held == frozenset()
 
 
-def test_a_member_shows_its_targets_and_the_shards_that_nobody_claims() -> None:
+def test_a_member_shows_its_targets_and_the_shards_that_no_member_claims() -> None:
     stored = StoredMember()
     member = stored.member
     stored.join(0.0)
@@ -248,7 +248,7 @@ def test_an_assignment_of_another_layout_gives_this_member_nothing() -> None:
     assert kinds(member.decide(2.0, ())) == {"acquired": ALL}
 
 
-def test_a_claim_without_work_is_given_up_without_a_word() -> None:
+def test_a_claim_without_work_is_given_up_without_an_event() -> None:
     stored = StoredMember()
     member = stored.member
     stored.join(0.0)
@@ -396,7 +396,7 @@ def test_a_name_that_no_lease_can_have_is_rejected(group: str, identity: str) ->
         max_size=40,
     )
 )
-def test_whatever_happens_a_member_works_only_on_what_its_stored_lease_states(
+def test_a_member_works_only_on_shards_of_its_stored_lease_after_any_steps(
     steps: list[tuple[str, frozenset[int]]],
 ) -> None:
     """A model of the promise to others: work implies a stored claim, or no time left."""

@@ -114,7 +114,7 @@ def test_the_lease_of_a_member_that_died_is_released_for_members_that_join_later
     assert planner.find_stale(view, 17.0, 15.0) == stale
 
 
-def test_a_lease_that_was_released_long_ago_is_deleted() -> None:
+def test_a_lease_is_deleted_some_time_after_its_release() -> None:
     planner, view = make("b")
     view.observe_assignment(group_lease("a", leader="a"))
     view.observe_member("shop.b", member_lease("b", renewed="2", released=True), 0.0)

@@ -9,6 +9,7 @@ from aioinformer._core.leaderelection.lease import LeaseRecord
 from aioinformer._core.shardgroup.records import (
     GROUP_LABEL,
     GroupAssignment,
+    GroupLayout,
     MemberRecord,
     lease_identity,
     release_lease,
@@ -25,6 +26,12 @@ def test_a_member_is_read_as_it_was_written() -> None:
     assert record.identity == "b"
     assert record.held == frozenset({0, 1, 5})
     assert (record.incarnation, record.write, record.leaving) == ("other", 7, True)
+    assert record.layout == str(GroupLayout(8))
+
+
+def test_a_layout_is_written_as_count_and_field() -> None:
+    assert str(GroupLayout(8)) == "8/uid"
+    assert str(GroupLayout(64, "namespace")) == "64/namespace"
 
 
 @pytest.mark.parametrize("text", ["everything", "0-9"])
@@ -134,6 +141,25 @@ def test_a_lease_is_released_without_holder_and_claims() -> None:
 def test_a_lease_is_deleted_by_its_uid_and_version() -> None:
     assert lease_identity(member_lease("b", renewed="5")) == ("uid of b", "5")
     assert lease_identity({}) == ("", "")
+    assert lease_identity({"metadata": {"uid": None}}) == ("", "")
+
+
+def test_a_member_of_unknown_claims_states_none() -> None:
+    record = MemberRecord(LeaseRecord("b", 15, 0, "0", "1"), "8/uid", None, "p", 1, leaving=True)
+    notes = record.stamp({}, "shop")["metadata"]["annotations"]
+
+    assert notes["aioinformer/shards-held"] == ""
+    assert notes["aioinformer/shard-leaving"] == "true"
+
+
+def test_a_lease_without_spec_is_released_too() -> None:
+    assert release_lease({"metadata": None}, "shop") == {
+        "metadata": {
+            "labels": {GROUP_LABEL: "shop"},
+            "annotations": {"aioinformer/shards-held": ""},
+        },
+        "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
+    }
 
 
 def test_an_assignment_is_read_as_it_was_written() -> None:

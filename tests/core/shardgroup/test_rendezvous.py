@@ -42,5 +42,5 @@ def test_the_assignment_is_the_same_in_every_version_of_the_library() -> None:
     assert "".join(shard_owners(["a", "b", "c"], 12)) == "bbabbbaccbca"
 
 
-def test_no_members_own_nothing() -> None:
+def test_without_members_no_shard_has_an_owner() -> None:
     assert shard_owners([], 2) == ("", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -45,7 +46,7 @@ def test_the_selector_of_a_half_is_the_recorded_one(recording: str, index: int) 
     assert HashRanges.parse(echoed) == ranges
 
 
-def test_the_server_puts_objects_where_the_hash_says() -> None:
+def test_the_recorded_server_selects_objects_by_the_same_hash() -> None:
     """Recordings 65: the same list in two halves."""
     for recording, index in (("65-list-shard-lower", 0), ("65-list-shard-upper", 1)):
         for item in served_list(recording)["items"]:
@@ -96,7 +97,7 @@ def test_a_selector_is_read_as_it_was_written(
 
 
 @given(chosen_shards(), st.integers(1, 12), HASHES)
-def test_fewer_ranges_contain_all_of_these(
+def test_a_limited_number_of_ranges_contains_all_hashes(
     chosen: tuple[frozenset[int], int], limit: int, hashed: int
 ) -> None:
     ranges = HashRanges.of(*chosen, "uid")
@@ -108,6 +109,7 @@ def test_fewer_ranges_contain_all_of_these(
 
 def test_the_smallest_gaps_are_closed() -> None:
     assert HashRanges.of([0, 2, 6], 8, "uid").covering(2) == HashRanges.of([0, 1, 2, 6], 8, "uid")
+    assert HashRanges.of([0, 4, 6], 8, "uid").covering(2) == HashRanges.of([0, 4, 5, 6], 8, "uid")
 
 
 def test_a_selector_in_another_spelling_has_the_same_ranges() -> None:
@@ -133,6 +135,17 @@ def test_the_shard_of_a_value_has_its_hash(value: str, count: int) -> None:
     assert shard_start(index, count) <= hash_value(value) < shard_start(index + 1, count)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 70])
+def test_a_shard_reaches_from_its_first_hash_to_that_of_the_next_one(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges_module, "hash_value", int)
+    for index in range(count):
+        first, after = shard_start(index, count), shard_start(index + 1, count)
+
+        assert [shard_of(str(hashed), count) for hashed in (first, after - 1)] == [index] * 2
+
+
 def test_ranges_that_overlap_are_one_range() -> None:
     texts = [
         f"shardRange(object.metadata.uid, '0x{start:x}', '0x{end:x}')"
@@ -156,6 +169,15 @@ def test_the_kept_answers_of_namespaces_are_bounded(monkeypatch: pytest.MonkeyPa
     ranges = HashRanges.of([0], 2, "namespace")
     expected = [ranges.has_hash(hash_value(f"{number}-shop")) for number in range(20)]
 
-    assert [ranges.has("", f"{number}-shop") for number in range(20)] == expected
-    assert [ranges.has("", f"{number}-shop") for number in range(20)] == expected
+    for number in [*range(20)] * 2:
+        assert ranges.has("", f"{number}-shop") is expected[number]
+        assert len(asdict(ranges)["_known"]) == number % 4 + 1
     assert {True, False} == set(expected)
+
+
+def test_the_hash_of_a_namespace_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges = HashRanges.of([0], 2, "namespace")
+    found = {name: ranges.has("", name) for name in ("web", "shop", "cart", "blog")}
+    monkeypatch.setattr(ranges_module, "hash_value", None)
+
+    assert {name: ranges.has("", name) for name in found} == found

@@ -26,7 +26,7 @@ def test_objects_of_other_shards_are_counted() -> None:
     assert repr(shard) == "<ShardFilter ranges=1 excluded=5>"
 
 
-def test_the_side_that_selects_shows_from_the_begin_of_a_state_on() -> None:
+def test_the_filtering_side_is_determined_again_at_the_beginning_of_each_state() -> None:
     shard = ShardFilter(LOWER)
     seen: list[FilteredBy] = [shard.filtered_by]
     shard.excludes(IN_UPPER, "")
@@ -88,7 +88,7 @@ def test_gained_shards_are_taken_once() -> None:
 
 
 @pytest.mark.parametrize("count", [MAX_RANGES, MAX_RANGES + 1])
-def test_at_most_so_many_ranges_are_requested(count: int) -> None:
+def test_the_number_of_requested_ranges_has_a_limit(count: int) -> None:
     step = HASH_END // (2 * count)
     ranges = HashRanges("uid", tuple(step * number for number in range(2 * count)))
     shard = ShardFilter(ranges)

@@ -57,12 +57,12 @@ class Server:
 
 def test_the_first_occurrence_is_an_event() -> None:
     (draft,) = Server().happens(event(), 1.0)
-    assert draft.is_new
+    assert (draft.is_new, draft.namespace, draft.count) == (True, "web", 1)
     assert draft.body["reason"] == "Seen"
     assert "series" not in draft.body
 
 
-def test_the_second_one_makes_it_a_series_and_later_ones_are_counted() -> None:
+def test_the_second_occurrence_makes_a_series_and_later_ones_are_counted() -> None:
     server = Server()
     server.happens(event(), 1.0)
     (draft,) = server.happens(event(), 2.0)
@@ -86,7 +86,7 @@ def test_the_count_of_a_series_that_goes_on_is_sent_each_half_hour() -> None:
     assert [draft.count for draft in server.requests] == [1, 2, minutes + 2]
 
 
-def test_a_series_is_over_after_six_minutes_of_silence() -> None:
+def test_a_series_ends_six_minutes_after_its_last_occurrence() -> None:
     server = Server()
     for n in range(4):
         server.happens(event(), float(n))
@@ -128,7 +128,7 @@ def test_an_event_that_has_expired_on_the_server_is_created_again() -> None:
     assert (draft.is_new, draft.body["series"]["count"]) == (True, 2)
 
 
-def test_one_object_has_so_many_events_at_once_and_others_their_own() -> None:
+def test_each_object_has_its_own_limit_of_events() -> None:
     server = Server()
     for n in range(BURST + 5):
         server.happens(event(reason=f"R{n}"), 1.0)
@@ -146,7 +146,7 @@ def test_a_rejected_event_is_forgotten() -> None:
     assert aggregation.observe(event(), 2 * SECOND, 2.0) != []
 
 
-def test_names_differ_where_the_clock_stands_still_or_goes_back() -> None:
+def test_event_names_differ_if_the_clock_does_not_advance() -> None:
     aggregation = EventSeriesTracker()
     stamps = (5, 5, 3)
     made = [aggregation.observe(event(reason=f"R{n}"), at, 1.0)[0] for n, at in enumerate(stamps)]
@@ -256,7 +256,7 @@ def test_the_oldest_of_too_many_objects_has_all_its_tokens_again() -> None:
     assert tracker.observe(event(reason="again"), 3, 1.0)
 
 
-def test_a_series_that_is_over_unsent_is_sent_before_the_next() -> None:
+def test_the_count_of_an_ended_series_is_sent_before_a_new_event() -> None:
     server = Server()
     server.happens(event(), 0.0)
     server.happens(event(), 1.0)
@@ -265,3 +265,61 @@ def test_a_series_that_is_over_unsent_is_sent_before_the_next() -> None:
 
     assert (over.is_new, over.count) == (False, 3)
     assert (anew.is_new, anew.count) == (True, 1)
+
+
+def test_records_a_nanosecond_apart_keep_their_times() -> None:
+    tracker = EventSeriesTracker()
+    names = [
+        tracker.observe(event(reason=r), at, 1.0)[0].name
+        for r, at in zip("abcd", (5, 6, 6, 9), strict=True)
+    ]
+    assert names == ["web-0.5", "web-0.6", "web-0.7", "web-0.9"]
+
+
+def test_a_repeated_event_of_an_object_without_tokens_is_sent_when_it_is_over() -> None:
+    server = Server()
+    for number in range(BURST):
+        server.happens(event(reason=f"R{number}"), 1.0)
+    assert server.happens(event(reason="R0"), 2.0) == []
+    assert server.aggregation.filtered == 0, "the record is counted"
+    (draft,) = server.passes(2.0 + FINISH_TIME)
+    assert (draft.is_new, draft.count) == (False, 2)
+
+
+def test_a_forgotten_series_leaves_no_entry() -> None:
+    server = Server()
+    for now in (1.0, 2.0, 3.0):
+        server.happens(event(), now)
+    series = server.aggregation.observe(event("web-1"), 4, 3.0)
+    tracker = server.aggregation
+    assert repr(tracker) == "<EventSeriesTracker 2 events, 1 series, 0 filtered>"
+    for entry in series:
+        tracker.forget(entry)
+    (unsent,) = tracker.close()
+    assert unsent.unsent == 1
+    assert repr(tracker) == "<EventSeriesTracker 0 events, 0 series, 0 filtered>"
+    assert tracker.take_due(3.0 + REFRESH_TIME) == []
+
+
+def test_a_forgotten_series_is_not_refreshed() -> None:
+    tracker = EventSeriesTracker()
+    (series,) = tracker.observe(event(), 1, 1.0)
+    draft = series.pending_event(REPORTER)
+    assert draft is not None
+    series.record_sent(draft)
+    assert tracker.observe(event(), 2, 2.0) == [series]
+    tracker.forget(series)
+    assert series.unsent == 1
+    assert tracker.take_due(2.0 + REFRESH_TIME) == []
+    assert repr(tracker) == "<EventSeriesTracker 0 events, 0 series, 0 filtered>"
+
+
+def test_as_many_series_are_remembered_as_allowed_and_the_oldest_is_evicted() -> None:
+    server = Server(entries=2)
+    for number in (0, 1, 0, 0, 2, 1):
+        server.happens(event(reason=f"R{number}"), 1.0)
+        assert len(server.aggregation) <= 2
+    sent = [(draft.body.get("reason"), draft.count) for draft in server.requests]
+    # R1 was the oldest when R2 came, and R0 when R1 came again, with a count that was not sent.
+    assert sent == [("R0", 1), ("R1", 1), (None, 2), ("R2", 1), ("R1", 1), (None, 3)]
+    assert len(server.aggregation) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from copy import deepcopy
+from pathlib import PurePath
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from aioinformer._core.objects.readonly import freeze
 from aioinformer._core.writing.status_conditions import (
     MAX_MESSAGE,
+    MAX_REASON,
     ConditionStatus,
     format_time,
     merge_condition,
@@ -107,7 +109,12 @@ def test_a_reason_that_a_server_rejects_is_an_error_here(reason: str) -> None:
         merge([], reason=reason)
 
 
-@pytest.mark.parametrize("status", ["true", "yes", None, 1])
+def test_a_reason_may_have_as_many_characters_as_a_server_accepts() -> None:
+    (entry,) = merge([], reason="x" * MAX_REASON)
+    assert entry["reason"] == "x" * MAX_REASON
+
+
+@pytest.mark.parametrize("status", ["true", "yes", None, 1, PurePath("True")])
 def test_another_status_is_an_error(status: Any) -> None:
     with pytest.raises(ValueError, match="the status of Ready must be True, False or 'Unknown'"):
         merge([], status)
@@ -115,8 +122,18 @@ def test_another_status_is_an_error(status: Any) -> None:
 
 @pytest.mark.parametrize("conditions", ["Ready", {"type": "Ready"}, ["Ready"], 3])
 def test_something_else_than_a_list_of_conditions_is_an_error(conditions: Any) -> None:
-    with pytest.raises(TypeError, match=r"conditions must be the list at status\.conditions"):
+    kind = type(conditions).__name__
+    with pytest.raises(
+        TypeError,
+        match=rf"^conditions must be the list at status\.conditions, or None, not {kind}$",
+    ):
         merge(conditions)
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_any_generation_from_zero_on_is_observed(generation: int) -> None:
+    (entry,) = merge([], generation=generation)
+    assert entry["observedGeneration"] == generation
 
 
 def test_a_generation_below_zero_or_of_another_type_is_an_error() -> None:
@@ -127,9 +144,11 @@ def test_a_generation_below_zero_or_of_another_type_is_an_error() -> None:
 
 
 def test_types_and_messages_are_checked() -> None:
+    for each in (None, "", 5):
+        name: Any = each
+        with pytest.raises(TypeError, match=f"the type of a condition, not {name!r}$"):
+            merge([], name=name)
     wrong: Any = None
-    with pytest.raises(TypeError, match="the type of a condition"):
-        merge([], name=wrong)
     with pytest.raises(TypeError, match="the message of Ready must be a string"):
         merge([], message=wrong)
 
@@ -142,6 +161,11 @@ def test_a_time_without_a_zone_is_an_error() -> None:
 def test_times_of_other_zones_are_written_in_utc() -> None:
     zone = dt.timezone(dt.timedelta(hours=2))
     assert format_time(dt.datetime(2026, 1, 1, 1, tzinfo=zone)) == "2025-12-31T23:00:00Z"
+
+
+@pytest.mark.usefixtures("zone_before_utc")
+def test_times_are_written_in_utc_whatever_the_zone_of_the_machine_is() -> None:
+    assert format_time(START) == "2026-01-02T03:04:05Z"
 
 
 calls = st.lists(

@@ -37,6 +37,7 @@ def test_each_verb_is_a_request_of_its_own() -> None:
     one, all_of_them = "/api/v1/namespaces/web/pods/web-0", "/api/v1/namespaces/web/pods"
     as_json, merge = "application/json", "application/merge-patch+json"
     assert sent(IN_WEB.get("web-0")) == ("GET", one, "", None)
+    assert sent(IN_WEB.get("web-0", "scale")) == ("GET", f"{one}/scale", "", None)
     assert sent(IN_WEB.create(WEB_0)) == ("POST", all_of_them, as_json, typed)
     assert sent(IN_WEB.update(WEB_0)) == ("PUT", one, as_json, typed)
     assert sent(IN_WEB.update(WEB_0, "status")) == ("PUT", f"{one}/status", as_json, typed)
@@ -51,6 +52,30 @@ def test_a_sequence_is_a_json_patch() -> None:
     assert sent(request) == ("PATCH", path, "application/json-patch+json", list(operations))
 
 
+def test_a_write_names_the_field_manager_of_the_builder_if_there_is_one() -> None:
+    named = WriteRequestBuilder(PODS, "web", field_manager="me", apply_manager="mine")
+    for builder, query in ((IN_WEB, {}), (named, {"fieldManager": "me"})):
+        requests = [
+            builder.create(WEB_0),
+            builder.update(WEB_0),
+            builder.patch("web-0", {"a": 1}),
+            builder.patch("web-0", [{"op": "remove", "path": "/spec"}]),
+        ]
+        assert [request.query for request in requests] == [query] * 4
+        assert (builder.get("web-0").query, builder.delete("web-0").query) == ({}, {})
+    assert named.apply(WEB_0).query == {"fieldManager": "mine"}
+    assert named.apply(WEB_0, "other").query == {"fieldManager": "other"}
+
+
+def test_an_object_is_created_in_its_own_namespace() -> None:
+    metadata = {"name": "web-0", "namespace": "shop"}
+    assert ANYWHERE.create({"metadata": metadata}).path == "/api/v1/namespaces/shop/pods"
+    with pytest.raises(UsageError, match=r"^pods shop/web-0: this writer is for the namespace 'we"):
+        IN_WEB.create({"metadata": metadata})
+    with pytest.raises(UsageError, match=r"^pods web-0: the namespace is missing"):
+        ANYWHERE.create(WEB_0)
+
+
 def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> None:
     obj: dict[str, Any] = {"metadata": {"name": "web-0", "managedFields": []}}
     request = IN_WEB.apply(obj, "me")
@@ -61,7 +86,7 @@ def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> None:
     assert obj["metadata"]["managedFields"] == [], "the program's own is left as it was"
 
 
-def test_a_deletion_says_what_it_is_bound_to() -> None:
+def test_a_deletion_has_its_preconditions_and_its_policy() -> None:
     request = IN_WEB.delete(
         "web-0", uid="u", resource_version="7", propagation="Foreground", grace_period=0
     )
@@ -116,7 +141,12 @@ def test_a_body_shows_in_no_repr() -> None:
 @pytest.mark.parametrize(
     ("writes", "key", "message"),
     [
-        (ANYWHERE, "web-0", "the namespace is missing"),
+        (
+            ANYWHERE,
+            "web-0",
+            "^pods web-0: the namespace is missing. Make the writer with namespace=, or give "
+            "'namespace/name'$",
+        ),
         (IN_WEB, "shop/web-0", "this writer is for the namespace 'web'"),
         (IN_WEB, "", "identified by its name"),
         (IN_WEB, "a/b/c", "'namespace/name' or 'name'"),
@@ -150,13 +180,20 @@ def test_an_object_of_another_kind_or_without_a_name_is_rejected(
 
 
 def test_a_new_object_needs_a_name_or_the_beginning_of_one() -> None:
-    with pytest.raises(UsageError, match="or generateName"):
+    with pytest.raises(UsageError) as caught:
         IN_WEB.create({"metadata": {}})
+    assert str(caught.value) == "a Pod to create needs metadata.name, or generateName"
+    with pytest.raises(UsageError, match=r"^metadata\.name is a string, not 5$"):
+        IN_WEB.create({"metadata": {"name": 5}})
 
 
 def test_an_apply_without_a_manager_is_rejected() -> None:
-    with pytest.raises(UsageError, match="manager="):
-        IN_WEB.apply(WEB_0, "")
+    for arguments in ((), ("",)):
+        with pytest.raises(UsageError) as caught:
+            IN_WEB.apply(WEB_0, *arguments)
+        assert str(caught.value) == (
+            "apply needs manager=: the name under which the server records who owns the fields"
+        )
 
 
 @pytest.mark.parametrize("patch", ["text", ["text"], [1]])
@@ -176,7 +213,7 @@ def test_a_number_that_json_does_not_have_is_rejected_instead_of_sent_as_null(ba
 
 
 def test_a_null_that_is_meant_is_sent() -> None:
-    patch = {"spec": {"nodeName": None, "tolerations": [{"key": "null"}]}}
+    patch = {"spec": {"nodeName": None, "tolerations": [{"key": "null"}], "share": 0.5}}
     assert sent(IN_WEB.patch("web-0", patch))[3] == patch
 
 
@@ -202,7 +239,7 @@ def test_an_object_in_the_place_of_its_key_is_not_quoted() -> None:
 
 
 @pytest.mark.parametrize("subresource", ["..", ".", "a/b", "../web-1", "status?x=y", "%2e"])
-def test_a_subresource_leads_nowhere_else(subresource: str) -> None:
+def test_a_subresource_that_is_no_single_word_is_rejected(subresource: str) -> None:
     with pytest.raises(UsageError, match="a subresource is a word such as 'status', not"):
         IN_WEB.patch("web-0", {}, subresource)
 
@@ -223,7 +260,7 @@ def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
     assert obj["spec"] == {"nodeName": "n"}
 
 
-def test_a_deletion_is_answered_by_what_is_left_or_by_nothing() -> None:
+def test_a_deletion_returns_the_remaining_object_or_none() -> None:
     assert IN_WEB.decode_deleted(b'{"kind":"Status","status":"Success"}') is None
     left = IN_WEB.decode_deleted(ANSWER)
     assert left is not None

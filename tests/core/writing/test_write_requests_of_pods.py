@@ -25,6 +25,8 @@ def test_the_options_of_a_log_are_spelled_as_the_server_spells_them() -> None:
     query = {"tailLines": "5", "follow": "true", "previous": "false", "sinceTime": "x"}
     assert request == WriteRequest("GET", f"{ONE}/log", query)
     assert not request.is_write
+    long_name = IN_WEB.log("web-0", {"an_option_of_words": 1})
+    assert long_name.query == {"anOptionOfWords": "1"}
 
 
 def test_an_eviction_is_a_creation_at_the_pod() -> None:
@@ -62,10 +64,12 @@ def test_a_deletion_of_many_objects_has_their_selectors() -> None:
 
 
 def test_the_objects_of_all_namespaces_are_not_deleted_at_once() -> None:
-    with pytest.raises(
-        UsageError, match=r"^pods: the namespace is missing, and the server deletes"
-    ):
+    with pytest.raises(UsageError) as caught:
         WriteRequestBuilder(PODS).delete_collection()
+    assert str(caught.value) == (
+        "pods: the namespace is missing, and the server deletes the objects of one namespace at a "
+        "time. Make the API object with namespace="
+    )
     nodes = WriteRequestBuilder(NODES).delete_collection(labels="a=b")
     assert (nodes.path, nodes.query) == ("/api/v1/nodes", {"labelSelector": "a=b"})
 

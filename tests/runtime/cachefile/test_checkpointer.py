@@ -49,7 +49,9 @@ def modes(path: Path) -> set[int]:
     return {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
 
 
-async def test_a_warm_start_makes_no_list_and_shows_what_was_missed(path: Path) -> None:
+async def test_a_warm_start_sends_no_list_and_delivers_the_changes_of_the_downtime(
+    path: Path,
+) -> None:
     cluster = cluster_with_pods("kept", "changed", "removed")
     async with running(cluster, path) as cold:
         assert names(cold.pods.lister.list()) == ["changed", "kept", "removed"]
@@ -127,7 +129,9 @@ async def test_after_410_the_difference_from_the_restored_state_is_delivered(pat
         assert again.requests.verbs == ["freshness_check", "watch"]
 
 
-async def test_a_server_that_went_back_in_time_is_noticed(path: Path) -> None:
+async def test_a_server_with_an_older_version_than_the_file_is_reported_as_a_rewind(
+    path: Path,
+) -> None:
     cluster = cluster_with_pods("a", "b")
     async with running(cluster, path):
         pass
@@ -139,7 +143,7 @@ async def test_a_server_that_went_back_in_time_is_noticed(path: Path) -> None:
         await until(lambda: "- b vanished" in warm.heard)
 
 
-async def test_another_cluster_is_noticed_and_the_file_left_as_it_is(
+async def test_a_file_of_another_cluster_is_reported_and_not_changed(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(cluster_with_pods("a"), path):
@@ -162,7 +166,9 @@ def unchanged(obj: KubeObject) -> KubeObject:
     return obj
 
 
-async def test_other_selectors_shapes_and_versions_don_t_share_a_state(path: Path) -> None:
+async def test_informers_of_other_selectors_shapes_and_versions_do_not_share_a_state(
+    path: Path,
+) -> None:
     cluster = cluster_with_pods("a")
     variants: list[dict[str, Any]] = [
         {},
@@ -206,7 +212,7 @@ async def test_several_namespaces_are_restored_each_with_its_version(path: Path)
         await until(lambda: "- in-a deleted" in warm.heard)
 
 
-async def test_secrets_and_models_go_on_without_the_file(
+async def test_secrets_are_stored_only_if_the_program_allows_it(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = Cluster()
@@ -249,24 +255,23 @@ async def test_informers_of_different_objects_share_a_file(path: Path) -> None:
 
 
 async def test_rejected_objects_are_read_again_after_a_restart(path: Path) -> None:
-    cluster = cluster_with_pods("a")
+    cluster, fixed = cluster_with_pods("a"), asyncio.Event()
 
     def transform(obj: KubeObject) -> KubeObject:
-        if obj.labels.get("value") == "bad" and not accepting:
+        if obj.labels.get("value") == "bad" and not fixed.is_set():
             raise ValueError("bad")
         return obj
 
-    accepting = False
     async with running(cluster, path, transform=transform) as cold:
         label_pod(cluster, "a", "bad")
         await until(lambda: cold.pods.health.rejected)
-    accepting = True
+    fixed.set()
     async with running(cluster, path, transform=transform) as warm:
         assert warm.pods.lister["default/a"].labels["value"] == "bad"
         await until(lambda: warm.heard[-1:] == ["~ a ->bad"])
 
 
-async def test_a_full_disk_ends_the_use_of_the_file_and_nothing_else(
+async def test_a_full_disk_ends_only_the_use_of_the_file(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     resource = pytest.importorskip("resource")
@@ -291,13 +296,13 @@ async def test_a_full_disk_ends_the_use_of_the_file_and_nothing_else(
 
 
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])
-def test_a_cache_is_a_cache_file(options: dict[str, Any]) -> None:
+def test_the_cache_option_accepts_only_a_cache_file(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"cache is a CacheFile: write cache=CacheFile\("):
         SharedInformerFactory(ClusterSource(Cluster()), **options)
 
 
 @pytest.mark.parametrize("name", ["shared", "allow_secrets"])
-def test_an_option_of_a_cache_file_is_true_or_false(name: str) -> None:
+def test_a_switch_of_a_cache_file_accepts_only_true_or_false(name: str) -> None:
     wrong: dict[str, Any] = {name: "no"}
     with pytest.raises(TypeError, match=f"{name} must be True or False, not 'no'"):
         CacheFile("pods.db", **wrong)

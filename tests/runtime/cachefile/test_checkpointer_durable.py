@@ -28,7 +28,7 @@ def a_path(tmp_path: Path) -> Path:
     return tmp_path / "cache.db"
 
 
-async def test_a_durable_handler_receives_what_has_changed_since_it_returned_last(
+async def test_a_durable_handler_receives_the_changes_since_its_last_return(
     path: Path,
 ) -> None:
     cluster = cluster_with_pods("kept", "changed", "removed")
@@ -61,7 +61,7 @@ async def test_after_410_a_durable_handler_receives_the_difference(path: Path) -
         assert sorted(second.heard) == ["+ added", "- removed vanished", "~ changed ->new"]
 
 
-async def test_a_new_name_begins_with_everything_or_with_now(path: Path) -> None:
+async def test_a_new_durable_name_starts_with_all_objects_or_with_later_changes(path: Path) -> None:
     cluster = cluster_with_pods("a")
     now: list[str] = []
 
@@ -155,7 +155,9 @@ async def test_a_call_with_fail_fast_that_raises_is_repeated_after_the_restart(p
         await until(lambda: heard == ["= a", "+ b"])
 
 
-async def test_a_forgotten_name_begins_anew(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_durable_name_that_was_discarded_starts_with_all_objects(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     cluster = cluster_with_pods("a")
     async with running(cluster, path, durable="audit") as first:
         await until(lambda: first.heard == ["= a"])
@@ -192,7 +194,9 @@ async def test_a_stream_acknowledges_by_its_next_iteration_or_by_done(path: Path
     assert await read(1, done=True) == ["~ a 1->2"]
 
 
-async def test_a_stream_that_is_left_holds_the_file_and_health_names_it(path: Path) -> None:
+async def test_health_names_a_durable_stream_that_was_left_and_prevents_writes_of_the_file(
+    path: Path,
+) -> None:
     cluster = cluster_with_pods("a")
     cache = CacheFile(path, interval=INTERVAL)
     async with SharedInformerFactory(ClusterSource(cluster), cache=cache) as factory:
@@ -230,7 +234,7 @@ async def test_a_durable_handler_that_comes_too_late_or_twice_is_an_error(path: 
         pods.add_handler(print, durable="x", durable_since="then")  # type: ignore[arg-type]
 
 
-async def test_leaving_the_factory_finishes_the_pending_events_and_repeats_nothing(
+async def test_a_factory_that_ends_delivers_pending_events_and_none_is_repeated_later(
     path: Path,
 ) -> None:
     cluster = cluster_with_pods(*"abc")
@@ -299,7 +303,7 @@ def change_pods(random: Random, cluster: Cluster) -> int:
 
 @pytest.mark.parametrize("crashes", [12, pytest.param(1000, marks=pytest.mark.simulation)])
 @pytest.mark.timeout(580)
-async def test_after_a_crash_at_any_moment_a_durable_handler_has_missed_nothing(
+async def test_a_durable_handler_misses_no_change_after_a_crash_at_any_moment(
     tmp_path: Path, crashes: int
 ) -> None:
     # A loss of power may leave the first state of the file. With the server's history since then,

@@ -110,7 +110,7 @@ def a_directory(path: Path) -> None:
         (a_directory, "is no regular file"),
     ],
 )
-def test_a_file_that_can_t_be_used_is_named_with_the_reason_and_left_alone(
+def test_a_file_that_can_t_be_used_is_reported_with_the_reason_and_not_changed(
     tmp_path: Path, prepare: Callable[[Path], None], text: str
 ) -> None:
     path = tmp_path / "files" / "cache.db"
@@ -123,7 +123,9 @@ def test_a_file_that_can_t_be_used_is_named_with_the_reason_and_left_alone(
     assert (path.read_bytes() if path.is_file() else None) == before
 
 
-def test_a_server_that_can_t_be_identified_is_told_from_another_cluster(tmp_path: Path) -> None:
+def test_the_error_for_a_server_without_an_identity_differs_from_that_for_another_cluster(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "cache.db"
     open_database(path).close()
     Database(path, ClusterIdentity("", CLUSTER.endpoint)).close()  # the same address suffices

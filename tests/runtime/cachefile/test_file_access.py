@@ -38,7 +38,7 @@ async def cancel_opening(access: FileAccess, monkeypatch: pytest.MonkeyPatch) ->
     cancelled.set()
 
 
-async def test_a_file_whose_opening_is_cancelled_is_closed_again(
+async def test_a_file_is_closed_if_its_opening_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess(tmp_path / "cache.db")
@@ -48,7 +48,7 @@ async def test_a_file_whose_opening_is_cancelled_is_closed_again(
     Database(access.path, CLUSTER).close()  # the file has no other user
 
 
-async def test_a_second_caller_has_the_file_that_a_cancelled_one_was_opening(
+async def test_a_second_caller_receives_the_file_that_a_cancelled_caller_was_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess(tmp_path / "cache.db")

@@ -84,7 +84,7 @@ async def test_a_follower_takes_over_the_watch_without_a_list(path: Path) -> Non
         assert second.pods.health.leader == third.pods.health.leader
 
 
-async def test_after_many_takeovers_a_witness_has_received_every_change_once(path: Path) -> None:
+async def test_a_follower_receives_every_change_once_over_many_takeovers(path: Path) -> None:
     cluster = cluster_with_pods("a")
     async with AsyncExitStack() as first_leader:
         await first_leader.enter_async_context(worker(cluster, path))
@@ -146,7 +146,7 @@ def receive_every_change(program: Program) -> None:
     program.pods.add_handler(program.handle, overflow="block")
 
 
-async def test_a_follower_is_synced_once_the_leader_is(path: Path) -> None:
+async def test_a_follower_is_synced_as_soon_as_the_leader_is_synced(path: Path) -> None:
     cluster, faults = cluster_with_pods("a"), Faults()
     async with worker(cluster, path):
         pass
@@ -168,7 +168,7 @@ async def test_a_follower_is_synced_once_the_leader_is(path: Path) -> None:
     await first.__aexit__(None, None, None)
 
 
-async def test_objects_that_the_leader_does_not_read_are_watched_on_the_own_account(
+async def test_a_follower_watches_objects_that_the_leader_does_not_read(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(follower, "ANNOUNCE_SECONDS", 0.1)
@@ -186,7 +186,7 @@ async def test_objects_that_the_leader_does_not_read_are_watched_on_the_own_acco
     assert f"pid {second.pods.health.leader.split()[1]}" in logged[0].message
 
 
-async def test_a_new_leader_without_a_scope_leaves_it_to_its_followers(
+async def test_followers_watch_a_scope_that_the_new_leader_does_not_read(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "ANNOUNCE_SECONDS", 0.5)
@@ -233,7 +233,7 @@ def refuse_durable(program: Program) -> None:
         program.pods.add_handler(program.handle, durable="audit")
 
 
-async def test_what_a_transform_drops_is_dropped_for_followers(path: Path) -> None:
+async def test_an_object_that_a_transform_drops_is_deleted_for_followers(path: Path) -> None:
     def transform(obj: KubeObject) -> KubeObject | None:
         return None if obj.labels.get("value") == "hidden" else obj
 
@@ -248,7 +248,7 @@ async def test_what_a_transform_drops_is_dropped_for_followers(path: Path) -> No
         await until(lambda: second.heard[-1:] == ["+ a"])
 
 
-async def test_a_file_that_is_not_shared_stays_of_one_process(
+async def test_a_file_that_is_not_shared_is_used_by_one_process_only(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = cluster_with_pods("a")
@@ -259,7 +259,7 @@ async def test_a_file_that_is_not_shared_stays_of_one_process(
     assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
 
 
-async def test_followers_watch_what_the_leader_has_ceased_to_read(
+async def test_followers_watch_objects_that_the_leader_no_longer_reads(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "ANNOUNCE_SECONDS", 0.2)

@@ -36,7 +36,7 @@ def open_lock(path: Path) -> LeaderLock:
     return lock
 
 
-def test_one_of_two_holds_the_lock_until_it_is_closed(tmp_path: Path) -> None:
+def test_only_one_of_two_processes_holds_the_lock_until_it_closes_the_lock(tmp_path: Path) -> None:
     first, second = open_lock(tmp_path / "cache.db"), open_lock(tmp_path / "cache.db")
     assert second.read_leader() is None
     assert first.acquire()
@@ -87,7 +87,7 @@ def test_a_lock_that_can_t_be_opened_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_damaged_name_is_no_leader(tmp_path: Path) -> None:
+def test_a_lock_with_a_damaged_name_has_no_leader(tmp_path: Path) -> None:
     lock = open_lock(tmp_path / "cache.db")
     lock.path.write_bytes(b'{"term":')
     assert lock.read_leader() is None

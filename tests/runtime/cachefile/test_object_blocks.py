@@ -63,7 +63,7 @@ def test_many_writes_leave_the_newest_states_in_a_bounded_file(
     assert count(connection) == 0
 
 
-def test_the_scopes_of_a_file_are_apart(connection: sqlite3.Connection) -> None:
+def test_a_file_stores_and_removes_each_scope_separately(connection: sqlite3.Connection) -> None:
     blocks = ObjectBlocks(connection, load_codec())
     for version in range(60):
         for scope in (1, 2):
@@ -78,7 +78,9 @@ def test_the_scopes_of_a_file_are_apart(connection: sqlite3.Connection) -> None:
     assert len(read(blocks, 2)) == 50
 
 
-def test_a_large_object_is_in_a_block_of_few(connection: sqlite3.Connection) -> None:
+def test_large_objects_are_stored_with_few_others_in_a_block(
+    connection: sqlite3.Connection,
+) -> None:
     blocks = ObjectBlocks(connection, load_codec())
     large = {(obj := pod(f"p{n}", node="n" * 700_000)).key: obj for n in range(6)}
     blocks.write(1, dict[ObjectKey, KubeObject | None](large))
@@ -104,7 +106,9 @@ def test_no_block_is_removed_while_objects_are_read(connection: sqlite3.Connecti
     assert len(read(blocks)) == 556
 
 
-def test_chosen_shards_are_read_and_found(connection: sqlite3.Connection) -> None:
+def test_a_read_returns_only_the_objects_of_the_given_shards(
+    connection: sqlite3.Connection,
+) -> None:
     blocks = ObjectBlocks(connection, load_codec())
     pods = [pod(f"p{n}") for n in range(300)]
     changes: Changes = {

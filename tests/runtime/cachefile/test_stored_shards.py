@@ -169,7 +169,7 @@ async def test_a_shard_that_moves_away_leaves_the_file_and_is_listed_when_it_ret
         assert member.pods.lister[f"web/{changed}"].labels["value"] == "elsewhere"
 
 
-async def test_a_first_assignment_that_the_file_has_in_part_is_listed(path: Path) -> None:
+async def test_a_first_assignment_is_listed_if_the_file_has_only_a_part_of_it(path: Path) -> None:
     cluster = cluster_with(60)
     async with running(cluster, path, shard=MemoryAssignment(assigned=[1])):
         pass
@@ -287,7 +287,7 @@ async def test_a_file_of_another_number_of_shards_or_of_all_objects_is_not_used(
         assert len(names(whole.pods)) == 20
 
 
-async def test_durable_listeners_and_shared_files_are_refused_on_a_group(
+async def test_an_informer_on_a_group_rejects_durable_listeners_and_shared_files(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster, group = cluster_with(3), MemoryAssignment(assigned=range(8))

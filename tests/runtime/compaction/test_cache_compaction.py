@@ -10,19 +10,26 @@ import sys
 import msgspec
 import pytest
 
-from aioinformer import Delta, DeltaQueue, Indexer, KubeObject
+from aioinformer import Delta, DeltaQueue, Indexer, KubeObject, SharedInformer
 from aioinformer._core.objects.object_body import IdentityPlace, ObjectBody
 from aioinformer._runtime.compaction.cache_compaction import (
     CALM_CHANGES,
     CALM_SECONDS,
     MIN_CHANGES,
     MIN_LISTED,
+    SETTLE_SECONDS,
 )
 from aioinformer._runtime.compaction.free_memory import MAX_FREE
 from aioinformer._runtime.informer.pump import Pump
 from aioinformer.testing.simulation import run
 from tests.runtime.informers import running_in_background
-from tests.runtime.scripted_source import pod
+from tests.runtime.scripted_source import (
+    body,
+    list_response,
+    pod,
+    scripted_lister_watcher,
+    watch_response,
+)
 
 
 def changed_pod(number: int, version: int) -> KubeObject:
@@ -52,7 +59,7 @@ class Parts:
         return sum(is_packed(obj) for obj in self.indexer.state.objects.values())
 
 
-def test_what_has_changed_is_packed_in_the_next_calm_moment() -> None:
+def test_changed_objects_are_packed_when_few_changes_follow() -> None:
     async def main() -> None:
         parts = Parts()
         async with (
@@ -70,7 +77,7 @@ def test_what_has_changed_is_packed_in_the_next_calm_moment() -> None:
     run(main(), seed=0)
 
 
-def test_nothing_is_packed_in_a_storm() -> None:
+def test_no_object_is_packed_while_many_objects_change() -> None:
     async def main() -> None:
         parts = Parts()
         async with (
@@ -88,7 +95,7 @@ def test_nothing_is_packed_in_a_storm() -> None:
     run(main(), seed=0)
 
 
-def test_a_few_changes_are_not_worth_a_pass() -> None:
+def test_too_few_changes_do_not_start_a_pass() -> None:
     async def main() -> None:
         parts = Parts()
         async with (
@@ -111,7 +118,7 @@ def test_after_the_initial_list_free_memory_is_returned(
     async def main() -> None:
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(
-            "aioinformer._runtime.compaction.cache_compaction.release_free_memory",
+            "aioinformer._runtime.compaction.free_memory.release_free_memory",
             lambda: released.append(loop.time()),
         )
         parts = Parts()
@@ -146,3 +153,21 @@ def free_after_allocating(count: int) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(("holes", "expected"), [(50, True), (MAX_FREE // 50_000, False)])
 def test_free_memory_is_returned_unless_it_takes_long(holes: int, expected: bool) -> None:
     assert free_after_allocating(holes).stdout.strip() == str(expected)
+
+
+@pytest.mark.parametrize(("objects", "tasks"), [(MIN_LISTED - 1, 0), (MIN_LISTED, 1)])
+def test_an_informer_starts_the_task_when_there_is_something_to_do(
+    objects: int, tasks: int
+) -> None:
+    async def main() -> None:
+        listed = list_response(*(body(f"web-{number}", 1) for number in range(objects)))
+        source = scripted_lister_watcher(listed, watch_response(never_ends=True))
+        informer = SharedInformer(source, watch_list=False)
+        async with running_in_background(informer.run()):
+            await informer.wait_synced()
+            await asyncio.sleep(SETTLE_SECONDS)
+            names = [task.get_name() for task in asyncio.all_tasks()]
+            assert names.count("pump of pods") == 1
+            assert names.count("compaction of pods") == tasks
+
+    run(main(), seed=0)

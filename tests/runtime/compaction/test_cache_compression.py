@@ -99,7 +99,7 @@ def test_listed_objects_are_compressed_in_the_next_pass() -> None:
     run(main(), seed=0)
 
 
-def test_a_changed_object_rests_once_to_twice_the_time() -> None:
+def test_a_changed_object_is_compressed_after_one_to_two_rest_times() -> None:
     async def main() -> None:
         parts = Parts()
         async with (
@@ -141,7 +141,7 @@ def test_an_object_that_a_program_reads_is_not_compressed() -> None:
     run(main(), seed=0)
 
 
-def test_what_was_saved_is_counted_when_objects_go_and_when_they_are_listed() -> None:
+def test_the_saved_bytes_are_correct_after_deletions_and_after_a_relist() -> None:
     async def main() -> None:
         parts = Parts()
         async with (
@@ -221,7 +221,7 @@ async def test_no_turn_of_the_loop_is_long() -> None:
     assert len(listed) > MIN_SAMPLES
 
 
-def test_freed_memory_is_returned_unless_others_have_freed_much(
+def test_freed_memory_is_returned_unless_other_code_has_freed_much_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     free, trimmed = [0], list[int]()

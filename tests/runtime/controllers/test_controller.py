@@ -91,7 +91,7 @@ def test_every_cached_object_is_reconciled_and_every_change_after_that() -> None
     assert diary.causes == [["initial"], ["initial"], ["updated"], ["added"]]
 
 
-def test_the_key_of_a_deleted_object_is_reconciled_and_the_cache_has_none() -> None:
+def test_the_key_of_a_deleted_object_is_reconciled_without_the_object_in_the_cache() -> None:
     cluster, seen = make_cluster("a"), list[object]()
 
     async def main() -> None:
@@ -128,7 +128,7 @@ def test_a_run_sees_a_cache_at_least_as_new_as_the_event() -> None:
     assert sizes == list(range(20))
 
 
-def test_only_what_passes_the_filter_is_a_trigger() -> None:
+def test_only_an_event_that_passes_the_filter_is_a_trigger() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
@@ -146,7 +146,7 @@ def test_only_what_passes_the_filter_is_a_trigger() -> None:
     assert diary.causes == [["initial"], ["updated"]]
 
 
-def test_owners_are_reconciled_when_what_they_control_changes() -> None:
+def test_an_owner_is_reconciled_when_an_object_that_it_controls_changes() -> None:
     cluster, diary = make_cluster("a", "b"), RecordingReconciler()
 
     async def main() -> None:
@@ -170,7 +170,7 @@ def test_owners_are_reconciled_when_what_they_control_changes() -> None:
     ]
 
 
-def test_a_child_that_changes_hands_concerns_both_owners() -> None:
+def test_a_child_that_gets_another_owner_triggers_both_owners() -> None:
     cluster, diary = make_cluster("a", "b"), RecordingReconciler()
     cluster.create(BARS, body_with_owner("child", "a"))
 
@@ -204,7 +204,7 @@ def test_a_cluster_scoped_owner_is_found_from_any_namespace() -> None:
     assert diary.names == ["r", "r"]
 
 
-async def test_a_namespaced_object_can_own_none_that_is_cluster_scoped() -> None:
+async def test_a_namespaced_object_can_not_own_a_cluster_scoped_object() -> None:
     async with running_factory(make_cluster()) as informers:
         controller = Controller(informers.informer(FOOS), RecordingReconciler())
         with pytest.raises(UsageError, match="cluster-scoped"):
@@ -215,7 +215,7 @@ def by_colour(obj: KubeObject) -> Sequence[str]:
     return [f"default/{obj['spec']['colour']}"]
 
 
-def test_other_objects_concern_the_keys_that_the_program_names() -> None:
+def test_watched_objects_trigger_the_keys_that_the_program_returns() -> None:
     cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}, "spec": {"colour": "red"}})
 
@@ -232,7 +232,7 @@ def test_other_objects_concern_the_keys_that_the_program_names() -> None:
     assert sorted(diary.names[1:]) == ["blue", "red"]
 
 
-def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
+def test_a_key_can_be_a_name_if_the_informer_has_one_namespace() -> None:
     cluster, diary = make_cluster(), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}})
 
@@ -253,7 +253,7 @@ def test_a_bare_name_is_enough_where_the_informer_has_one_namespace() -> None:
     assert diary.causes == [["initial"], ["request"]]
 
 
-def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
+def test_an_exception_in_to_keys_omits_only_the_keys_of_that_state(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, diary, problems = make_cluster(), RecordingReconciler(), list[Problem]()
@@ -281,7 +281,7 @@ def test_to_keys_that_raises_costs_the_keys_of_that_state_and_nothing_else(
     assert "raised at Added of <Bar default/bad" in caplog.text
 
 
-def test_a_string_in_the_place_of_keys_is_not_taken_for_letters(
+def test_a_string_instead_of_a_list_of_keys_is_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, diary = make_cluster(), RecordingReconciler()
@@ -349,7 +349,7 @@ def of_its_colour(obj: Coloured) -> list[str]:
     return [f"default/{obj.spec.colour}"]
 
 
-def test_informers_of_models_trigger_by_key_and_are_asked_as_models() -> None:
+def test_filters_and_to_keys_of_informers_with_models_receive_models() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler()
     cluster.create(BARS, {"metadata": {"name": "x"}, "spec": {"colour": "red"}})
 
@@ -375,7 +375,7 @@ def colour_of(obj: KubeObject) -> str:
     return colour
 
 
-def test_a_key_whose_object_can_not_be_converted_is_reconciled_all_the_same() -> None:
+def test_a_key_is_reconciled_although_its_object_can_not_be_converted() -> None:
     """Each read of the object raises the error until the object is corrected.
 
     What it owns is found without converting it.
@@ -512,7 +512,7 @@ def test_a_key_that_fails_is_tried_again_with_backoff_until_it_succeeds() -> Non
     assert diary.causes[1:5] == [["retry"]] * 4
 
 
-def test_one_key_that_fails_keeps_no_other_waiting() -> None:
+def test_a_failing_key_does_not_delay_other_keys() -> None:
     cluster = make_cluster()
 
     async def main() -> list[tuple[str, float]]:
@@ -536,7 +536,7 @@ def test_one_key_that_fails_keeps_no_other_waiting() -> None:
     assert sorted(run_simulated(main)) == [("bad", 1.0), ("good", 1.0)]
 
 
-def test_an_event_runs_a_failing_key_at_once_and_its_backoff_goes_on() -> None:
+def test_an_event_reconciles_a_failing_key_at_once_and_its_backoff_continues() -> None:
     cluster = make_cluster("a")
     diary = RecordingReconciler(results=[ValueError("no")] * 3)
 
@@ -551,7 +551,7 @@ def test_an_event_runs_a_failing_key_at_once_and_its_backoff_goes_on() -> None:
     assert diary.causes == [["initial"], ["retry"], ["updated"], ["retry"]]
 
 
-def test_of_several_times_to_come_back_the_earliest_counts() -> None:
+def test_the_earliest_of_several_requeue_times_is_used() -> None:
     cluster = make_cluster("a")
     answers = [Result(requeue_after=60), Result(requeue_after=10), Result(requeue_after=30)]
     diary = RecordingReconciler(results=[*answers])
@@ -588,7 +588,7 @@ def test_a_requeue_backs_off_without_being_a_failure() -> None:
     assert [each.retries for each in diary.contexts] == [0, 0, 0, 0]
 
 
-def test_requeue_after_nothing_is_at_once() -> None:
+def test_requeue_after_zero_seconds_starts_a_run_at_once() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler(results=[Result(requeue_after=0)])
 
     async def main() -> None:
@@ -654,7 +654,7 @@ def test_a_run_that_ignores_its_cancellation_keeps_its_key_and_is_warned_of(
     assert "has not ended after 15 s, although it was cancelled" in caplog.text
 
 
-def test_a_timeout_error_of_the_reconcilers_own_is_its_own() -> None:
+def test_a_timeout_error_inside_the_reconciler_is_reported_as_it_is() -> None:
     cluster, problems = make_cluster("a"), list[Problem]()
 
     async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -703,7 +703,7 @@ async def answers_nonsense(key: ObjectKey, ctx: ReconcileContext) -> int:
     return 5
 
 
-def test_a_reconciler_that_returns_no_result_fails_and_says_so(
+def test_a_reconciler_that_returns_a_wrong_value_fails_with_a_clear_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, nonsense = make_cluster("a"), cast("Reconcile", answers_nonsense)
@@ -719,7 +719,7 @@ def test_a_reconciler_that_returns_no_result_fails_and_says_so(
     assert "must return a Result or None, not 5" in caplog.text
 
 
-async def test_names_of_resources_are_for_the_controllers_of_an_operator() -> None:
+async def test_only_the_controllers_of_an_operator_accept_names_of_resources() -> None:
     name: Any = "foos"
     said = r"informers\.informer\('foos'\).*Operator\(client, name=\.\.\.\)\.controller"
     with pytest.raises(TypeError, match=said):
@@ -896,7 +896,9 @@ def test_a_programming_error_is_retried_with_backoff_and_visible(
     assert str(key("a")) in first.message
 
 
-def test_an_error_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_the_error_hook_does_not_affect_the_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler(results=[ValueError("no")])
 
     def hook(problem: Problem) -> None:
@@ -936,7 +938,7 @@ def test_each_run_has_a_copy_of_the_context_of_the_start() -> None:
 # -- health -----------------------------------------------------------------------------------
 
 
-def test_health_shows_what_fails_what_runs_and_what_waits() -> None:
+def test_health_shows_failing_running_and_waiting_keys() -> None:
     cluster = make_cluster("a")
     diary = RecordingReconciler(results=[ValueError("no"), ValueError("never")])
 
@@ -984,7 +986,7 @@ def test_health_lists_a_hundred_failing_keys_and_counts_the_rest() -> None:
     run_simulated(main)
 
 
-def test_a_mistake_in_the_reconciler_is_a_traceback_a_second_not_one_a_key(
+def test_a_reconciler_that_always_raises_logs_one_traceback_a_second(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = make_cluster(*(f"foo-{i}" for i in range(50)))
@@ -1005,7 +1007,7 @@ def test_a_mistake_in_the_reconciler_is_a_traceback_a_second_not_one_a_key(
     assert sum(each.exc_info is not None for each in failures) == 1
 
 
-async def test_waiting_for_a_controller_whose_informer_does_not_sync_says_why() -> None:
+async def test_the_error_of_wait_synced_contains_the_state_of_the_informer() -> None:
     faults = Faults()
     faults.stall(resource=FOOS.plural)
     async with (

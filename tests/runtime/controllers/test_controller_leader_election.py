@@ -104,7 +104,7 @@ def test_runs_are_cancelled_before_another_replica_begins(seed: int) -> None:
     assert not stage.together
 
 
-def test_a_controller_that_is_stopped_gives_the_lease_back_when_its_runs_are_over() -> None:
+def test_a_controller_that_is_stopped_releases_the_lease_when_its_runs_have_ended() -> None:
     cluster, stage = make_cluster("a"), Stage()
 
     async def main() -> None:

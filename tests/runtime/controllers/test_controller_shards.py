@@ -126,7 +126,7 @@ def test_the_objects_of_a_dead_member_are_reconciled_just_after_its_lease_has_ex
     run_simulated(main)
 
 
-def test_leaving_a_group_ends_its_informers_before_the_shards_are_given_away() -> None:
+def test_a_member_that_leaves_ends_its_informers_before_it_releases_the_shards() -> None:
     setup = setup_of(10)
 
     async def main() -> None:
@@ -201,7 +201,7 @@ def test_a_cleanup_that_lost_its_shard_leaves_the_finalizer_to_the_next_owner(
     run_simulated(main)
 
 
-def test_a_shard_that_moves_away_takes_its_failing_keys_with_it() -> None:
+def test_a_controller_discards_the_failing_keys_of_a_shard_that_moves_away() -> None:
     setup = setup_of(24)
 
     async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -220,7 +220,7 @@ def test_a_shard_that_moves_away_takes_its_failing_keys_with_it() -> None:
     run_simulated(main)
 
 
-def test_a_shard_that_moves_away_takes_the_record_of_its_cleanups_with_it() -> None:
+def test_a_controller_discards_the_record_of_cleanups_of_a_shard_that_moves_away() -> None:
     """Objects that another finalizer keeps stay cached after the cleanup, and then move away."""
     setup, log = setup_of(24), list[str]()
     keep = {"metadata": {"finalizers": ["example.com/theirs"]}}

@@ -60,7 +60,9 @@ def cancel(name: str) -> None:
 # -- leaving ----------------------------------------------------------------------------------
 
 
-def test_leaving_lets_runs_finish_and_starts_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_controller_that_is_left_finishes_its_runs_and_starts_no_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "aioinformer.controller")
     cluster, diary = make_cluster(*"abcde"), RecordingReconciler(duration=5)
 
@@ -99,7 +101,7 @@ def test_runs_that_are_not_done_by_the_deadline_are_cancelled_and_named() -> Non
     assert sorted(diary.cancelled) == ["a", "b"]
 
 
-def test_a_run_that_never_ends_is_named_and_left_behind() -> None:
+def test_a_run_that_ignores_its_cancellation_is_named_in_shutdown_incomplete() -> None:
     cluster, ends = make_cluster("a"), asyncio.Event()
 
     async def deaf(key: ObjectKey, ctx: ReconcileContext) -> None:
@@ -123,7 +125,9 @@ def test_a_run_that_never_ends_is_named_and_left_behind() -> None:
     run_simulated(main)
 
 
-def test_a_failed_run_at_the_end_is_among_what_is_left(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_keys_of_a_failed_run_and_a_requeue_count_as_not_reconciled(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "aioinformer.controller")
     cluster = make_cluster("a", "b")
     diary = RecordingReconciler(duration=2, results=[ValueError("no"), Result(requeue_after=60)])
@@ -159,7 +163,7 @@ def stalled_informers() -> SharedInformerFactory:
     return SharedInformerFactory(ClusterSource(make_cluster(), faults))
 
 
-def test_a_controller_whose_informer_does_not_sync_says_so(
+def test_a_controller_logs_that_its_informer_is_not_synced(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
@@ -212,7 +216,7 @@ def test_stop_while_it_waits_for_its_informer_is_no_failure() -> None:
     run_simulated(main)
 
 
-def test_a_controller_that_was_stopped_before_its_start_does_nothing() -> None:
+def test_a_controller_that_was_stopped_before_its_start_reconciles_no_key() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:
@@ -225,7 +229,7 @@ def test_a_controller_that_was_stopped_before_its_start_does_nothing() -> None:
     assert diary.runs == []
 
 
-def test_an_exception_in_the_body_cancels_runs_at_once_and_comes_out_as_itself() -> None:
+def test_an_exception_in_the_body_cancels_runs_at_once_and_is_raised_unchanged() -> None:
     cluster, diary, mine = make_cluster("a"), RecordingReconciler(duration=100), ValueError("mine")
 
     async def main() -> None:
@@ -289,7 +293,7 @@ def test_a_cancellation_cuts_the_time_for_finishing_short() -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5, 8, 13, 21])
-def test_cancelled_at_any_moment_nothing_is_left_behind(after: int) -> None:
+def test_a_controller_that_is_cancelled_at_any_moment_leaves_no_task_or_handler(after: int) -> None:
     cluster = make_cluster("a", "b")
 
     async def main() -> None:
@@ -349,7 +353,7 @@ def test_a_factory_that_is_left_first_ends_the_controller_with_a_reason() -> Non
     run_simulated(main)
 
 
-def test_an_informer_that_fails_is_what_the_factory_raises() -> None:
+def test_the_factory_raises_the_error_of_the_failed_informer() -> None:
     """The controller's own error is a consequence; the cause comes out."""
     cluster, faults = make_cluster("a"), Faults()
     states = list[str]()
@@ -372,7 +376,7 @@ def test_an_informer_that_fails_is_what_the_factory_raises() -> None:
     assert len(states) == 1
 
 
-def test_one_of_several_informers_is_enough_to_end_it() -> None:
+def test_the_end_of_one_informer_ends_a_controller_of_several_informers() -> None:
     cluster = make_cluster("a")
 
     async def main() -> None:
@@ -393,7 +397,7 @@ def test_one_of_several_informers_is_enough_to_end_it() -> None:
     run_simulated(main)
 
 
-def test_an_informer_that_has_ended_has_no_controllers() -> None:
+def test_a_controller_of_an_informer_that_has_ended_raises_not_running() -> None:
     cluster = make_cluster("a")
 
     async def main() -> None:
@@ -446,7 +450,7 @@ def test_a_worker_that_fails_ends_the_controller_and_is_raised() -> None:
     run_simulated(main)
 
 
-def test_controllers_share_informers_and_end_apart() -> None:
+def test_controllers_share_informers_and_end_independently() -> None:
     cluster, first, second = make_cluster("a"), RecordingReconciler(), RecordingReconciler()
 
     async def main() -> None:
@@ -460,7 +464,7 @@ def test_controllers_share_informers_and_end_apart() -> None:
     assert (len(first.runs), len(second.runs)) == (2, 1)
 
 
-def test_it_may_be_left_by_another_task_than_it_was_entered_by() -> None:
+def test_one_task_can_enter_a_controller_and_another_can_leave_it() -> None:
     cluster, diary = make_cluster("a"), RecordingReconciler()
 
     async def main() -> None:

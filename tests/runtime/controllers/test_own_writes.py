@@ -160,7 +160,7 @@ def test_a_cache_that_is_behind_for_long_fails_the_run_and_is_shown() -> None:
     assert set(seen[1:]) == {1}
 
 
-def test_an_object_that_the_informer_never_selects_is_given_up(
+def test_a_run_does_not_wait_for_ever_for_an_object_that_the_informer_never_selects(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = Cluster()

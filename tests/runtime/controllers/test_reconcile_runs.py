@@ -30,7 +30,7 @@ async def waits(key: ObjectKey, ctx: ReconcileContext) -> None:
     await asyncio.sleep(100)
 
 
-def test_a_run_is_known_while_it_goes_on() -> None:
+def test_the_runs_under_way_have_keys_and_durations() -> None:
     async def main() -> None:
         runs = ReconcileRuns(waits, ControllerOptions(name="it"))
         task = asyncio.create_task(runs.run(A, CONTEXT))
@@ -53,7 +53,7 @@ def test_the_result_of_the_reconciler_is_returned() -> None:
     assert run_simulated(main) == Result(requeue_after=5)
 
 
-def test_cleaning_up_is_waited_for_and_not_broken_off() -> None:
+def test_a_cancelled_run_finishes_its_cleanup_despite_further_cancellations() -> None:
     """The waiting task may be cancelled any number of times, as under an elector."""
     cleaned = list[float]()
 
@@ -110,7 +110,7 @@ def test_an_error_of_a_late_run_is_the_cause_of_the_timeout() -> None:
     run_simulated(main)
 
 
-def test_a_run_that_finishes_although_it_is_late_is_late() -> None:
+def test_a_run_that_returns_after_its_timeout_raises_reconcile_timeout() -> None:
     async def finishes(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
         try:
             await asyncio.sleep(100)
@@ -180,7 +180,7 @@ async def test_a_plain_function_runs_in_as_many_threads_as_may_run_at_once() -> 
     assert threads == {"it_0", "it_1", "it_2"}
 
 
-async def test_an_error_in_a_thread_is_retried_and_a_result_is_heeded() -> None:
+async def test_a_run_in_a_thread_is_retried_after_an_error_and_can_requeue() -> None:
     cluster, calls, done = make_cluster("a"), list[int](), asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -220,7 +220,7 @@ async def test_a_thread_reads_its_object_and_writes_through_the_loop() -> None:
     assert cluster.get(FOOS, "a", namespace="default")["status"] == {"phase": "Ready"}
 
 
-async def test_run_waits_for_a_thread_and_a_block_leaves_it_behind() -> None:
+async def test_run_waits_for_a_thread_beyond_the_timeout_and_async_with_does_not() -> None:
     cluster, release, entered = make_cluster("a"), threading.Event(), threading.Event()
 
     def hang(key: ObjectKey, ctx: ReconcileContext) -> None:

@@ -147,7 +147,7 @@ def test_a_status_is_written_through_its_subresource() -> None:
     assert cluster.get(FOOS, "a")["spec"] == {}
 
 
-def test_nothing_is_sent_if_nothing_changes() -> None:
+def test_a_status_that_is_equal_to_the_cached_one_is_not_sent() -> None:
     cluster = make_status_cluster("a")
     ready = set_condition(
         None, "Ready", True, reason="Fine", now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -371,7 +371,7 @@ def test_fields_of_other_managers_are_taken_over_unless_the_program_objects() ->
     assert cluster.get(BARS, "child")["spec"] == {"size": 1}
 
 
-def test_a_child_of_another_controller_is_not_taken() -> None:
+def test_apply_fails_for_a_child_of_another_controller() -> None:
     cluster = make_cluster("a", "b")
     reference = {"apiVersion": FOOS.api_version, "kind": "Foo", "name": "b", "uid": "b"}
     metadata = {"name": "child", "ownerReferences": [{**reference, "controller": True}]}
@@ -396,7 +396,7 @@ def test_a_child_of_another_controller_is_not_taken() -> None:
         (bar("a") | {"kind": FOOS.kind}, "Foo default/a can't own itself: .* pass owned=False"),
     ],
 )
-def test_a_child_that_no_server_accepts_is_an_error(child: Mapping[str, Any], text: str) -> None:
+def test_an_invalid_child_is_a_usage_error(child: Mapping[str, Any], text: str) -> None:
     async def action(setting: Setting) -> object:
         return await setting.ctx.apply(child)
 
@@ -404,7 +404,7 @@ def test_a_child_that_no_server_accepts_is_an_error(child: Mapping[str, Any], te
         reconcile_once(action, make_cluster("a"))
 
 
-def test_the_own_object_is_applied_without_an_owner_only() -> None:
+def test_the_own_object_can_be_applied_only_with_owned_false() -> None:
     cluster = make_cluster("a")
 
     async def action(setting: Setting) -> object:
@@ -524,7 +524,7 @@ def test_a_write_of_another_program_in_between_is_a_conflict() -> None:
         reconcile_once(action, cluster)
 
 
-def test_an_object_of_another_controller_is_an_error() -> None:
+def test_create_or_update_rejects_an_object_of_another_controller() -> None:
     cluster = make_cluster("a", "b")
     reference = {"apiVersion": FOOS.api_version, "kind": "Foo", "name": "b", "uid": "b"}
     metadata = {"name": "child", "ownerReferences": [{**reference, "controller": True}]}
@@ -801,7 +801,7 @@ class ReadOnlySource:
         )
 
 
-def test_without_a_client_that_writes_the_error_says_what_to_pass() -> None:
+def test_a_write_without_a_client_names_the_argument_to_pass() -> None:
     cluster, errors = make_cluster("a"), list[str]()
 
     async def main() -> None:

@@ -51,26 +51,28 @@ def by_version(obj: KubeObject) -> Iterable[str]:
         (Deleted(NEW), "deleted in pods", Priority.NORMAL),
     ],
 )
-def test_an_event_asks_for_its_key_and_says_why(event: Event, why: str, priority: Priority) -> None:
+def test_an_event_requests_its_key_with_a_reason_and_a_priority(
+    event: Event, why: str, priority: Priority
+) -> None:
     asked = Asked()
     ObjectTrigger("pods", asked)(event)
     assert (asked.keys, asked.why) == (["web/a"], [(why, priority)])
 
 
-def test_an_update_is_asked_about_as_it_is_and_as_it_was_and_each_key_is_asked_for_once() -> None:
+def test_an_update_requests_each_key_of_its_new_and_old_state_once() -> None:
     asked = Asked()
     trigger(asked, by_version)(Updated(OLD, NEW))
     assert asked.keys == ["web/v2", "web/both", "web/v1"]
 
 
-def test_a_resync_is_asked_about_once() -> None:
+def test_a_resync_calls_to_keys_once() -> None:
     asked = Asked()
     trigger(asked, by_version)(Updated(NEW, NEW, resync=True))
     assert asked.keys == ["web/v2", "web/both"]
 
 
 @pytest.mark.parametrize(("broken", "left"), [(OLD, "web/v2"), (NEW, "web/v1")])
-def test_a_state_at_which_it_raises_does_not_cost_the_keys_of_the_other(
+def test_an_exception_for_one_state_of_an_update_keeps_the_keys_of_the_other(
     broken: KubeObject, left: str
 ) -> None:
     asked = Asked()
@@ -108,7 +110,7 @@ def test_to_keys_is_a_plain_function(given: object) -> None:
         check_to_keys(given)
 
 
-def test_triggers_say_what_they_are() -> None:
+def test_the_repr_of_a_trigger_names_its_resource_and_function() -> None:
     asked = Asked()
     assert repr(ObjectTrigger("pods", asked)) == "<ObjectTrigger of pods>"
     assert "Trigger of pods: <function by_version" in repr(trigger(asked, by_version))

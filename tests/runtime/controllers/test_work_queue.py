@@ -46,7 +46,7 @@ async def ended(*tasks: asyncio.Task[str]) -> None:
 # -- waiting and taking --------------------------------------------------------------------------
 
 
-async def test_a_waiting_key_is_taken_at_once() -> None:
+async def test_get_returns_a_waiting_key_at_once() -> None:
     queue = WorkQueue[str]()
     assert queue.add("a")
     assert await queue.get() == "a"
@@ -61,7 +61,7 @@ async def test_a_waiting_worker_is_woken_by_an_add() -> None:
     assert await worker == "a"
 
 
-async def test_those_who_wait_are_served_in_the_order_of_their_coming() -> None:
+async def test_waiting_workers_receive_keys_in_the_order_of_their_arrival() -> None:
     queue = WorkQueue[str]()
     workers = await waiting(queue, 3)
     for key in ("a", "b", "c"):
@@ -80,7 +80,7 @@ async def test_no_worker_overtakes_a_woken_worker() -> None:
     assert await late == "b"
 
 
-async def test_a_woken_worker_takes_what_is_the_most_urgent_by_then() -> None:
+async def test_a_woken_worker_takes_the_most_urgent_key_at_that_time() -> None:
     queue = WorkQueue[str]()
     (worker,) = await waiting(queue)
     queue.add("low", priority=Priority.LOW)
@@ -90,7 +90,7 @@ async def test_a_woken_worker_takes_what_is_the_most_urgent_by_then() -> None:
 
 
 @pytest.mark.client_go(130)
-async def test_a_key_that_is_processed_is_handed_to_no_other_worker() -> None:
+async def test_a_key_under_way_is_not_given_to_another_worker() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
     key = await queue.get()
@@ -101,7 +101,7 @@ async def test_a_key_that_is_processed_is_handed_to_no_other_worker() -> None:
     assert await worker == "a"
 
 
-async def test_a_context_is_one_run_of_a_key_even_if_it_fails() -> None:
+async def test_a_work_context_counts_as_done_if_its_body_raises() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
 
@@ -121,7 +121,7 @@ async def test_done_for_a_key_that_is_not_processed_is_an_error() -> None:
         queue.done(ObjectKey("web", "web-0"))
 
 
-async def test_a_key_tells_its_priority_until_it_is_done() -> None:
+async def test_the_queue_returns_the_priority_of_a_key_until_it_is_done() -> None:
     queue = WorkQueue[str]()
     queue.add("a", priority=Priority.LOW)
     async with queue.work() as key:
@@ -132,7 +132,9 @@ async def test_a_key_tells_its_priority_until_it_is_done() -> None:
 # -- cancellation --------------------------------------------------------------------------------
 
 
-async def test_a_worker_that_is_cancelled_as_it_waits_misses_nothing_for_others() -> None:
+async def test_a_key_that_is_added_after_the_cancellation_of_a_worker_goes_to_the_next_worker() -> (
+    None
+):
     queue = WorkQueue[str]()
     first, second = await waiting(queue, 2)
     await ended(first)
@@ -149,7 +151,7 @@ async def test_a_worker_that_is_cancelled_before_it_runs_passes_the_key_on() -> 
     await ended(first)
 
 
-async def test_a_key_that_is_woken_for_after_the_cancellation_goes_to_the_next() -> None:
+async def test_a_key_that_is_added_to_a_worker_under_cancellation_goes_to_the_next_worker() -> None:
     queue = WorkQueue[str]()
     first, second = await waiting(queue, 2)
     first.cancel()
@@ -168,7 +170,7 @@ async def test_a_key_whose_only_worker_was_cancelled_stays_in_the_queue() -> Non
     assert await queue.get() == "a"
 
 
-async def test_workers_that_give_up_again_and_again_leave_nothing_behind() -> None:
+async def test_cancelled_workers_leave_no_waiters_in_the_queue() -> None:
     queue = WorkQueue[str]()
     for _ in range(50):
         (worker,) = await waiting(queue)
@@ -177,7 +179,7 @@ async def test_workers_that_give_up_again_and_again_leave_nothing_behind() -> No
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_with_any_cancellations_no_key_is_lost_or_processed_twice_at_once(
+def test_no_key_is_lost_or_processed_by_two_workers_at_once_despite_cancellations(
     seed: int,
 ) -> None:
     """Producers, workers and a task that cancels them at every await, in a seed's order."""
@@ -237,7 +239,7 @@ def test_with_any_cancellations_no_key_is_lost_or_processed_twice_at_once(
 
 
 @pytest.mark.client_go(131)
-def test_a_delayed_key_comes_when_its_time_has_come() -> None:
+def test_a_delayed_key_is_available_when_its_delay_is_over() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
         queue.add_after("hour", 3600)
@@ -267,7 +269,7 @@ def test_the_earliest_of_several_delays_wins() -> None:
     simulated(main())
 
 
-def test_one_timer_waits_however_many_keys_are_delayed() -> None:
+def test_any_number_of_delayed_keys_uses_one_timer() -> None:
     async def main() -> None:
         queue, loop = WorkQueue[str](), asyncio.get_running_loop()
         for number in range(1000):
@@ -285,7 +287,7 @@ def test_one_timer_waits_however_many_keys_are_delayed() -> None:
     simulated(main())
 
 
-def test_thousands_that_are_ready_at_once_come_in_several_steps() -> None:
+def test_thousands_of_keys_that_are_ready_at_once_are_added_in_several_steps() -> None:
     """The promise is 10 ms: others run in between."""
 
     async def main() -> None:
@@ -305,7 +307,7 @@ def test_thousands_that_are_ready_at_once_come_in_several_steps() -> None:
     simulated(main())
 
 
-async def test_a_loop_that_is_late_puts_all_in_line_that_are_ready_by_then() -> None:
+async def test_a_blocked_loop_adds_all_keys_that_are_ready_afterwards() -> None:
     queue, loop = WorkQueue[str](), asyncio.get_running_loop()
     for number in range(10):
         queue.add_after(f"k{number}", 0.0001 * (1 + number))
@@ -326,7 +328,7 @@ async def test_a_delay_is_a_finite_number(delay: float) -> None:
 # -- retries -------------------------------------------------------------------------------------
 
 
-def test_a_key_that_fails_waits_longer_each_time_until_it_is_forgotten() -> None:
+def test_the_delay_of_a_failing_key_grows_until_forget_is_called() -> None:
     async def main() -> None:
         queue, times = WorkQueue[str](), list[float]()
         queue.add("a")
@@ -347,7 +349,7 @@ def test_a_key_that_fails_waits_longer_each_time_until_it_is_forgotten() -> None
     simulated(main())
 
 
-def test_a_storm_of_failures_is_tried_again_ten_times_a_second() -> None:
+def test_many_failing_keys_are_retried_ten_times_a_second() -> None:
     async def main() -> None:
         queue, tried = WorkQueue[int](), list[float]()
         for key in range(200):
@@ -361,7 +363,7 @@ def test_a_storm_of_failures_is_tried_again_ten_times_a_second() -> None:
     simulated(main())
 
 
-def test_a_limiter_of_ones_own_is_asked() -> None:
+def test_a_queue_uses_the_rate_limiter_of_the_program() -> None:
     class ByName:
         """Even keys are quick."""
 
@@ -400,7 +402,7 @@ def test_a_retry_keeps_the_priority_that_it_is_given() -> None:
 # -- the end -------------------------------------------------------------------------------------
 
 
-async def test_a_shut_down_queue_hands_out_what_waits_and_then_says_so() -> None:
+async def test_a_queue_that_is_shut_down_returns_waiting_keys_and_then_raises() -> None:
     queue = WorkQueue[str](name="pods")
     queue.add("a")
     queue.shut_down()
@@ -423,7 +425,7 @@ async def test_waiting_workers_are_woken_by_a_shutdown() -> None:
             await worker
 
 
-async def test_a_worker_waits_for_a_run_that_is_still_to_come_after_the_shutdown() -> None:
+async def test_a_worker_still_waits_for_a_requeued_key_after_the_shutdown() -> None:
     """No worker would be left to take it if all idle workers ended."""
     queue = WorkQueue[str]()
     queue.add("a")
@@ -467,7 +469,7 @@ async def test_a_woken_worker_that_is_cancelled_in_the_shutdown_passes_the_last_
     await ended(first)
 
 
-async def test_a_shutdown_drops_what_is_delayed_and_its_timer() -> None:
+async def test_a_shutdown_drops_delayed_keys_and_their_timer() -> None:
     queue = WorkQueue[str]()
     queue.add_after("a", 0.001)
     queue.shut_down()
@@ -505,7 +507,7 @@ class Key:
 
 
 @pytest.mark.client_go(130)
-def test_a_drain_waits_for_what_is_queued_and_for_what_is_worked_on() -> None:
+def test_a_drain_waits_for_queued_keys_and_for_keys_under_way() -> None:
     """client-go's would return after the key that is worked on at the time."""
 
     async def main() -> None:
@@ -530,7 +532,7 @@ def test_a_drain_waits_for_what_is_queued_and_for_what_is_worked_on() -> None:
     simulated(main())
 
 
-def test_a_drain_gives_up_in_time_and_can_be_asked_again() -> None:
+def test_a_drain_ends_at_its_timeout_and_can_be_repeated() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -546,7 +548,7 @@ def test_a_drain_gives_up_in_time_and_can_be_asked_again() -> None:
     simulated(main())
 
 
-def test_a_cancelled_drain_leaves_the_queue_to_the_next() -> None:
+def test_a_queue_works_after_a_cancelled_drain() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -563,7 +565,7 @@ def test_a_cancelled_drain_leaves_the_queue_to_the_next() -> None:
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def test_its_statistics_are_in_the_time_of_the_loop() -> None:
+def test_the_statistics_of_a_queue_use_the_time_of_the_loop() -> None:
     async def main() -> None:
         queue = WorkQueue[str]()
         queue.add("a")
@@ -579,7 +581,7 @@ def test_its_statistics_are_in_the_time_of_the_loop() -> None:
     simulated(main())
 
 
-def test_an_unused_queue_can_be_asked_outside_of_any_loop() -> None:
+def test_an_unused_queue_has_statistics_outside_of_any_loop() -> None:
     queue = WorkQueue[str]()
     assert (len(queue), queue.statistics().depth, queue.is_shut_down) == (0, 0, False)
     assert queue  # an empty queue is not nothing
@@ -634,7 +636,7 @@ async def test_a_queue_that_is_measured_needs_a_name() -> None:
         WorkQueue[str](metrics=NoMetrics())
 
 
-async def test_its_repr_says_how_it_stands() -> None:
+async def test_the_repr_of_a_queue_shows_its_state() -> None:
     queue = WorkQueue[str](name="pods")
     (worker,) = await waiting(queue)
     shown = "<KeyQueue open normal=0 low=0 delayed=0 processing=0>"
@@ -646,7 +648,7 @@ async def test_its_repr_says_how_it_stands() -> None:
 # -- where it may be used ------------------------------------------------------------------------
 
 
-async def test_it_says_so_when_it_is_used_in_a_thread() -> None:
+async def test_a_queue_raises_usage_error_in_another_thread() -> None:
     queue, errors = WorkQueue[str](name="pods"), list[UsageError]()
     queue.add("a")
 
@@ -671,7 +673,7 @@ async def test_a_thread_adds_through_the_loop() -> None:
     assert await worker == "a"
 
 
-def test_it_belongs_to_the_loop_that_it_was_first_used_in() -> None:
+def test_a_queue_belongs_to_the_loop_of_its_first_use() -> None:
     queue = WorkQueue[str](name="pods")
 
     async def use() -> None:

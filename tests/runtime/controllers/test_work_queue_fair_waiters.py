@@ -82,7 +82,7 @@ async def test_an_item_left_by_the_last_cancelled_waiter_can_be_taken() -> None:
     assert await shelf.take() == "a"
 
 
-async def test_all_can_be_let_go_with_nothing_but_not_who_was_called() -> None:
+async def test_wake_all_empty_wakes_every_waiter_without_a_reserved_item() -> None:
     shelf = Shelf()
     first, second, third = await shelf.waiting(3)
     shelf.put("a")

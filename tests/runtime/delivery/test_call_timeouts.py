@@ -35,7 +35,7 @@ def active_call(started_at: float) -> ActiveCall:
     return ActiveCall(caller, Added(pod("a", 1)), started_at, running_task())
 
 
-async def test_a_task_that_a_call_starts_is_inside_it_until_the_call_is_over() -> None:
+async def test_a_task_that_a_call_starts_belongs_to_the_call_until_it_ends() -> None:
     call = active_call(0.0)
 
     async def asks() -> ActiveCall | None:
@@ -134,7 +134,7 @@ def test_a_call_passes_one_limit_after_the_other() -> None:
     assert reported == [(10.0, "slow"), (30.0, "late"), (35.0, "slow"), (55.0, "late")]
 
 
-def test_after_stop_nothing_is_reported() -> None:
+def test_no_call_is_reported_after_stop() -> None:
     reported: list[ActiveCall] = []
 
     async def main() -> None:
@@ -148,7 +148,7 @@ def test_after_stop_nothing_is_reported() -> None:
     assert not reported
 
 
-async def test_a_call_shows_its_state() -> None:
+async def test_the_repr_of_a_call_shows_its_state() -> None:
     call = active_call(0.0)
     shown = [repr(call)]
     call.timeout_error = TimeoutError()

@@ -120,7 +120,7 @@ async def test_a_function_that_returns_an_awaitable_counts_as_asynchronous() -> 
 @pytest.mark.parametrize(
     "wrong", [None, 7, "on_add", object()], ids=lambda wrong: type(wrong).__name__
 )
-def test_what_is_no_handler_is_a_type_error(wrong: object) -> None:
+def test_an_object_that_is_not_a_handler_is_a_type_error(wrong: object) -> None:
     with pytest.raises(TypeError, match="on_add, on_update or on_delete, or is a function"):
         make_registration(cast("Handler", wrong))
 
@@ -148,7 +148,7 @@ def test_a_generator_function_is_an_error(wrong: object) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("wrong", [5, OnlyAdds], ids=repr)
-def test_what_is_decorated_must_be_a_function(method: Method, wrong: object) -> None:
+def test_a_decorator_of_a_handler_accepts_only_functions(method: Method, wrong: object) -> None:
     with pytest.raises(TypeError, match="this is for a function, not for"):
         compile_method(method, cast("Any", wrong))
 
@@ -167,17 +167,17 @@ async def test_functions_for_one_kind_of_event_receive_no_other() -> None:
 
 
 @pytest.mark.client_go(126)
-def test_a_handler_is_called_what_its_author_calls_it() -> None:
+def test_a_handler_is_named_after_its_function_or_class() -> None:
     def inner(event: Event) -> None: ...
 
     assert handler_name(RecordingHandler()) == "RecordingHandler"
     assert handler_name(RecordingHandler().on_add) == "RecordingHandler.on_add"
     assert compile_method("on_add", RecordingHandler().on_add).name == "RecordingHandler.on_add"
     assert handler_name(partial(inner)) == "partial"
-    assert handler_name(inner) == "test_a_handler_is_called_what_its_author_calls_it.inner"
+    assert handler_name(inner) == "test_a_handler_is_named_after_its_function_or_class.inner"
 
 
-def test_a_class_is_no_handler() -> None:
+def test_a_class_instead_of_its_instance_is_a_type_error() -> None:
     class Audit:
         def on_add(self, obj: KubeObject, *, initial: bool) -> None: ...
 
@@ -262,5 +262,5 @@ async def test_a_callable_object_is_called_by_the_method_of_its_class() -> None:
 
 
 @pytest.mark.parametrize("function", [print, partial(print, end=""), list[Event]().append])
-def test_another_function_is_called_itself(function: Any) -> None:
+def test_a_plain_function_is_called_without_a_wrapper(function: Any) -> None:
     assert compile_handler(function).call is function

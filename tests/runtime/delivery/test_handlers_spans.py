@@ -66,7 +66,7 @@ async def test_a_plain_handler_is_called_in_its_span() -> None:
     assert diary.notes == ["begin added", "in", "call", "out", "end NoneType"]
 
 
-async def test_an_async_handler_stays_one_and_is_awaited_in_its_span() -> None:
+async def test_an_async_handler_remains_async_and_is_awaited_in_its_span() -> None:
     diary = Diary()
 
     async def store(event: Event) -> None:
@@ -82,7 +82,7 @@ async def test_an_async_handler_stays_one_and_is_awaited_in_its_span() -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_what_a_handler_raises_ends_its_span_and_is_raised(waits: bool) -> None:
+async def test_the_exception_of_a_handler_ends_its_span_and_is_raised(waits: bool) -> None:
     diary = Diary()
 
     async def store(event: Event) -> None:
@@ -123,7 +123,7 @@ class Methods(DeletionsOnly):
         pytest.param(compile_handler(ignored), ["added", "updated", "deleted"], id="function"),
     ],
 )
-async def test_only_events_that_it_does_something_about_have_spans(
+async def test_only_events_with_a_method_of_the_handler_have_spans(
     handler: CompiledHandler, kinds: list[str]
 ) -> None:
     diary = Diary()

@@ -53,7 +53,7 @@ async def _all(steps: Steps) -> None:
     await steps
 
 
-async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
+async def test_the_task_of_a_handler_takes_no_step_while_its_handler_is_called_inline() -> None:
     seen, counted = list[Event](), list[Steps]()
 
     def counting(
@@ -78,7 +78,7 @@ async def test_a_task_sleeps_on_while_its_handler_is_called() -> None:
     assert it.statistics().delivered == 3
 
 
-def test_one_callback_of_the_loop_serves_all() -> None:
+def test_one_callback_of_the_loop_calls_all_handlers() -> None:
     """Every event is delivered within the next turn."""
     seen: list[int] = []
 
@@ -101,7 +101,7 @@ def test_one_callback_of_the_loop_serves_all() -> None:
 TENANT = ContextVar("TENANT", default="nobody")
 
 
-async def test_each_call_is_its_own_tasks() -> None:
+async def test_each_inline_call_has_the_task_and_the_context_of_its_handler() -> None:
     found: list[tuple[object, str]] = []
     rounds, its = InlineDispatcher(), list[Registration]()
 
@@ -173,7 +173,7 @@ async def test_a_function_that_returns_an_awaitable_is_awaited_by_its_task() -> 
     ]
 
 
-async def test_what_was_begun_feels_that_it_is_to_end() -> None:
+async def test_an_awaitable_that_an_inline_call_returned_receives_the_cancellation() -> None:
     felt: list[str] = []
 
     async def rest() -> None:
@@ -195,7 +195,7 @@ async def test_what_was_begun_feels_that_it_is_to_end() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_does(error: type[BaseException]) -> None:
+def test_an_exception_that_ends_the_program_leaves_the_loop(error: type[BaseException]) -> None:
     def handler(event: Event) -> None:
         raise error
 
@@ -221,7 +221,9 @@ async def test_with_fail_fast_an_error_is_fatal_though_the_handler_was_removed()
 
 
 @pytest.mark.parametrize("raises", [False, True])
-async def test_a_handler_that_cancels_its_task_fails_once_and_alone(raises: bool) -> None:
+async def test_a_handler_that_cancels_its_task_fails_once_and_other_handlers_continue(
+    raises: bool,
+) -> None:
     seen: list[Event] = []
     rounds = InlineDispatcher()
 
@@ -268,7 +270,7 @@ async def fatal_errors(it: Registration) -> list[Exception]:
     return fatal
 
 
-async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead() -> None:
+async def test_a_dispatch_inside_the_step_of_another_task_wakes_the_task_of_the_handler() -> None:
     seen: list[Event] = []
     rounds = InlineDispatcher()
     it = make_registration(seen.append, dispatcher=rounds)
@@ -282,7 +284,7 @@ async def test_in_the_middle_of_another_tasks_step_the_task_is_woken_up_instead(
     assert seen == LIFECYCLE_EVENTS
 
 
-async def test_what_was_merged_is_left_to_the_task() -> None:
+async def test_a_merged_event_is_delivered_by_the_task() -> None:
     seen: list[Event] = []
     it = make_registration(seen.append, dispatcher=InlineDispatcher(), limit=1)
     async with waiting(it):
@@ -314,7 +316,7 @@ async def test_a_plain_call_that_takes_too_long_is_a_failure() -> None:
     assert it.statistics().errors == 3
 
 
-async def test_the_longest_call_is_known_though_calls_are_recorded_together(
+async def test_the_statistics_contain_the_longest_of_several_calls_recorded_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0

@@ -43,7 +43,7 @@ def shut(gate: BackpressureGate) -> bool:
 # -- waiting ----------------------------------------------------------------------------------
 
 
-async def test_the_consumer_sleeps_until_something_comes() -> None:
+async def test_the_consumer_sleeps_until_an_event_is_put() -> None:
     box = listener()
     waiting = asyncio.create_task(box.next())
     await yield_to_loop()
@@ -70,7 +70,7 @@ async def test_every_kind_of_event_wakes_the_consumer() -> None:
         assert await waiting == event
 
 
-async def test_a_closed_listener_still_gives_what_is_pending() -> None:
+async def test_a_closed_listener_still_delivers_pending_events() -> None:
     box = listener()
     box.put(additions(1))
 
@@ -80,7 +80,7 @@ async def test_a_closed_listener_still_gives_what_is_pending() -> None:
     assert await box.next() is None
 
 
-async def test_a_listener_that_is_closed_for_good_gives_nothing() -> None:
+async def test_a_listener_that_is_closed_with_drop_delivers_nothing() -> None:
     box = listener()
     box.put(additions(2))
 
@@ -90,7 +90,7 @@ async def test_a_listener_that_is_closed_for_good_gives_nothing() -> None:
     assert box.statistics().pending == 0
 
 
-async def test_what_was_pending_is_freed_in_steps() -> None:
+async def test_dropped_pending_objects_are_freed_in_steps() -> None:
     box = listener(1, overflow="coalesce")
     objects = iter([pod(f"web-{n}", n) for n in range(1000)])
     box.replay(objects)
@@ -103,7 +103,7 @@ async def test_what_was_pending_is_freed_in_steps() -> None:
     assert (before > 0, length_hint(objects)) == (True, 0)
 
 
-def test_without_a_loop_it_is_freed_at_once() -> None:
+def test_dropped_pending_objects_are_freed_at_once_without_a_loop() -> None:
     box = listener()
     objects = iter([pod(f"web-{n}", n) for n in range(1000)])
     box.replay(objects)
@@ -155,7 +155,7 @@ async def test_a_full_listener_that_is_closed_opens_the_gate() -> None:
 # -- synced -----------------------------------------------------------------------------------
 
 
-async def test_it_is_synced_when_the_consumer_comes_back_after_all_that_was_there() -> None:
+async def test_a_listener_is_synced_at_the_call_of_next_after_the_last_replayed_object() -> None:
     box = listener()
     box.replay([pod("web-0", 1), pod("web-1", 2)])
 
@@ -168,7 +168,7 @@ async def test_it_is_synced_when_the_consumer_comes_back_after_all_that_was_ther
     await box.wait_synced()
 
 
-async def test_waiting_for_synced_says_whose_time_is_up() -> None:
+async def test_the_timeout_of_wait_synced_names_the_listener() -> None:
     with pytest.raises(SyncTimeout) as caught:
         await listener().wait_synced(timeout=0.001)
 
@@ -187,7 +187,7 @@ async def test_waiting_for_a_listener_that_ends_first_raises() -> None:
         await waiting
 
 
-async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
+async def test_a_listener_that_was_synced_before_its_end_remains_synced() -> None:
     box = listener()
     box.replay([])
     box.next_nowait()
@@ -197,7 +197,7 @@ async def test_a_listener_that_was_synced_before_it_ended_stays_so() -> None:
     await box.wait_synced()
 
 
-async def test_a_listener_is_synced_at_the_mark_in_front_of_a_live_batch() -> None:
+async def test_a_listener_is_synced_at_the_end_of_the_initial_list_before_a_live_batch() -> None:
     """The consumer receives the live batch together with the mark, and may process it for long."""
     box = listener(overflow="coalesce")
     box.put([Added(pod("a", 1))])
@@ -209,7 +209,7 @@ async def test_a_listener_is_synced_at_the_mark_in_front_of_a_live_batch() -> No
     await box.wait_synced(timeout=0)
 
 
-async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
+async def test_a_plain_handler_is_synced_after_an_initial_list_and_a_live_batch() -> None:
     plain = make_registration(lambda _: None)
     plain.listener.put([Added(pod("a", 1))])
     plain.listener.put_relist([[Added(pod("b", 1), initial=True)]], initial=True)
@@ -219,7 +219,7 @@ async def test_a_plain_handler_is_synced_behind_a_live_batch() -> None:
         await plain.wait_synced(timeout=30)
 
 
-async def test_events_pending_at_the_close_can_be_taken_but_no_resync() -> None:
+async def test_a_closed_listener_delivers_pending_events_but_no_pending_resync() -> None:
     box = listener()
     box.replay([pod("a", 1)])
     box.put(additions(1))
@@ -277,7 +277,7 @@ async def test_a_handler_that_drains_receives_its_last_event(
 # -- numbers ----------------------------------------------------------------------------------
 
 
-async def test_its_statistics_are_those_of_the_mailbox() -> None:
+async def test_the_statistics_of_a_listener_are_those_of_its_mailbox() -> None:
     box = listener(overflow="coalesce", limit=2)
     box.put(additions(2))
     box.put([Updated(pod("web-0", 0), pod("web-0", 1))])
@@ -299,7 +299,7 @@ async def test_its_statistics_are_those_of_the_mailbox() -> None:
     assert box.mailbox.pending == 1
 
 
-def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
+def test_the_statistics_contain_the_age_of_the_oldest_pending_event() -> None:
     async def main() -> list[float]:
         box = listener()
         now = asyncio.get_running_loop().time()
@@ -314,7 +314,7 @@ def test_its_statistics_say_how_long_the_oldest_event_has_waited() -> None:
     assert run(main(), seed=0) == pytest.approx([5.0, 4.0, 0.0])
 
 
-async def test_its_statistics_say_how_long_calls_took() -> None:
+async def test_the_statistics_contain_the_durations_of_calls() -> None:
     box = listener()
     box.call_times.record(3.0)
     box.call_times.record(6.0, 2, 1.0, 5.0)
@@ -325,7 +325,7 @@ async def test_its_statistics_say_how_long_calls_took() -> None:
     assert numbers.spent_mean == pytest.approx(3.0)
 
 
-def test_its_statistics_can_be_read_from_any_thread() -> None:
+def test_the_statistics_can_be_read_outside_of_the_loop() -> None:
     box = listener()
     box.put(additions(1))
 
@@ -335,7 +335,7 @@ def test_its_statistics_can_be_read_from_any_thread() -> None:
 # -- many at once -----------------------------------------------------------------------------
 
 
-async def test_what_is_pending_can_be_taken_in_one_go() -> None:
+async def test_take_returns_a_batch_of_pending_events() -> None:
     box = listener()
     box.put(additions(2))
     box.put(additions(1))
@@ -347,7 +347,7 @@ async def test_what_is_pending_can_be_taken_in_one_go() -> None:
     assert seen == [additions(2), additions(1)]
 
 
-async def test_a_consumer_may_wait_for_a_future() -> None:
+async def test_a_consumer_can_wait_for_the_future_of_a_listener() -> None:
     box = listener()
     waiter = box.waiter()
     assert waiter is not None
@@ -373,7 +373,7 @@ async def test_a_cancelled_waiter_is_not_woken() -> None:
     assert box.waiter() is None
 
 
-async def test_events_that_are_popped_one_by_one_can_be_taken_too() -> None:
+async def test_replayed_events_can_be_taken_in_a_batch() -> None:
     box = listener()
     box.replay([pod("web-0", 1), pod("web-1", 2)])
     box.put(additions(1))
@@ -383,7 +383,7 @@ async def test_events_that_are_popped_one_by_one_can_be_taken_too() -> None:
     await box.wait_synced()
 
 
-async def test_there_is_nothing_to_take_from_a_closed_listener_that_is_empty() -> None:
+async def test_take_returns_no_events_from_an_empty_closed_listener() -> None:
     box = listener()
     waiting = asyncio.create_task(box.ready())
     await yield_to_loop()
@@ -452,7 +452,7 @@ async def test_a_waiter_is_set_at_once_if_an_event_is_pending() -> None:
 # -- too slow ---------------------------------------------------------------------------------
 
 
-async def test_a_listener_that_may_not_be_slow_is_closed_with_an_error() -> None:
+async def test_a_listener_with_overflow_error_is_closed_with_an_error_at_its_limit() -> None:
     gate = BackpressureGate()
     box = listener(2, gate, "error")
     box.put(additions(3))
@@ -476,7 +476,7 @@ async def test_a_second_relist_before_the_first_was_taken_is_an_overflow() -> No
     assert box.failure is not None
 
 
-async def test_its_repr_says_how_it_is() -> None:
+async def test_the_repr_of_a_listener_shows_its_state() -> None:
     box = listener()
     assert repr(box).startswith("<Listener stream of pods open <Mailbox pending=0/4")
 

@@ -89,7 +89,7 @@ async def test_closing_waits_for_the_call_in_flight() -> None:
 
 
 @pytest.mark.client_go(72)
-async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
+async def test_a_handler_that_never_started_is_closed_without_waiting() -> None:
     it = make_registration(RecordingHandler())
 
     await it.aclose()
@@ -98,7 +98,7 @@ async def test_closing_a_handler_that_never_started_waits_for_nothing() -> None:
     assert not it.running
 
 
-async def test_it_can_not_be_removed_from_a_thread() -> None:
+async def test_a_handler_can_not_be_removed_from_a_thread() -> None:
     async with started_registration(lambda _event: None) as it:
         with pytest.raises(UsageError, match="not from a thread"):
             await asyncio.to_thread(it.remove)
@@ -119,7 +119,7 @@ async def test_closing_may_be_given_a_time() -> None:
         finish.set()
 
 
-async def test_closing_from_a_task_that_the_handler_awaits_does_not_wait_for_it() -> None:
+async def test_aclose_in_a_task_that_the_handler_awaits_does_not_wait_for_the_handler() -> None:
     seen: list[Event] = []
 
     async def closes() -> None:
@@ -137,7 +137,7 @@ async def test_closing_from_a_task_that_the_handler_awaits_does_not_wait_for_it(
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_task_that_a_call_left_behind_does_wait(concurrency: int) -> None:
+def test_a_task_that_outlives_its_call_waits_when_it_closes_the_handler(concurrency: int) -> None:
     """It is no part of a call that is over."""
     left: list[asyncio.Task[None]] = []
 
@@ -187,7 +187,7 @@ async def test_handlers_that_close_each_other_do_not_wait_for_ever(count: int) -
     assert all(it.statistics().errors == 0 for it in some)
 
 
-async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that() -> None:
+async def test_a_handler_whose_aclose_of_another_timed_out_can_be_closed_by_the_other() -> None:
     """The note that it waited is removed, though the wait ended with an error."""
     errors, finish, order = list[ShutdownIncomplete](), asyncio.Event(), list[str]()
 
@@ -216,7 +216,7 @@ async def test_a_handler_that_has_given_up_closing_another_is_waited_for_by_that
     assert order == ["over", "closed"]
 
 
-async def test_what_is_left_of_the_first_state_is_named_too() -> None:
+async def test_the_unfinished_work_mentions_a_pending_part_of_the_initial_state() -> None:
     it = make_registration(print)
     assert it.unfinished_work == it.name
     it.listener.replay([A1, pod("b", 1)])
@@ -224,7 +224,7 @@ async def test_what_is_left_of_the_first_state_is_named_too() -> None:
     assert it.unfinished_work == f"{it.name} (part of a whole state pending)"
 
 
-def test_closing_may_finish_what_is_pending_first() -> None:
+def test_aclose_with_drain_delivers_pending_events_first() -> None:
     assert _closed_with(drain=True, aclose=None) == 3
     assert _closed_with(drain=False, aclose=True) == 3
     assert _closed_with(drain=True, aclose=False) == 1
@@ -251,7 +251,7 @@ def _closed_with(*, drain: bool, aclose: bool | None) -> int:
     return len(seen)
 
 
-def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
+def test_a_drain_that_exceeds_its_timeout_drops_the_rest_and_names_the_handler() -> None:
     seen: list[Event] = []
 
     async def slow(event: Event) -> None:
@@ -277,7 +277,7 @@ def test_what_is_not_finished_in_time_is_dropped_and_named() -> None:
 # -- draining several --------------------------------------------------------------------------
 
 
-def test_those_that_drain_finish_and_the_others_go_on() -> None:
+def test_draining_handlers_finish_and_other_handlers_continue() -> None:
     async def main() -> None:
         its = [make_registration(_sleeper(10), drain=drain) for drain in (True, False)]
         async with running_registration(its[0]), running_registration(its[1]):
@@ -290,7 +290,7 @@ def test_those_that_drain_finish_and_the_others_go_on() -> None:
     run(main(), seed=0, order="fifo")
 
 
-def test_those_that_are_late_are_named_and_drop_what_is_left(
+def test_handlers_that_drain_too_slowly_are_named_and_drop_the_rest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
@@ -319,7 +319,7 @@ def _sleeper(seconds: float) -> Handler:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks are never eager before Python 3.12")
-async def test_an_eager_task_does_not_call_it_before_its_registration_is_returned() -> None:
+async def test_an_eager_task_does_not_call_the_handler_before_add_handler_returns() -> None:
     asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory"))  # noqa: B009 - as of 3.12
     its: list[Registration] = []
 
@@ -347,7 +347,7 @@ async def test_waiting_for_a_handler_to_be_synced_ends_with_its_removal() -> Non
 
 
 @pytest.mark.client_go(67, 120)
-async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() -> None:
+async def test_a_handler_is_synced_when_its_call_for_the_last_initial_object_returns() -> None:
     finish = asyncio.Event()
 
     async def handler(event: Event) -> None:
@@ -363,7 +363,7 @@ async def test_it_is_synced_when_the_call_for_the_last_initial_object_is_over() 
 
 
 @pytest.mark.client_go(121)
-def test_with_several_calls_at_once_it_is_synced_when_all_of_them_are_over() -> None:
+def test_a_handler_with_several_calls_at_once_is_synced_when_all_of_them_have_returned() -> None:
     async def slow(event: Event) -> None:
         await asyncio.sleep(float(event.obj.name))
 

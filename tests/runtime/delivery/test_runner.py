@@ -37,7 +37,7 @@ from tests.runtime.scripted_source import pod, wait_until, yield_to_loop
 
 
 @pytest.mark.client_go(69)
-async def test_what_a_handler_raises_is_logged_under_its_name_and_the_next_event_follows(
+async def test_the_exception_of_a_handler_is_logged_and_the_next_event_is_delivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen: list[Event] = []
@@ -59,7 +59,7 @@ async def test_what_a_handler_raises_is_logged_under_its_name_and_the_next_event
     assert str(record.exc_info[1]) == "clumsy me"
 
 
-async def test_a_plain_function_that_raises_is_no_different() -> None:
+async def test_a_plain_function_that_raises_fails_like_an_async_one() -> None:
     def clumsy(event: Event) -> None:
         raise ValueError(event)
 
@@ -101,7 +101,7 @@ async def test_a_handler_that_raises_at_everything_shows_one_traceback_a_second(
     assert all("ValueError" in record.getMessage() for record in caplog.records)
 
 
-async def test_a_body_that_can_not_be_decoded_is_not_the_handlers_fault(
+async def test_a_body_that_can_not_be_decoded_is_no_failure_of_the_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def reader(event: Event) -> None:
@@ -111,7 +111,7 @@ async def test_a_body_that_can_not_be_decoded_is_not_the_handlers_fault(
     assert "pods web/a: no JSON" in caplog.text
 
 
-async def test_a_time_out_inside_a_handler_is_its_own_business() -> None:
+async def test_a_timeout_error_inside_a_handler_is_an_ordinary_failure() -> None:
     async def impatient(event: Event) -> None:
         async with asyncio.timeout(0):
             await asyncio.sleep(60)
@@ -150,7 +150,7 @@ class Stop(BaseException):
     ids=["no words", "GeneratorExit", "BaseException", "group"],
 )
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_whatever_a_handler_raises_is_one_failure(
+async def test_any_exception_of_a_handler_counts_as_one_failure(
     error: BaseException, concurrency: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = Hook()
@@ -248,7 +248,7 @@ async def test_a_hook_that_raises_is_logged_and_has_no_effect(
 
 @pytest.mark.client_go(111)
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_with_fail_fast_that_very_exception_is_fatal(concurrency: int) -> None:
+async def test_with_fail_fast_the_exception_of_the_handler_is_raised(concurrency: int) -> None:
     mine = ValueError("mine")
     seen: list[Event] = []
 
@@ -331,7 +331,9 @@ def of(*story: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_several_objects_are_dealt_with_at_once_and_none_of_them_twice(seed: int) -> None:
+def test_events_of_several_objects_are_handled_concurrently_but_one_at_a_time_per_object(
+    seed: int,
+) -> None:
     juggler = Juggler()
 
     async def main() -> None:
@@ -399,7 +401,7 @@ def test_plain_functions_may_be_called_by_key_too() -> None:
     assert seen == story
 
 
-def test_what_is_removed_drops_what_waits_for_its_key() -> None:
+def test_a_removed_handler_drops_events_that_wait_for_their_key() -> None:
     juggler = Juggler()
 
     async def main() -> None:
@@ -433,7 +435,7 @@ def test_all_calls_end_with_the_task() -> None:
     assert not juggler.done
 
 
-def test_a_call_that_swallows_its_cancellation_is_the_last_of_its_key() -> None:
+def test_no_call_follows_one_that_swallows_its_cancellation() -> None:
     calls: list[str] = []
 
     async def stubborn(event: Event) -> None:
@@ -515,7 +517,7 @@ def test_only_the_call_that_is_late_is_cancelled() -> None:
     assert len(hook.errors) == 1
 
 
-def test_a_late_call_that_goes_on_all_the_same_is_one_failure() -> None:
+def test_a_late_call_that_ignores_its_cancellation_is_one_failure() -> None:
     seen: list[float] = []
     hook = Hook()
 
@@ -539,7 +541,7 @@ def test_a_late_call_that_goes_on_all_the_same_is_one_failure() -> None:
     assert len(hook.errors) == 2
 
 
-def test_what_a_late_call_raises_in_the_end_is_a_failure_as_well() -> None:
+def test_an_exception_of_a_late_call_is_a_further_failure() -> None:
     hook = Hook()
 
     async def clumsy(event: Event) -> None:
@@ -580,7 +582,7 @@ async def test_with_fail_fast_a_plain_function_that_took_too_long_is_fatal() -> 
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_end_that_comes_with_the_time_out_is_an_end(seed: int) -> None:
+def test_a_cancellation_at_the_moment_of_a_timeout_ends_the_handler(seed: int) -> None:
     calls: list[Event] = []
 
     async def slow(event: Event) -> None:
@@ -645,7 +647,7 @@ def test_many_slow_calls_at_once_are_one_warning(caplog: pytest.LogCaptureFixtur
     assert len(caplog.records) == 1
 
 
-def test_a_call_that_will_run_out_of_time_sooner_is_not_warned_of(
+def test_a_call_whose_timeout_is_shorter_than_the_warning_delay_causes_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def main() -> None:
@@ -685,7 +687,7 @@ def test_a_plain_function_that_keeps_the_loop_is_warned_of(
         ({"timeout": -1.5}, "timeout must be seconds, or None for no limit, not -1.5"),
     ],
 )
-def test_terms_that_can_not_be_meant_are_an_error(terms: dict[str, Any], said: str) -> None:
+def test_contradictory_handler_options_are_an_error(terms: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         HandlerOptions(**terms)
 
@@ -759,7 +761,7 @@ async def _run_until_cancelled(it: Registration) -> None:
         it.start(group)
 
 
-async def test_a_handler_that_takes_back_its_cancellation_ends_with_its_informer() -> None:
+async def test_a_handler_that_calls_uncancel_still_ends_with_its_informer() -> None:
     calls, ending = 0, False
 
     async def stubborn(event: Event) -> None:
@@ -785,7 +787,7 @@ async def test_a_handler_that_takes_back_its_cancellation_ends_with_its_informer
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.parametrize("kind", ["plain", "async", "async that waits", "swallows", "takes back"])
-async def test_a_handler_that_cancels_its_own_task_fails_and_goes_on(
+async def test_a_handler_that_cancels_its_own_task_fails_and_receives_the_next_event(
     kind: str, concurrency: int
 ) -> None:
     hook, seen = Hook(), list[Event]()
@@ -861,7 +863,7 @@ async def test_each_call_that_cancels_its_own_task_is_one_failure(kind: str, fou
         it.remove()
 
 
-async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everything() -> None:
+async def test_with_fail_fast_a_handler_that_cancels_its_own_task_is_a_fatal_error() -> None:
     def cancel(event: Event) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -872,7 +874,7 @@ async def test_with_fail_fast_a_handler_that_cancels_its_own_task_ends_everythin
     assert isinstance(await fatal_error(it, *LIFECYCLE_EVENTS), HandlerCancelled)
 
 
-async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> None:
+async def test_a_cancellation_while_another_one_is_undone_ends_the_handler() -> None:
     calls, ending = 0, False
 
     def cancel(event: Event) -> Awaitable[None]:
@@ -904,7 +906,7 @@ async def test_an_end_that_comes_while_a_cancellation_is_undone_is_an_end() -> N
 TENANT = ContextVar("TENANT", default="nobody")
 
 
-async def test_it_runs_in_a_copy_of_the_context_in_which_it_was_registered() -> None:
+async def test_a_handler_runs_in_a_copy_of_the_context_of_its_registration() -> None:
     seen: list[str] = []
 
     async def handler(event: Event) -> None:
@@ -927,7 +929,7 @@ async def test_it_runs_in_a_copy_of_the_context_in_which_it_was_registered() -> 
 # -- yielding to the loop -------------------------------------------------------------------------
 
 
-async def test_a_handler_that_never_waits_leaves_the_loop_to_others() -> None:
+async def test_the_runner_yields_to_the_loop_although_the_handler_never_awaits() -> None:
     turns_at: list[int] = []
     it: Registration
     count = 50_000  # far more than 4 ms of work

@@ -35,7 +35,7 @@ def in_short(events: list[Event]) -> list[tuple[str, str]]:
 # -- what it brings ---------------------------------------------------------------------------
 
 
-async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
+async def test_a_stream_delivers_the_cached_objects_and_then_the_changes() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         label_pod(cluster, "a", "1")
@@ -53,7 +53,7 @@ async def test_it_brings_what_is_cached_and_then_what_changes() -> None:
     assert [event.initial for event in received if isinstance(event, Added)] == [True, False]
 
 
-async def test_it_receives_events_from_when_it_was_entered() -> None:
+async def test_a_stream_receives_events_from_its_entry() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer:
         stream = informer.events()
@@ -66,7 +66,7 @@ async def test_it_receives_events_from_when_it_was_entered() -> None:
             assert in_short(await take(events, 1)) == [("Added", "b")]
 
 
-async def test_it_may_be_entered_before_the_informer_runs() -> None:
+async def test_a_stream_can_be_entered_before_the_informer_runs() -> None:
     informer = pod_informer(cluster_with_pods("a", "b"))
 
     async with informer.events() as events, running_in_background(informer.run()):
@@ -88,7 +88,7 @@ async def test_two_streams_receive_the_same_events() -> None:
         assert await take(one, 2) == await take(other, 2)
 
 
-async def test_the_cache_shows_delivered_events() -> None:
+async def test_the_cache_contains_the_object_of_a_delivered_event() -> None:
     cluster = cluster_with_pods()
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         cluster.create("pods", {"metadata": {"name": "a"}})
@@ -98,7 +98,7 @@ async def test_the_cache_shows_delivered_events() -> None:
         assert informer.lister.get("default/a") == event.obj
 
 
-async def test_it_is_synced_when_it_is_asked_for_more_than_was_cached() -> None:
+async def test_a_stream_is_synced_at_the_read_after_the_last_cached_object() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         await anext(events)
@@ -113,7 +113,7 @@ async def test_it_is_synced_when_it_is_asked_for_more_than_was_cached() -> None:
 # -- how it ends ------------------------------------------------------------------------------
 
 
-async def test_it_ends_with_the_informer_after_what_was_pending() -> None:
+async def test_a_stream_ends_with_the_informer_after_its_pending_events() -> None:
     cluster = cluster_with_pods("a")
     informer = pod_informer(cluster)
     async with informer.events() as events:
@@ -137,7 +137,7 @@ async def _all(events: EventStream) -> list[Event]:
     return [event async for event in events]
 
 
-async def test_leaving_after_a_break_frees_the_mailbox() -> None:
+async def test_the_end_of_a_stream_after_a_break_frees_the_mailbox() -> None:
     cluster = cluster_with_pods("a", "b", "c")
     async with running_informer(pod_informer(cluster)) as informer:
         async with informer.events() as events:
@@ -152,7 +152,7 @@ async def test_leaving_after_a_break_frees_the_mailbox() -> None:
         assert names(informer.lister.list()) == ["a", "b", "c"]
 
 
-async def test_a_stream_that_was_left_has_ended() -> None:
+async def test_a_stream_has_no_events_after_its_context() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         async with informer.events() as events:
             pass
@@ -160,7 +160,7 @@ async def test_a_stream_that_was_left_has_ended() -> None:
         assert [event async for event in events] == []
 
 
-async def test_it_may_be_closed_before_it_is_left() -> None:
+async def test_a_stream_can_be_closed_inside_its_context() -> None:
     async with (
         running_informer(pod_informer(cluster_with_pods("a"))) as informer,
         informer.events() as events,
@@ -170,7 +170,7 @@ async def test_it_may_be_closed_before_it_is_left() -> None:
         assert [event async for event in events] == []
 
 
-async def test_leaving_with_an_error_frees_the_mailbox_and_lets_it_pass() -> None:
+async def test_an_error_in_the_body_of_a_stream_frees_the_mailbox_and_is_raised() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(ValueError, match="mine"):
             async with informer.events():
@@ -297,7 +297,7 @@ async def test_reading_a_full_mailbox_without_waiting_yields_to_the_loop() -> No
     assert len([turn for turn in turns_at if 0 < turn < count]) >= 2
 
 
-async def test_its_repr_is_that_of_its_mailbox() -> None:
+async def test_the_repr_of_a_stream_contains_that_of_its_listener() -> None:
     async with (
         running_informer(pod_informer(cluster_with_pods())) as informer,
         informer.events() as events,
@@ -319,7 +319,7 @@ async def test_deletions_are_delivered_too() -> None:
 # -- when it is too slow ----------------------------------------------------------------------
 
 
-async def test_it_merges_by_default_and_misses_no_final_state() -> None:
+async def test_a_stream_merges_events_by_default_and_delivers_every_final_state() -> None:
     cluster = cluster_with_pods("a", "b")
     async with (
         running_informer(pod_informer(cluster)) as informer,
@@ -341,7 +341,7 @@ async def test_it_merges_by_default_and_misses_no_final_state() -> None:
     assert [event.obj for event in received if event.obj.name == "a"][-1] == newest
 
 
-async def test_it_raises_if_that_was_asked_for() -> None:
+async def test_a_stream_with_overflow_error_raises_when_it_is_too_slow() -> None:
     cluster = cluster_with_pods("a")
     informer = pod_informer(cluster)
     async with running_informer(informer), informer.events(limit=1, overflow="error") as events:
@@ -375,7 +375,7 @@ async def test_waiting_for_the_next_event_ends_with_the_streams() -> None:
 # -- filters ----------------------------------------------------------------------------------
 
 
-async def test_it_may_be_filtered() -> None:
+async def test_a_stream_can_have_a_filter() -> None:
     cluster = cluster_with_pods("a", "b")
     informer = pod_informer(cluster)
     async with (
@@ -406,7 +406,7 @@ async def test_a_stream_that_is_dropped_without_being_left_warns_and_frees_its_m
         assert "listeners=0" in repr(informer)
 
 
-async def test_a_stream_that_was_left_or_not_entered_is_dropped_in_silence() -> None:
+async def test_a_stream_that_was_left_or_never_entered_is_collected_without_a_warning() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     async with running_informer(informer):
         async with informer.events():
@@ -440,7 +440,7 @@ async def test_a_stream_may_be_collected_in_another_thread() -> None:
 # -- a snapshot and what follows --------------------------------------------------------------
 
 
-async def test_the_state_comes_first_and_then_what_follows() -> None:
+async def test_snapshot_and_events_returns_the_state_and_then_the_later_events() -> None:
     cluster = cluster_with_pods("a", "b")
     async with (
         running_informer(pod_informer(cluster)) as informer,
@@ -467,7 +467,7 @@ async def test_a_snapshot_cannot_be_changed() -> None:
         assert events.synced
 
 
-async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
+async def test_a_snapshot_waits_for_the_initial_list_until_its_timeout() -> None:
     informer = SharedInformer(scripted_lister_watcher())
     async with running_in_background(informer.run()):
         with pytest.raises(SyncTimeout):
@@ -477,7 +477,7 @@ async def test_a_snapshot_waits_for_the_first_state_but_not_for_ever() -> None:
     assert "listeners=0" in repr(informer)
 
 
-async def test_there_is_no_gap_and_no_double_whenever_the_snapshot_is_taken() -> None:
+async def test_no_event_is_missing_or_repeated_after_a_snapshot_at_any_time() -> None:
     cluster = cluster_with_pods("a", "b", "c")
     views: list[dict[str, str]] = []
 

@@ -48,7 +48,7 @@ async def all_of(events: MergedStream) -> list[str]:
     return [event.obj.name async for _, event in events]
 
 
-async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
+async def test_a_merged_stream_delivers_the_events_of_each_stream_with_their_informer() -> None:
     ones, others = cluster_with_pods("a"), cluster_with_pods("b")
     async with (
         running_informer(pod_informer(ones)) as one,
@@ -69,7 +69,7 @@ async def test_it_brings_what_each_has_and_says_whose_it_is() -> None:
     ]
 
 
-async def test_what_it_brings_can_be_matched_on() -> None:
+async def test_events_of_a_merged_stream_support_pattern_matching() -> None:
     async with (
         running_informer(pod_informer(cluster_with_pods("a"))) as pods,
         merge(pods.events()) as events,
@@ -89,7 +89,7 @@ async def test_a_busy_stream_does_not_starve_the_others() -> None:
         assert await all_of(events) == list("axbycdef")
 
 
-async def test_it_ends_when_all_have_ended() -> None:
+async def test_a_merged_stream_ends_when_all_its_streams_have_ended() -> None:
     one, _ = fed("a")
     other, listener = fed(closed=False)
     async with merge(one, other) as events:
@@ -104,7 +104,7 @@ async def test_it_ends_when_all_have_ended() -> None:
         assert await all_of(events) == []
 
 
-async def test_leaving_it_leaves_all_of_them() -> None:
+async def test_the_end_of_a_merged_stream_closes_all_its_streams() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         async with merge(informer.events(), informer.events()):
             assert "listeners=2" in repr(informer)
@@ -112,7 +112,7 @@ async def test_leaving_it_leaves_all_of_them() -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_if_one_cannot_be_entered_the_others_are_left() -> None:
+async def test_a_stream_that_cannot_be_entered_closes_the_others() -> None:
     ended = pod_informer(cluster_with_pods())
     async with running_informer(ended):
         pass
@@ -123,7 +123,7 @@ async def test_if_one_cannot_be_entered_the_others_are_left() -> None:
         assert "listeners=0" in repr(informer)
 
 
-async def test_of_one_that_was_too_slow_it_raises_and_the_others_can_be_read_on() -> None:
+async def test_a_merged_stream_raises_an_overflow_and_continues_with_the_other_streams() -> None:
     strict = Listener(
         "a strict stream",
         Mailbox(limit=1, overflow="error", holds=lambda _: True),
@@ -140,7 +140,7 @@ async def test_of_one_that_was_too_slow_it_raises_and_the_others_can_be_read_on(
         assert await all_of(events) == ["x", "y"]
 
 
-async def test_it_starts_no_task() -> None:
+async def test_a_merged_stream_starts_no_task() -> None:
     one, _ = fed(closed=False)
     other, _ = fed(closed=False)
     async with merge(one, other) as events:
@@ -154,7 +154,7 @@ async def _only(events: MergedStream) -> None:
     await anext(events)
 
 
-async def test_two_tasks_may_not_read_it() -> None:
+async def test_two_tasks_may_not_read_one_merged_stream() -> None:
     stream, _ = fed(closed=False)
     async with merge(stream) as events, running_in_background(_only(events)):
         await yield_to_loop()
@@ -162,7 +162,7 @@ async def test_two_tasks_may_not_read_it() -> None:
             await anext(events)
 
 
-async def test_it_is_entered_once_and_before_it_is_read() -> None:
+async def test_a_merged_stream_must_be_entered_exactly_once_before_it_is_read() -> None:
     stream, _ = fed("a")
     events = merge(stream)
     assert repr(events) == "<MergedStream of 1 not open>"
@@ -175,7 +175,7 @@ async def test_it_is_entered_once_and_before_it_is_read() -> None:
             await events.__aenter__()
 
 
-def test_it_is_of_several_streams_that_are_not_the_same() -> None:
+def test_merge_rejects_no_streams_and_the_same_stream_twice() -> None:
     informer: SharedInformer = pod_informer(cluster_with_pods())
     stream = informer.events()
 

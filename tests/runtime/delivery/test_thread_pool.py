@@ -62,7 +62,7 @@ async def test_a_blocking_handler_is_called_in_a_thread_named_after_it() -> None
     assert it.statistics().errors == 0
 
 
-async def test_it_runs_in_the_context_of_its_registration() -> None:
+async def test_a_handler_in_a_thread_runs_in_the_context_of_its_registration() -> None:
     seen: list[str] = []
     token = REQUEST.set("r-1")
     it = make_registration(lambda _: seen.append(REQUEST.get()), run_in_thread=True)
@@ -75,7 +75,7 @@ async def test_it_runs_in_the_context_of_its_registration() -> None:
     assert seen == ["r-1"]
 
 
-async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> None:
+async def test_handlers_that_hang_do_not_use_the_default_executor() -> None:
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1) as pool, held() as end:
         loop.set_default_executor(pool)
@@ -95,7 +95,7 @@ async def test_handlers_that_hang_leave_the_program_s_own_threads_alone() -> Non
             end.set()
 
 
-async def test_what_a_thread_raises_is_the_handler_s_failure() -> None:
+async def test_an_exception_in_a_thread_is_a_failure_of_its_handler() -> None:
     def clumsy(event: Event) -> None:
         raise ValueError("clumsy me")
 
@@ -128,7 +128,7 @@ async def test_a_stop_iteration_in_a_thread_is_a_failure_too() -> None:
     assert isinstance(failures[0].__cause__, StopIteration)
 
 
-async def test_giving_up_leaves_the_thread_running() -> None:
+async def test_give_up_leaves_the_thread_running() -> None:
     log: list[str] = []
 
     with held() as end:
@@ -200,7 +200,7 @@ async def test_a_call_that_timed_out_keeps_its_object_busy_until_it_returns() ->
     assert "its thread can't be stopped" in str(error)
 
 
-async def test_an_end_waits_for_the_thread() -> None:
+async def test_the_end_of_a_handler_waits_for_its_thread() -> None:
     log: list[str] = []
 
     with held() as end:
@@ -227,7 +227,7 @@ def test_an_async_handler_can_not_run_in_a_thread() -> None:
         make_registration(handler, run_in_thread=True)
 
 
-async def test_one_that_turns_out_to_be_async_fails_at_each_call() -> None:
+async def test_a_handler_in_a_thread_that_returns_an_awaitable_fails_at_each_call() -> None:
     async def work(event: Event) -> None: ...
 
     failures: list[Exception] = []
@@ -243,7 +243,7 @@ async def test_one_that_turns_out_to_be_async_fails_at_each_call() -> None:
     assert "with run_in_thread=True the handler must not be async" in str(failures[0])
 
 
-def test_it_shows_how_many_there_may_be() -> None:
+def test_the_repr_of_handler_threads_shows_the_limit() -> None:
     threads = HandlerThreads(print, max_threads=3, name="print")
 
     assert repr(threads) == "<HandlerThreads 3 at most>"

@@ -182,7 +182,7 @@ def test_cluster_scoped_resources_have_no_namespace() -> None:
     assert source.lister_watcher_calls == [("nodes", None, "", "")]
 
 
-def test_an_informer_is_named_for_what_it_is_of() -> None:
+def test_the_name_of_an_informer_has_its_resource_namespace_and_selector() -> None:
     informers = factory(scripted_source(), namespace="web")
 
     assert informers.informer("pods").name == "pods in web"
@@ -190,7 +190,7 @@ def test_an_informer_is_named_for_what_it_is_of() -> None:
     assert informers.informer("nodes").name == "nodes"
 
 
-def test_indexes_are_added_to_the_informer_that_there_is() -> None:
+def test_indexes_are_added_to_the_existing_informer() -> None:
     informers = factory(scripted_source())
     pods = informers.informer("pods", indexers={"name": by_name})
 
@@ -201,7 +201,7 @@ def test_indexes_are_added_to_the_informer_that_there_is() -> None:
         informers.informer("pods", indexers={"name": lambda obj: obj.uid})
 
 
-def test_what_cannot_be_is_refused_at_the_call() -> None:
+def test_an_invalid_selector_or_resource_is_rejected_at_the_call() -> None:
     informers = factory(scripted_source())
 
     with pytest.raises(InvalidSelector):
@@ -216,7 +216,7 @@ def test_what_cannot_be_is_refused_at_the_call() -> None:
 # -- running ----------------------------------------------------------------------------------
 
 
-async def test_informers_run_while_it_is_entered() -> None:
+async def test_informers_run_while_the_factory_is_entered() -> None:
     informers = factory(ClusterSource(cluster_with_pods("a")), namespace="default")
     pods = informers.informer("pods")
 
@@ -229,7 +229,7 @@ async def test_informers_run_while_it_is_entered() -> None:
     assert repr(informers) == "<SharedInformerFactory ended informers=1 synced=1>"
 
 
-async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> None:
+async def test_an_informer_that_is_requested_from_a_running_factory_starts_at_once() -> None:
     async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         pods = informers.informer("pods")
         await pods.wait_synced(timeout=30)
@@ -237,7 +237,7 @@ async def test_an_informer_that_is_asked_for_while_it_runs_starts_at_once() -> N
         assert names(pods.lister.list()) == ["a"]
 
 
-async def test_nothing_is_asked_before_it_is_entered() -> None:
+async def test_an_informer_sends_no_request_before_the_factory_is_entered() -> None:
     source = scripted_source(pods=[list_response()])
     informers = factory(source)
     informers.informer("pods")
@@ -248,7 +248,7 @@ async def test_nothing_is_asked_before_it_is_entered() -> None:
     assert len(source.scripts["pods"].requests) >= 1
 
 
-async def test_it_may_be_entered_in_one_task_and_left_in_another() -> None:
+async def test_a_factory_may_be_entered_in_one_task_and_left_in_another() -> None:
     stack = AsyncExitStack()
     informers = factory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
@@ -264,7 +264,7 @@ async def _enter(stack: AsyncExitStack, informers: SharedInformerFactory) -> Non
     await stack.enter_async_context(informers)
 
 
-async def test_the_body_s_own_error_comes_out_as_itself() -> None:
+async def test_an_error_of_the_body_is_raised_unchanged() -> None:
     error = ValueError("mine")
 
     async def body() -> None:
@@ -276,7 +276,7 @@ async def test_the_body_s_own_error_comes_out_as_itself() -> None:
     assert caught.value is error
 
 
-async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
+async def test_a_factory_can_run_in_a_task_group_of_the_caller() -> None:
     informers = factory(ClusterSource(cluster_with_pods("a")))
     pods = informers.informer("pods")
 
@@ -293,7 +293,7 @@ async def test_it_may_run_in_a_task_group_of_the_caller_s() -> None:
         informers.informer("pods")
 
 
-async def test_it_is_started_once() -> None:
+async def test_a_factory_can_be_started_only_once() -> None:
     informers = factory(scripted_source())
 
     async with informers:
@@ -303,7 +303,7 @@ async def test_it_is_started_once() -> None:
             await informers.__aenter__()
 
 
-async def test_after_the_end_it_is_not_running() -> None:
+async def test_a_factory_is_not_running_after_its_end() -> None:
     informers = factory(scripted_source())
     await within(informers)
 
@@ -314,7 +314,7 @@ async def test_after_the_end_it_is_not_running() -> None:
             pass
 
 
-async def test_it_is_not_used_from_a_thread_or_another_loop() -> None:
+async def test_a_factory_can_not_be_used_from_a_thread_or_another_loop() -> None:
     informers, errors = factory(scripted_source()), list[str]()
 
     def ask() -> None:
@@ -383,7 +383,7 @@ async def test_a_factory_without_informers_is_synced() -> None:
 # -- use --------------------------------------------------------------------------------------
 
 
-async def test_the_last_user_out_stops_an_informer() -> None:
+async def test_an_informer_stops_when_its_last_user_leaves() -> None:
     source = scripted_source(pods=[list_response(), watch_response(never_ends=True)])
     async with factory(source) as informers:
         async with informers.use("pods") as one:
@@ -397,7 +397,7 @@ async def test_the_last_user_out_stops_an_informer() -> None:
         assert list(informers) == []
 
 
-async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
+async def test_an_informer_that_was_requested_by_informer_remains_without_users() -> None:
     async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         async with informers.use("pods") as pods:
             assert informers.informer("pods") is pods
@@ -408,7 +408,7 @@ async def test_an_informer_that_was_asked_for_stays_without_users() -> None:
         assert pods.health.state != "stopped"
 
 
-async def test_using_it_again_makes_a_new_informer() -> None:
+async def test_a_second_use_after_the_first_has_ended_makes_a_new_informer() -> None:
     async with factory(ClusterSource(cluster_with_pods("a"))) as informers:
         async with informers.use("pods") as first:
             await first.wait_synced(timeout=30)
@@ -418,7 +418,7 @@ async def test_using_it_again_makes_a_new_informer() -> None:
         assert second is not first
 
 
-async def test_an_error_in_its_use_passes_and_stops_it() -> None:
+async def test_an_error_inside_a_use_is_raised_and_stops_the_informer() -> None:
     async def body() -> None:
         async with informers.use("pods"):
             raise ValueError("mine")
@@ -440,7 +440,7 @@ async def test_an_informer_may_be_used_before_the_factory_runs() -> None:
     assert list(informers) == []
 
 
-async def test_an_informer_whose_last_user_went_before_the_start_is_not_started() -> None:
+async def test_an_informer_whose_last_user_left_before_the_start_is_not_started() -> None:
     source = scripted_source(pods=[list_response()])
     informers = factory(source)
 
@@ -454,7 +454,7 @@ async def test_an_informer_whose_last_user_went_before_the_start_is_not_started(
 # -- failures ---------------------------------------------------------------------------------
 
 
-async def test_a_bug_cancels_the_body_and_is_raised_as_itself() -> None:
+async def test_a_bug_cancels_the_body_and_is_raised_unchanged() -> None:
     bug = RuntimeError("a bug")
     informers = factory(
         scripted_source(
@@ -485,7 +485,7 @@ async def test_a_bug_reaches_a_body_that_swallows_its_cancellation() -> None:
         await within(informers, body)
 
 
-async def test_a_bug_wakes_a_body_that_waits_for_the_first_state() -> None:
+async def test_a_bug_wakes_a_body_that_waits_for_the_initial_list() -> None:
     informers = factory(scripted_source(pods=[ErrorResponse(RuntimeError("a bug"))]))
     informers.informer("pods")
 
@@ -493,7 +493,7 @@ async def test_a_bug_wakes_a_body_that_waits_for_the_first_state() -> None:
         await within(informers, informers.wait_synced)
 
 
-async def test_a_bug_is_raised_by_run_as_itself() -> None:
+async def test_a_bug_is_raised_by_run() -> None:
     informers = factory(scripted_source(pods=[ErrorResponse(RuntimeError("a bug"))]))
     informers.informer("pods")
 
@@ -504,7 +504,7 @@ async def test_a_bug_is_raised_by_run_as_itself() -> None:
 # -- leaving ----------------------------------------------------------------------------------
 
 
-async def test_leaving_waits_for_handlers_to_tidy_up() -> None:
+async def test_the_end_of_a_factory_waits_for_the_cleanup_of_handlers() -> None:
     informers, log = factory(ClusterSource(cluster_with_pods("a"))), list[str]()
 
     async def handler(event: Event) -> None:
@@ -522,7 +522,7 @@ async def test_leaving_waits_for_handlers_to_tidy_up() -> None:
     assert log == ["called", "tidied up"]
 
 
-async def test_leaving_while_cancelled_still_leaves_nothing() -> None:
+async def test_a_cancelled_factory_waits_until_its_handlers_have_ended() -> None:
     informers, log = factory(ClusterSource(cluster_with_pods("a"))), list[str]()
     may_end = asyncio.Event()
 
@@ -580,7 +580,7 @@ async def test_a_handler_that_ignores_its_cancellation_is_named_after_the_time_o
     await yield_to_loop()
 
 
-async def test_two_factories_share_nothing() -> None:
+async def test_two_factories_do_not_share_informers() -> None:
     source = scripted_lister_watcher(list_response(body("a", 3)))
     own = SharedInformer(source)
 
@@ -597,7 +597,7 @@ async def test_two_factories_share_nothing() -> None:
 
 
 @in_virtual_time
-async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> None:
+async def test_the_last_user_of_an_informer_waits_at_most_the_shutdown_timeout() -> None:
     finish = asyncio.Event()
 
     async def stubborn(_event: Event) -> None:
@@ -617,7 +617,7 @@ async def test_the_last_user_of_an_informer_does_not_wait_for_ever_either() -> N
         await yield_to_loop()
 
 
-async def test_who_stops_using_an_informer_disturbs_nobody_who_waits_for_the_others() -> None:
+async def test_the_end_of_a_use_does_not_affect_a_task_that_waits_for_the_other_informers() -> None:
     async with factory(scripted_source()) as informers:
         using = informers.use("pods")
         await using.__aenter__()
@@ -627,7 +627,7 @@ async def test_who_stops_using_an_informer_disturbs_nobody_who_waits_for_the_oth
         await asyncio.wait_for(waiting, 5)
 
 
-async def test_a_coroutine_is_no_resource() -> None:
+async def test_a_coroutine_instead_of_a_resource_is_a_usage_error() -> None:
     async def resource() -> Resource:
         return PODS
 
@@ -636,12 +636,12 @@ async def test_a_coroutine_is_no_resource() -> None:
             informers.informer(resource())  # type: ignore[call-overload]
 
 
-def test_a_url_is_no_source() -> None:
+def test_a_url_instead_of_a_client_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="a factory takes a Client"):
         SharedInformerFactory("http://localhost")  # type: ignore[arg-type]
 
 
-def test_a_class_feeds_no_metrics() -> None:
+def test_a_metrics_class_instead_of_its_instance_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"metrics is an object: pass Metrics\(\), not the class"):
         SharedInformerFactory(scripted_source(), metrics=NoMetrics)  # type: ignore[arg-type]
 
@@ -649,7 +649,7 @@ def test_a_class_feeds_no_metrics() -> None:
 # -- what all of its informers share -------------------------------------------------------------
 
 
-async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there() -> None:
+async def test_an_error_in_fail_fast_cancels_the_body_and_is_raised_there() -> None:
     async def body() -> None:
         source = scripted_source(pods=[error_response(403, "Forbidden")])
         async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
@@ -661,7 +661,7 @@ async def test_an_error_that_is_to_be_fatal_cancels_the_body_and_is_raised_there
 
 
 @in_virtual_time
-async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_stuck() -> None:
+async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_never_returns() -> None:
     finish, states = asyncio.Event(), list[str]()
     source = scripted_source(pods=[list_response(body("a", 1)), error_response(403, "Forbidden")])
 
@@ -690,7 +690,7 @@ async def test_a_fatal_error_of_a_request_does_not_wait_for_a_handler_that_is_st
     await yield_to_loop()
 
 
-async def test_other_errors_are_tried_again_then_too() -> None:
+async def test_requests_with_other_errors_are_still_retried_with_fail_fast() -> None:
     source = scripted_source(
         pods=[error_response(500, "InternalError"), list_response(version="10")]
     )
@@ -702,7 +702,7 @@ async def test_other_errors_are_tried_again_then_too() -> None:
 
 
 @pytest.mark.client_go(55)
-async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
+async def test_the_error_hook_of_a_factory_receives_the_problems_of_every_informer() -> None:
     problems: list[Problem] = []
     source = scripted_source(
         pods=[error_response(403, "Forbidden")], nodes=[error_response(500, "InternalError")]
@@ -719,7 +719,7 @@ async def test_its_hook_is_told_of_every_informer_s_problems() -> None:
 
 
 @pytest.mark.parametrize("switched_off", [True, False], ids=["feature gate", "storage"])
-async def test_a_server_without_watch_lists_is_no_problem(
+async def test_a_server_without_watch_lists_is_not_reported_as_a_problem(
     switched_off: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     problems: list[Problem] = []
@@ -739,7 +739,7 @@ async def test_a_server_without_watch_lists_is_no_problem(
     assert [each.levelno for each in told] == [logging.INFO, logging.INFO]  # two resources
 
 
-async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
+async def test_informers_of_one_resource_share_the_knowledge_that_watch_lists_are_missing() -> None:
     """A server without WatchLists is detected once."""
     cluster = Cluster(features=Features(watch_list=False))
     source, problems = ClusterSource(cluster), list[Problem]()
@@ -758,14 +758,14 @@ async def test_informers_of_one_resource_share_what_is_known_of_it() -> None:
 
 
 @pytest.mark.client_go(33, 37)
-async def test_without_watch_lists_the_state_is_listed() -> None:
+async def test_the_state_is_listed_if_watch_lists_are_switched_off() -> None:
     async with SharedInformerFactory(ClusterSource(Cluster()), watch_list=False) as informers:
         pods = informers.informer("pods")
         await informers.wait_synced(timeout=30)
         assert pods.health.strategy == "list"
 
 
-async def test_metrics_know_an_informer_while_it_runs() -> None:
+async def test_metrics_contain_an_informer_while_it_runs() -> None:
     metrics = Levelled()
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}})
@@ -792,7 +792,7 @@ class Levelled(NoMetrics):
         assert self.running.pop(informer) == levels
 
 
-async def test_metrics_are_told_how_long_handlers_take_and_which_of_them_fail() -> None:
+async def test_metrics_receive_the_durations_and_failures_of_handlers() -> None:
     metrics = Clocked()
     cluster = cluster_with_pods("a", "b", "c")
 

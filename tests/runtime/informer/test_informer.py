@@ -62,7 +62,7 @@ async def test_the_cache_follows_the_server() -> None:
         assert informer.health.resource_version == str(cluster.resource_version)
 
 
-async def test_reading_before_the_first_state_is_refused() -> None:
+async def test_a_read_before_the_initial_list_raises_not_synced() -> None:
     informer = pod_informer(cluster_with_pods("a"))
 
     with pytest.raises(NotSynced):
@@ -70,7 +70,7 @@ async def test_reading_before_the_first_state_is_refused() -> None:
     assert informer.lister.unsynced.list() == []
 
 
-async def test_what_fails_later_never_empties_the_cache() -> None:
+async def test_later_failures_never_empty_the_cache() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)),
         error_response(500, "InternalError"),
@@ -88,7 +88,7 @@ async def test_what_fails_later_never_empties_the_cache() -> None:
 
 
 @pytest.mark.client_go(12, 30, 54)
-async def test_a_relist_swaps_the_state_and_tells_the_difference() -> None:
+async def test_a_relist_replaces_the_state_and_delivers_the_difference() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3), body("b", 4), version="10"),
         error_response(410, "Expired"),
@@ -117,7 +117,7 @@ async def test_indexes_find_objects() -> None:
             informer.add_indexers({"late": lambda obj: obj.name})
 
 
-async def test_an_object_that_an_index_function_refuses_stays_as_it_was() -> None:
+async def test_a_change_that_an_index_function_rejects_keeps_the_previous_version() -> None:
     cluster = cluster_with_pods("a")
 
     def picky(obj: KubeObject) -> str:
@@ -178,7 +178,7 @@ async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
 
 
 @pytest.mark.client_go(51)
-async def test_a_handler_from_before_the_start_hears_everything() -> None:
+async def test_a_handler_that_was_added_before_the_start_receives_every_event() -> None:
     cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
     registration = informer.add_handler(received.append)
@@ -193,7 +193,7 @@ async def test_a_handler_from_before_the_start_hears_everything() -> None:
 
 
 @pytest.mark.client_go(67)
-async def test_a_handler_from_later_hears_the_cached_state_first() -> None:
+async def test_a_handler_that_joins_later_receives_the_cached_state_first() -> None:
     cluster, received = cluster_with_pods("a", "b"), list[Event]()
     async with running_informer(pod_informer(cluster)) as informer:
         registration = informer.add_handler(received.append)
@@ -259,7 +259,7 @@ async def test_calls_come_in_order_and_one_at_a_time() -> None:
     assert log == ["begin", "none", "begin", "1", "begin", "2", "begin", "3"]
 
 
-async def test_the_decorators_hear_what_their_names_say() -> None:
+async def test_decorated_functions_receive_only_their_kind_of_event() -> None:
     cluster, received = cluster_with_pods("a"), list[str]()
     informer = pod_informer(cluster)
 
@@ -285,7 +285,7 @@ async def test_the_decorators_hear_what_their_names_say() -> None:
     assert [callable(each) for each in (appeared, moved, went)] == [True] * 3
 
 
-async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
+async def test_an_object_that_is_not_a_handler_is_rejected_and_not_registered() -> None:
     informer = pod_informer(cluster_with_pods())
 
     with pytest.raises(TypeError):
@@ -294,7 +294,9 @@ async def test_what_is_no_handler_is_refused_and_not_registered() -> None:
     assert informer.registrations == ()
 
 
-async def test_a_handler_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_handler_that_raises_does_not_affect_other_handlers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     cluster, received = cluster_with_pods("a"), list[Event]()
     informer = pod_informer(cluster)
 
@@ -335,7 +337,7 @@ async def test_a_handler_sees_the_context_in_which_it_was_added() -> None:
 # -- a handler that doesn't keep up -----------------------------------------------------------
 
 
-async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() -> None:
+async def test_a_blocking_handler_stops_the_cache_at_its_limit_until_it_returns() -> None:
     cluster, free = cluster_with_pods(), asyncio.Event()
     received, brisk = list[Event](), list[Event]()
     informer = pod_informer(cluster)
@@ -366,7 +368,7 @@ async def test_a_stuck_handler_stops_the_cache_at_its_limit_until_it_is_freed() 
 
 
 @pytest.mark.client_go(70)
-async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
+async def test_the_cache_continues_after_the_removal_of_a_blocking_handler() -> None:
     cluster = cluster_with_pods()
     informer = pod_informer(cluster)
 
@@ -384,7 +386,7 @@ async def test_a_stuck_handler_that_is_removed_lets_the_cache_go_on() -> None:
         assert informer.health.blocked_by == ()
 
 
-async def test_a_limit_is_at_least_one() -> None:
+async def test_a_limit_below_one_is_rejected() -> None:
     informer = pod_informer(cluster_with_pods())
 
     with pytest.raises(ValueError, match="limit must be at least 1"):
@@ -394,7 +396,7 @@ async def test_a_limit_is_at_least_one() -> None:
 # -- resync -----------------------------------------------------------------------------------
 
 
-async def test_a_resync_tells_the_state_again_and_asks_the_server_nothing() -> None:
+async def test_a_resync_delivers_the_cached_state_again_without_a_request() -> None:
     source = scripted_lister_watcher(list_response(body("a", 3)), watch_response(never_ends=True))
     informer = SharedInformer(source, resync=0.002, backoff=SLOW_BACKOFF)
     received: list[Event] = []
@@ -444,7 +446,7 @@ async def test_synced_stays_true_whatever_happens_later() -> None:
     assert informer.synced
 
 
-async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
+async def test_wait_synced_raises_not_running_when_the_informer_ends() -> None:
     informer = SharedInformer(scripted_lister_watcher())
 
     async with running_in_background(informer.run()):
@@ -459,7 +461,7 @@ async def test_who_waits_for_an_informer_that_ends_is_told_so() -> None:
 
 
 @pytest.mark.client_go(63)
-async def test_it_runs_once() -> None:
+async def test_an_informer_can_be_started_only_once() -> None:
     informer = pod_informer(cluster_with_pods())
     async with running_informer(informer):
         with pytest.raises(UsageError, match="was started before"):
@@ -498,7 +500,7 @@ def _add_handler_in_another_loop(informer: SharedInformer) -> None:
     asyncio.run(add())
 
 
-async def test_ending_leaves_no_answer_open() -> None:
+async def test_the_end_of_an_informer_closes_its_response() -> None:
     source = scripted_lister_watcher(
         list_response(), watch_response(added("a", 11), never_ends=True)
     )
@@ -510,7 +512,7 @@ async def test_ending_leaves_no_answer_open() -> None:
     assert source.open_responses == 0
 
 
-async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
+async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_unchanged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bug = RuntimeError("a bug")
@@ -530,7 +532,7 @@ async def test_a_bug_in_a_source_fails_the_informer_and_is_raised_as_itself(
 
 
 @pytest.mark.client_go(125)
-async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
+async def test_wait_synced_raises_not_running_when_the_informer_fails() -> None:
     informer = SharedInformer(scripted_lister_watcher(ErrorResponse(RuntimeError("a bug"))))
     waiting = asyncio.create_task(informer.wait_synced())
 
@@ -542,7 +544,7 @@ async def test_who_waits_for_an_informer_that_fails_is_told_so() -> None:
 
 
 @pytest.mark.client_go(63)
-async def test_its_health_and_repr_say_how_it_is() -> None:
+async def test_the_health_and_the_repr_of_an_informer_show_its_state() -> None:
     informer = pod_informer(cluster_with_pods("a"))
     assert repr(informer) == "<SharedInformer pods new synced=False objects=0 listeners=0>"
     assert (informer.health.state, informer.health.synced) == ("new", False)
@@ -555,13 +557,13 @@ async def test_its_health_and_repr_say_how_it_is() -> None:
     assert repr(informer) == "<SharedInformer pods stopped synced=True objects=1 listeners=0>"
 
 
-def test_it_is_named_after_its_resource_unless_told_otherwise() -> None:
+def test_an_informer_is_named_after_its_resource_unless_a_name_is_given() -> None:
     assert SharedInformer(scripted_lister_watcher()).name == "pods"
     assert SharedInformer(scripted_lister_watcher(), name="mine").name == "mine"
     assert SharedInformer(scripted_lister_watcher()).resource == PODS
 
 
-async def test_a_part_that_ends_by_a_cancellation_of_its_own_is_a_failure_and_not_silent() -> None:
+async def test_a_part_of_an_informer_that_cancels_itself_is_a_reported_failure() -> None:
     informer = SharedInformer(scripted_lister_watcher(ErrorResponse(asyncio.CancelledError())))
 
     with pytest.raises(RuntimeError, match="reflector of pods was cancelled, but not by"):
@@ -611,7 +613,7 @@ async def test_a_listener_can_not_join_an_informer_that_is_ending() -> None:
     assert len(refused) == 1
 
 
-async def test_what_is_deleted_while_a_state_is_being_staged_does_not_come_back() -> None:
+async def test_an_object_that_is_deleted_during_staging_is_not_cached_afterwards() -> None:
     """Staging takes many turns of the loop; the watch goes on meanwhile."""
     many = [body(f"web-{number}", 5) for number in range(20_000)]
     informer = SharedInformer(
@@ -627,7 +629,7 @@ async def test_what_is_deleted_while_a_state_is_being_staged_does_not_come_back(
         assert len(informer.lister) == 19_999
 
 
-async def test_a_registration_that_is_not_synced_in_time_says_what_the_informer_does() -> None:
+async def test_the_sync_timeout_of_a_registration_contains_the_error_of_the_informer() -> None:
     informer = SharedInformer(
         scripted_lister_watcher(error_response(403, "Forbidden", "not you")), backoff=SLOW_BACKOFF
     )
@@ -637,7 +639,9 @@ async def test_a_registration_that_is_not_synced_in_time_says_what_the_informer_
             await registration.wait_synced(0.05)
 
 
-async def test_a_listener_that_wakes_up_after_everything_went_gives_way() -> None:
+async def test_a_stream_that_resumes_after_all_objects_were_deleted_delivers_the_next_event() -> (
+    None
+):
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(600)))
     informer = pod_informer(cluster)
     async with running_informer(informer), informer.events() as events:

@@ -160,7 +160,7 @@ async def test_the_thread_ends_with_the_last_informer_of_the_loop() -> None:
     await wait_until(lambda: count_detectors() == 0)
 
 
-def test_in_virtual_time_nothing_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_handler_is_reported_in_virtual_time(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         pods = pod_informer(cluster_with_pods("a"))
         registration = pods.add_handler(handler)

@@ -63,7 +63,9 @@ def compress_all(informer: SharedInformer) -> int:
 @pytest.mark.parametrize(
     ("compress", "rest"), [(False, None), (True, 10.0), (30, 30.0), (1, 1.0), (2.5, 2.5)]
 )
-def test_it_is_true_or_seconds(compress: float, rest: float | None) -> None:
+def test_the_compress_option_is_true_or_a_number_of_seconds(
+    compress: float, rest: float | None
+) -> None:
     assert InformerOptions(compress=compress).compress_after == rest
 
 
@@ -91,7 +93,7 @@ async def test_without_zstd_the_error_names_the_extra() -> None:
                 informers.informer("pods", compress=True)
 
 
-async def test_callers_of_one_informer_agree_on_it() -> None:
+async def test_callers_of_one_informer_must_agree_on_compression() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_of())) as informers:
         pods = informers.informer("pods", compress=True)
         assert informers.informer("pods") is pods
@@ -114,7 +116,7 @@ def add_status(obj: KubeObject) -> dict[str, Any]:
 # -- informers -----------------------------------------------------------------------------------
 
 
-def test_an_informer_compresses_its_objects_and_says_so() -> None:
+def test_an_informer_compresses_its_objects_and_reports_the_saved_bytes() -> None:
     async def main() -> None:
         cluster = cluster_of()
         async with SharedInformerFactory(ClusterSource(cluster)) as informers:
@@ -163,7 +165,9 @@ def test_a_model_has_no_json_to_compress() -> None:
         {"transform": add_status},
     ],
 )
-def test_a_compressed_informer_shows_what_another_one_shows(options: dict[str, Any]) -> None:
+def test_a_compressed_informer_has_the_same_objects_as_a_plain_informer(
+    options: dict[str, Any],
+) -> None:
     async def main() -> None:
         cluster = cluster_of()
         source = ClusterSource(cluster)
@@ -219,5 +223,5 @@ async def test_an_informer_without_the_option_has_no_task_for_it(given: bool) ->
     source = ClusterSource(cluster_of()).lister_watcher(PODS)
     async with running_informer(SharedInformer(source, compress=given)):
         names = {task.get_name() for task in asyncio.all_tasks()}
-        assert "compaction of pods" in names
+        assert "pump of pods" in names
         assert ("compression of pods" in names) is given

@@ -386,7 +386,7 @@ async def test_the_caught_error_of_an_informer_has_its_traceback_until_it_is_dro
 
 
 @pytest.mark.parametrize("namespaces", [None, ["default"]])
-async def test_reference_counts_free_an_informer_that_the_server_has_refused(
+async def test_reference_counts_free_an_informer_whose_requests_the_server_has_denied(
     namespaces: list[str] | None,
 ) -> None:
     async def use(informers: SharedInformerFactory) -> Left:

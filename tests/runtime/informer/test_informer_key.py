@@ -30,7 +30,7 @@ def test_a_resource_is_the_same_under_all_of_its_names() -> None:
 
 
 @pytest.mark.client_go(26, 134)
-def test_a_resource_is_the_same_however_it_was_found() -> None:
+def test_a_resource_has_the_same_key_whether_discovered_or_written_by_hand() -> None:
     by_hand = Resource("", "v1", "pods", "pod", namespaced=False)
     discovered = Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",))
 
@@ -39,15 +39,15 @@ def test_a_resource_is_the_same_however_it_was_found() -> None:
     assert of(WIDGETS) != of(Resource("example.com", "v2", "widgets", "Widget"))
 
 
-def test_a_selector_is_the_same_however_it_is_written() -> None:
+def test_two_spellings_of_a_selector_have_the_same_key() -> None:
     assert of(labels="a=1, b=2") == of(labels={"a": "1", "b": "2"})
 
 
-def test_a_namespace_means_nothing_to_what_is_in_none() -> None:
+def test_a_namespace_is_ignored_for_a_cluster_scoped_resource() -> None:
     assert of("nodes", namespace="web") == of("nodes")
 
 
-def test_an_empty_namespace_is_all_of_them() -> None:
+def test_an_empty_namespace_means_all_namespaces() -> None:
     assert of(namespace="") == of(namespace=None)
 
 
@@ -70,21 +70,21 @@ def test_an_empty_namespace_is_all_of_them() -> None:
     ],
     ids=str,
 )
-def test_its_label_in_metrics_never_names_an_object(
+def test_the_metrics_label_of_an_informer_never_contains_an_object_name(
     identity: InformerKey, name: str, label: str
 ) -> None:
     assert str(identity) == name
     assert identity.label == label
 
 
-def test_what_is_wrong_is_said_at_once() -> None:
+def test_a_wrong_resource_or_selector_is_an_error_at_once() -> None:
     with pytest.raises(UnknownResource):
         of("gadgets")
     with pytest.raises(InvalidSelector):
         of(labels="a in (")
 
 
-async def test_a_forgotten_await_is_named() -> None:
+async def test_the_error_for_a_missing_await_contains_the_correct_call() -> None:
     async def resource() -> Resource:
         return WIDGETS
 

@@ -20,7 +20,7 @@ def json_bytes(informer: SharedInformer) -> int:
     return sum(len(obj.raw) for obj in informer.lister)
 
 
-async def test_it_follows_the_objects_that_come_change_and_go() -> None:
+async def test_the_estimate_follows_added_changed_and_deleted_objects() -> None:
     cluster = cluster_with_pods(*NAMES)
     async with running_informer(pod_informer(cluster)) as informer:
         before = informer.memory()
@@ -37,7 +37,7 @@ async def test_it_follows_the_objects_that_come_change_and_go() -> None:
         assert informer.memory().json_bytes == json_bytes(informer)
 
 
-async def test_a_body_that_is_open_counts() -> None:
+async def test_the_estimate_includes_decoded_bodies() -> None:
     async with running_informer(pod_informer(cluster_with_pods(*NAMES))) as informer:
         assert informer.memory().open_bytes == 0
         obj = next(iter(informer.lister))
@@ -46,7 +46,7 @@ async def test_a_body_that_is_open_counts() -> None:
         assert informer.memory().open_bytes == DECODED_FACTOR * len(obj.raw)
 
 
-async def test_events_that_wait_in_a_mailbox_count() -> None:
+async def test_the_estimate_includes_events_in_a_mailbox() -> None:
     cluster = cluster_with_pods(*NAMES)
     async with running_informer(pod_informer(cluster)) as informer, informer.events() as events:
         for _ in NAMES:
@@ -58,7 +58,7 @@ async def test_events_that_wait_in_a_mailbox_count() -> None:
         await wait_until(lambda: informer.memory().pending_bytes > json_bytes(informer) / 2)
 
 
-async def test_the_parts_of_several_namespaces_are_summed() -> None:
+async def test_the_estimate_is_the_sum_over_several_namespaces() -> None:
     cluster = Cluster()
     for namespace in ("a", "b"):
         cluster.create("pods", {"metadata": {"name": "web-0"}}, namespace=namespace)

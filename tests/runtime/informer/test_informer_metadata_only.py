@@ -82,7 +82,7 @@ async def test_metadata_and_whole_objects_are_two_informers() -> None:
         assert len(whole.lister["default/web-0"].raw) > len(metadata.lister["default/web-0"].raw)
 
 
-async def test_a_server_that_knows_no_other_form_sends_whole_objects_which_are_reduced() -> None:
+async def test_whole_objects_of_a_server_without_the_metadata_form_are_reduced() -> None:
     accepted: list[str] = []
 
     async def serve(request: web.Request) -> web.StreamResponse:
@@ -111,7 +111,7 @@ async def test_a_server_that_knows_no_other_form_sends_whole_objects_which_are_r
         ]
 
 
-async def test_a_source_without_the_ability_sends_whole_objects_which_are_reduced() -> None:
+async def test_whole_objects_of_a_source_without_the_metadata_form_are_reduced() -> None:
     source = scripted_lister_watcher(
         list_response(body("web-0", 5, size=9), version="5"),
         watch_response(modified("web-0", 6), never_ends=True),

@@ -123,7 +123,7 @@ async def test_an_index_whose_function_raises_is_not_added() -> None:
         await informer.add_index("bad", by_value)
 
 
-async def test_adding_an_index_can_be_cancelled_without_a_trace() -> None:
+async def test_a_cancelled_add_index_adds_no_index_and_calls_its_function_no_more() -> None:
     cluster, asked = cluster_with_pods(*(f"p-{number}" for number in range(300))), 0
 
     def slow(obj: KubeObject) -> str:
@@ -147,7 +147,7 @@ async def test_adding_an_index_can_be_cancelled_without_a_trace() -> None:
         assert informer.lister.indexers == ()
 
 
-async def test_the_sync_way_says_that_it_is_too_late() -> None:
+async def test_add_indexers_names_add_index_after_the_start() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         with pytest.raises(UsageError, match=r"await informer\.add_index"):
             informer.add_indexers({"value": by_value})
@@ -157,7 +157,7 @@ async def test_the_sync_way_says_that_it_is_too_late() -> None:
 
 
 @pytest.mark.client_go(129)
-async def test_ones_own_write_is_waited_for() -> None:
+async def test_wait_for_returns_the_object_of_a_write() -> None:
     cluster = cluster_with_pods("a")
     async with running_informer(pod_informer(cluster)) as informer:
         for number in range(20):
@@ -169,7 +169,7 @@ async def test_ones_own_write_is_waited_for() -> None:
             assert shown.labels["value"] == str(number)
 
 
-async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
+async def test_wait_for_returns_a_new_object_and_none_for_a_deleted_one() -> None:
     cluster = cluster_with_pods()
     async with running_informer(pod_informer(cluster)) as informer:
         answer = cluster.create("pods", {"metadata": {"name": "a"}})
@@ -182,7 +182,7 @@ async def test_a_new_object_and_one_that_is_gone_are_waited_for() -> None:
         assert await informer.wait_for(answer, timeout=5) is None
 
 
-async def test_many_may_wait_at_once_while_much_happens() -> None:
+async def test_many_tasks_can_wait_for_their_writes_at_once() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(50)))
     async with running_informer(pod_informer(cluster)) as informer:
         answers = [patched(cluster, f"p-{number}", "1") for number in range(50)]
@@ -191,7 +191,7 @@ async def test_many_may_wait_at_once_while_much_happens() -> None:
         assert all(each is not None and each.labels["value"] == "1" for each in shown)
 
 
-async def test_what_a_relist_brings_is_waited_for_too() -> None:
+async def test_wait_for_returns_an_object_of_a_relist() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)),
         error_response(410, "Expired"),
@@ -205,7 +205,7 @@ async def test_what_a_relist_brings_is_waited_for_too() -> None:
         assert await informer.wait_for(newer, timeout=5) is informer.lister["web/a"]
 
 
-async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> None:
+async def test_the_timeout_of_wait_for_contains_the_version_and_the_error_of_the_cache() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)), error_response(500, "InternalError", "etcd is away")
     )
@@ -227,14 +227,14 @@ async def test_a_cache_that_does_not_come_to_show_it_is_stale_and_says_why() -> 
     assert "etcd is away" in str(caught.value)
 
 
-async def test_before_the_first_state_it_says_so() -> None:
+async def test_the_timeout_of_a_wait_before_the_initial_list_mentions_the_missing_state() -> None:
     informer = SharedInformer(scripted_lister_watcher())
     async with running_in_background(informer.run()):
         with pytest.raises(CacheWaitTimeout, match="it holds no state; listing"):
             await informer.wait_until("web/a", lambda obj: obj is None, timeout=0.001)
 
 
-async def test_what_cannot_be_of_this_informer_is_refused() -> None:
+async def test_wait_for_rejects_an_object_of_another_namespace_or_kind() -> None:
     informer = SharedInformer(scripted_lister_watcher(), namespace="web")
     metadata = {"name": "a", "namespace": "other", "uid": "u", "resourceVersion": "9"}
     with pytest.raises(UsageError, match="another namespace"):
@@ -243,7 +243,7 @@ async def test_what_cannot_be_of_this_informer_is_refused() -> None:
         await informer.wait_for({"kind": "ConfigMap", "metadata": metadata})
 
 
-async def test_the_end_of_the_informer_ends_the_waiting() -> None:
+async def test_the_end_of_the_informer_ends_a_wait() -> None:
     async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
         waiting = asyncio.create_task(informer.wait_until("default/b", bool))
         await yield_to_loop()
@@ -251,7 +251,7 @@ async def test_the_end_of_the_informer_ends_the_waiting() -> None:
         await waiting
 
 
-async def test_a_handler_that_the_watch_waits_for_may_not_wait_for_the_watch() -> None:
+async def test_a_blocking_handler_may_not_wait_for_the_watch() -> None:
     errors: list[BaseException] = []
     informer = pod_informer(cluster_with_pods("a"))
 
@@ -272,7 +272,7 @@ async def test_a_handler_that_the_watch_waits_for_may_not_wait_for_the_watch() -
     assert "overflow='block'" in str(errors[0])
 
 
-async def test_a_handler_that_is_merged_for_may_wait_for_its_own_write() -> None:
+async def test_a_handler_with_merging_may_wait_for_its_own_write() -> None:
     cluster, shown = cluster_with_pods("a"), list[KubeObject | None]()
     informer = pod_informer(cluster)
 
@@ -310,7 +310,7 @@ async def test_a_condition_of_an_object_is_waited_for() -> None:
         assert await informer.wait_until("default/a", lambda obj: obj is None, timeout=5) is None
 
 
-async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
+async def test_a_timeout_error_of_the_predicate_is_raised_as_it_is() -> None:
     def broken(_obj: KubeObject | None) -> bool:
         raise TimeoutError("mine")
 
@@ -320,7 +320,7 @@ async def test_a_timeout_of_the_predicate_is_not_taken_for_ones_own() -> None:
     assert not isinstance(caught.value, CacheWaitTimeout)
 
 
-async def test_a_predicate_is_not_passed_by_an_object_that_does_not_exist_yet() -> None:
+async def test_wait_until_waits_for_an_object_that_does_not_exist_yet() -> None:
     cluster = cluster_with_pods()
     async with running_informer(pod_informer(cluster)) as informer:
         waiting = asyncio.create_task(
@@ -488,7 +488,7 @@ def meddled(cluster: Cluster, meddle: Callable[[], None]) -> tuple[SharedInforme
 
 
 @pytest.mark.client_go(48)
-async def test_a_cache_that_is_right_is_found_right_page_by_page() -> None:
+async def test_a_correct_cache_passes_a_verification_over_several_pages() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(1100)))
     informer, source = meddled(cluster, lambda: None)
     async with running_informer(informer):
@@ -503,7 +503,7 @@ async def test_a_cache_that_is_right_is_found_right_page_by_page() -> None:
     assert [bool(each.continue_token) for each in source.asked] == [False, True, True]
 
 
-async def test_what_changes_meanwhile_is_no_difference() -> None:
+async def test_changes_during_a_verification_are_no_differences() -> None:
     cluster, count = cluster_with_pods(*(f"p-{number}" for number in range(1100))), 0
 
     def meddle() -> None:
@@ -521,7 +521,7 @@ async def test_what_changes_meanwhile_is_no_difference() -> None:
     assert found
 
 
-async def test_a_version_that_the_server_has_forgotten_is_exchanged_for_a_newer_one() -> None:
+async def test_a_verification_of_an_expired_version_is_repeated_with_a_newer_one() -> None:
     cluster, attempts = cluster_with_pods("a"), 0
 
     def meddle() -> None:
@@ -541,7 +541,7 @@ async def test_a_version_that_the_server_has_forgotten_is_exchanged_for_a_newer_
     assert versions == sorted(set(versions))
 
 
-async def test_a_server_that_forgets_everything_at_once_cannot_be_compared_with() -> None:
+async def test_a_verification_fails_after_five_expired_versions() -> None:
     cluster = cluster_with_pods("a")
 
     def meddle() -> None:
@@ -555,7 +555,7 @@ async def test_a_server_that_forgets_everything_at_once_cannot_be_compared_with(
     assert len(source.asked) == 5
 
 
-async def test_waiting_for_a_version_that_is_remembered_ends_in_time() -> None:
+async def test_a_verification_that_waits_for_a_newer_version_ends_at_its_timeout() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)), watch_response(never_ends=True), error_response(410, "Expired")
     )
@@ -567,7 +567,7 @@ async def test_waiting_for_a_version_that_is_remembered_ends_in_time() -> None:
             await informer.verify(timeout=0.01)
 
 
-async def test_a_bookmark_is_enough_of_a_newer_version() -> None:
+async def test_a_version_of_a_bookmark_can_be_verified() -> None:
     answers = (
         list_response(body("a", 3)),
         watch_response(bookmark(12), never_ends=True),
@@ -579,7 +579,7 @@ async def test_a_bookmark_is_enough_of_a_newer_version() -> None:
         assert await informer.verify()
 
 
-async def test_a_server_that_cannot_be_asked_is_an_error() -> None:
+async def test_a_verification_raises_the_error_of_its_list() -> None:
     faults, cluster = Faults(), cluster_with_pods("a")
     informer = SharedInformer(ClusterSource(cluster, faults).lister_watcher(PODS))
     async with running_informer(informer):
@@ -588,7 +588,7 @@ async def test_a_server_that_cannot_be_asked_is_an_error() -> None:
             await informer.verify()
 
 
-async def test_a_server_that_answers_with_another_version_is_no_proof() -> None:
+async def test_a_verification_rejects_an_answer_with_another_version() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 3)),
         watch_response(never_ends=True),
@@ -600,7 +600,7 @@ async def test_a_server_that_answers_with_another_version_is_no_proof() -> None:
             await informer.verify()
 
 
-async def test_nothing_is_verified_before_the_first_state() -> None:
+async def test_a_verification_before_the_initial_list_raises_not_synced() -> None:
     with pytest.raises(NotSynced):
         await SharedInformer(scripted_lister_watcher()).verify()
 
@@ -639,7 +639,7 @@ async def test_the_last_state_can_be_read_after_the_end() -> None:
         await pods.wait_until("default/b", exists, timeout=1)
 
 
-async def test_a_wait_before_the_start_says_what_to_enter() -> None:
+async def test_the_error_of_a_wait_before_the_start_mentions_the_factory() -> None:
     pods = SharedInformerFactory(ClusterSource(Cluster())).informer("pods")
     with pytest.raises(SyncTimeout, match="not started: enter the factory with `async with`"):
         await pods.wait_synced(timeout=0.01)

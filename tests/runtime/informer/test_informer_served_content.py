@@ -49,7 +49,7 @@ async def test_other_content_under_the_same_versions_is_delivered_as_updates(
         assert await informer.verify(contents=True, timeout=5)
 
 
-async def test_a_verification_compares_contents_unless_it_is_told_otherwise() -> None:
+async def test_a_verification_compares_contents_unless_this_is_switched_off() -> None:
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}})
     source = ClusterSource(cluster).lister_watcher(PODS)
@@ -62,7 +62,7 @@ async def test_a_verification_compares_contents_unless_it_is_told_otherwise() ->
         assert await informer.verify(contents=False, timeout=5)
 
 
-async def test_a_verification_repairs_what_it_finds_and_delivers_that() -> None:
+async def test_a_verification_repairs_differences_and_delivers_them() -> None:
     cluster, events = Cluster(), list[Event]()
     cluster.create("pods", {"metadata": {"name": "a"}, "spec": {}})
     source = ClusterSource(cluster).lister_watcher(PODS)

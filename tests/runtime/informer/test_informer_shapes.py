@@ -183,7 +183,7 @@ async def test_streams_of_models_can_be_merged() -> None:
     ]
 
 
-async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
+async def test_an_object_that_a_model_rejects_is_reported_and_the_previous_one_stays_cached(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     problems: list[Problem] = []
@@ -208,7 +208,7 @@ async def test_a_misfit_keeps_the_last_good_object_and_is_told_everywhere(
     )
 
 
-async def test_ones_own_write_that_does_not_fit_is_not_waited_for_for_ever() -> None:
+async def test_wait_for_returns_the_cached_object_if_a_model_rejects_the_write() -> None:
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(model=Pod))
     async with running_informer(pods):
@@ -221,7 +221,7 @@ async def test_ones_own_write_that_does_not_fit_is_not_waited_for_for_ever() -> 
         assert len(pods.health.rejected) == 2
 
 
-async def test_a_relist_with_misfits_deletes_nothing() -> None:
+async def test_a_relist_with_rejected_objects_deletes_nothing() -> None:
     good = '{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"1"}}'
     bad = (
         '{"metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"12",'
@@ -259,7 +259,7 @@ async def test_a_cache_of_models_can_be_verified() -> None:
     assert found.rejected == 1
 
 
-async def test_predicates_and_fields_are_refused_where_they_are_given() -> None:
+async def test_predicates_that_read_json_are_rejected_for_models() -> None:
     pods = shaped(cluster_with_pods(), Shape.of(model=Pod))
 
     with pytest.raises(UsageError, match="the filter"):
@@ -275,7 +275,7 @@ async def test_predicates_and_fields_are_refused_where_they_are_given() -> None:
             pods.lister.list(labels="app=shop")
 
 
-async def test_an_index_of_models_can_be_added_late() -> None:
+async def test_an_index_of_models_can_be_added_after_the_start() -> None:
     pods = shaped(cluster_with_pods("a", "b"), Shape.of(model=Pod))
     async with running_informer(pods):
         await pods.add_index("name", name_of)
@@ -286,7 +286,7 @@ async def test_an_index_of_models_can_be_added_late() -> None:
 # -- conversions -------------------------------------------------------------------------------
 
 
-async def test_an_object_that_does_not_convert_is_an_error_of_ours_and_blames_no_handler(
+async def test_an_object_that_can_not_be_converted_is_no_failure_of_a_handler(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.ERROR)
@@ -327,7 +327,7 @@ async def test_a_stream_can_be_read_on_behind_an_object_that_does_not_convert() 
         assert await anext(events) == Added("good=1")
 
 
-async def test_a_scan_gives_way_between_conversions() -> None:
+async def test_a_scan_returns_converted_objects_that_match() -> None:
     texts = shaped(cluster_with_pods("a", "b", "c"), Shape.of(convert=value))
     async with running_informer(texts):
         found = [text async for text in texts.lister.scan(where=lambda text: text != "b=none")]
@@ -339,7 +339,7 @@ async def test_a_scan_gives_way_between_conversions() -> None:
 
 
 @pytest.mark.client_go(57, 112)
-async def test_a_transform_comes_before_everything_else() -> None:
+async def test_indexes_filters_and_handlers_receive_transformed_objects() -> None:
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), indexers={"spec": field("spec")})
     reported: list[Event] = []
@@ -364,7 +364,7 @@ async def test_a_transform_comes_before_everything_else() -> None:
     assert all(event.obj["spec"] == "cut" for event in reported)
 
 
-async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
+async def test_a_transform_that_raises_keeps_the_cached_object() -> None:
     problems: list[Problem] = []
     cluster = cluster_with_pods("a")
     pods = shaped(cluster, Shape.of(transform=without_secrets), on_error=problems.append)
@@ -386,7 +386,7 @@ async def test_a_transform_that_raises_leaves_what_is_cached() -> None:
 
 
 @pytest.mark.client_go(31)
-async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
+async def test_a_transform_is_applied_to_every_page_of_the_initial_list() -> None:
     cluster = cluster_with_pods(*(f"p-{number}" for number in range(40)))
     put(cluster, "dropped", "drop")
     source = ClusterSource(cluster).lister_watcher(PODS)
@@ -401,7 +401,7 @@ async def test_a_transform_of_a_first_state_works_page_by_page() -> None:
 # -- one informer for each shape ---------------------------------------------------------------
 
 
-async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None:
+async def test_a_slow_transform_holds_the_loop_for_one_object_at_a_time() -> None:
     turns: list[int] = []
     turn = 0
 
@@ -425,7 +425,7 @@ async def test_a_slow_transform_holds_the_loop_for_an_object_at_a_time() -> None
     assert most <= 7, "4 ms, and what a portion has beyond that"
 
 
-async def test_another_shape_is_another_informer() -> None:
+async def test_requests_with_different_shapes_have_different_informers() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         plain, models = informers.informer("pods"), informers.informer("pods", model=Pod)
         texts = informers.informer("pods", convert=value)
@@ -446,7 +446,7 @@ async def test_another_shape_is_another_informer() -> None:
         assert models.lister.list() == [Pod(Metadata("a"))]
 
 
-async def test_a_model_that_is_none_is_refused_at_once() -> None:
+async def test_a_type_that_is_not_a_model_is_rejected_at_once() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods())) as informers:
         with pytest.raises(UsageError, match="model= takes"):
             informers.informer("pods", model=int)
@@ -456,7 +456,7 @@ async def test_a_model_that_is_none_is_refused_at_once() -> None:
         assert list(informers) == []
 
 
-async def test_an_informer_of_models_can_be_used_for_a_while() -> None:
+async def test_use_can_have_an_informer_of_models() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
         by_name = {"n": name_of}
         async with informers.use("pods", model=Pod, indexers=by_name) as pods:

@@ -97,7 +97,7 @@ async def test_the_shards_are_disjoint_and_together_the_whole(
 
 @SERVERS
 @READS
-async def test_health_and_metrics_say_which_side_selects(
+async def test_health_and_metrics_show_if_the_server_or_the_informer_selects(
     sharding: bool, watch_list: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "aioinformer")
@@ -128,7 +128,7 @@ async def test_health_and_metrics_say_which_side_selects(
         assert len(logged) == (0 if sharding else 1)
 
 
-async def test_an_informer_without_a_shard_says_nothing_of_shards() -> None:
+async def test_the_health_of_an_informer_without_a_shard_has_no_shard_filter() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_with_pods(sharding=True))) as informers:
         pods = informers.informer("pods")
         await informers.wait_synced(30)
@@ -136,7 +136,7 @@ async def test_an_informer_without_a_shard_says_nothing_of_shards() -> None:
 
 
 @SERVERS
-async def test_a_shard_of_several_namespaces(sharding: bool) -> None:
+async def test_an_informer_of_several_namespaces_reads_one_shard(sharding: bool) -> None:
     cluster = cluster_with_pods(sharding=sharding)
     async with SharedInformerFactory(ClusterSource(cluster)) as informers:
         named = informers.informer("pods", namespaces=["shop", "web"], shard=Shard(0, 2))
@@ -244,7 +244,7 @@ def test_a_shard_and_a_selector_exclude_each_other() -> None:
 
 
 @pytest.mark.parametrize("given", [2, "0/2", (0, 2), Shard])
-def test_only_a_shard_is_one(given: object) -> None:
+def test_the_shard_option_accepts_only_a_shard(given: object) -> None:
     with pytest.raises(TypeError, match="shard must be a Shard such as"):
         InformerOptions(shard=cast("Shard", given))
 
@@ -304,7 +304,7 @@ class ChangingListerWatcher:
     [(False, True, False), (True, False, True), (True, True, False)],
     ids=["upgraded", "rolled back", "rolled back late"],
 )
-async def test_a_server_that_changes_changes_nothing_for_listeners(
+async def test_listeners_receive_the_same_events_if_the_server_starts_or_stops_selecting(
     watch_list: bool, versions: tuple[bool, ...]
 ) -> None:
     cluster = cluster_with_pods(sharding=True)
@@ -341,7 +341,7 @@ async def test_a_server_that_changes_changes_nothing_for_listeners(
         assert sorted(events) == sorted(f"Added {key}" for key in final)
 
 
-async def test_a_source_without_list_options_is_split_here() -> None:
+async def test_the_informer_selects_the_shard_if_the_source_has_no_list_options() -> None:
     """A source of a program's own can't ask for a shard; the informer selects the objects."""
     cluster = cluster_with_pods(sharding=True)
     whole = ClusterSource(cluster)

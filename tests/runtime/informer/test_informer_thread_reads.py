@@ -208,7 +208,7 @@ def reading(readers: Sequence[Reader], failures: list[BaseException]) -> Generat
 @pytest.mark.client_go(113)
 @pytest.mark.usefixtures("_often")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.simulation)])
-def test_four_threads_read_exactly_what_is_there_while_the_cache_churns(seed: int) -> None:
+def test_four_threads_read_correct_states_while_the_cache_changes(seed: int) -> None:
     writer, failures = Writer(seed), list[BaseException]()
     readers = [Reader(writer.indexer, seed * THREADS + number) for number in range(THREADS)]
     with reading(readers, failures):

@@ -152,7 +152,7 @@ def test_a_resync_is_filtered_by_objects_and_passes_predicates_of_changes() -> N
     assert set(told_again[1]) == {"a", "b"}
 
 
-async def test_a_filtered_handler_that_is_behind_ends_with_what_passes() -> None:
+async def test_a_slow_filtered_handler_ends_with_the_objects_that_pass() -> None:
     cluster, view, may_go_on = cluster_with_pods("a", "b", "c"), View(), asyncio.Event()
 
     async def slow(event: Event) -> None:
@@ -173,7 +173,7 @@ async def test_a_filtered_handler_that_is_behind_ends_with_what_passes() -> None
     assert registration.statistics().merged > 0
 
 
-async def test_a_filter_that_raises_is_reported_and_hides_nothing(
+async def test_an_object_whose_filter_raises_is_reported_and_delivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, view = cluster_with_pods("a"), View()
@@ -194,7 +194,9 @@ async def test_a_filter_that_raises_is_reported_and_hides_nothing(
 
 
 @pytest.mark.parametrize(("when", "version"), [("found", "1"), ("live", "12"), ("relist", "11")])
-async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, version: str) -> None:
+async def test_a_handler_that_its_own_filter_removes_receives_no_further_event(
+    when: str, version: str
+) -> None:
     view = View()
     first = list_response(labelled_pod("a", 1, "shown"), labelled_pod("b", 2, "shown"))
     second = list_response(
@@ -223,7 +225,7 @@ async def test_a_handler_that_its_own_filter_removes_hears_no_more(when: str, ve
     assert (registration.listener.mailbox.empty, registration.running) == (True, False)
 
 
-async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> None:
+async def test_a_handler_that_the_filter_of_another_removes_receives_no_further_event() -> None:
     cluster, view = cluster_with_pods("a"), View()
 
     def removing(obj: KubeObject) -> bool:
@@ -242,7 +244,7 @@ async def test_a_handler_that_anothers_filter_removes_hears_nothing_either() -> 
     assert view.received == [("a", "added", True)]
 
 
-async def test_field_is_an_index_function() -> None:
+async def test_field_can_be_used_as_an_index_function() -> None:
     cluster = cluster_with_pods("a", "b")
     cluster.merge_patch("pods", "a", {"spec": {"nodeName": "node-1"}})
     source = ClusterSource(cluster)
@@ -282,7 +284,7 @@ async def plain_async(event: Event) -> None: ...
         ({"run_in_thread": True}, TypeError, "plain_async of pods is async"),
     ],
 )
-def test_what_can_not_be_meant_is_an_error_at_once_and_nobody_is_registered(
+def test_a_handler_with_invalid_options_is_rejected_and_not_registered(
     arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     informer = pod_informer(cluster_with_pods())
@@ -313,7 +315,9 @@ async def _for_ever() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-async def test_with_fail_fast_the_factory_ends_with_that_very_exception(concurrency: int) -> None:
+async def test_with_fail_fast_the_factory_raises_the_exception_of_the_handler(
+    concurrency: int,
+) -> None:
     mine = ValueError("mine")
 
     async def clumsy(event: Event) -> None:
@@ -342,7 +346,7 @@ def test_with_fail_fast_a_time_out_ends_the_factory() -> None:
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
-async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
+async def test_a_fatal_error_reaches_the_body_although_another_handler_never_returns(
     in_thread: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     finish, release = asyncio.Event(), threading.Event()
@@ -388,7 +392,7 @@ async def test_a_fatal_error_reaches_the_body_while_another_handler_is_stuck(
         await yield_to_loop()
 
 
-async def test_a_fatal_call_ends_the_factory_while_another_call_of_its_handler_is_stuck() -> None:
+async def test_a_fatal_call_ends_the_factory_although_another_call_never_returns() -> None:
     finish, mine = asyncio.Event(), ValueError("mine")
 
     async def handler(event: Event) -> None:
@@ -452,7 +456,7 @@ def test_run_drains_and_waits_no_longer_than_the_shutdown_timeout(
     assert "still running 2 s after being asked to end: stuck" in caplog.text
 
 
-async def test_a_thread_that_returns_after_the_loop_is_closed_disturbs_nobody() -> None:
+async def test_a_thread_that_returns_after_the_loop_is_closed_causes_no_error() -> None:
     release, threads = threading.Event(), list[threading.Thread]()
 
     def blocked(event: Event) -> None:
@@ -502,11 +506,11 @@ def leave(*, drain: bool, seconds: float = 1.0) -> tuple[list[str], float]:
     return done, took
 
 
-def test_leaving_drops_what_is_pending() -> None:
+def test_the_end_of_a_factory_drops_pending_events() -> None:
     assert leave(drain=False) == ([], 0.0)
 
 
-def test_leaving_waits_for_a_handler_that_drains() -> None:
+def test_the_end_of_a_factory_waits_for_a_handler_that_drains() -> None:
     done, took = leave(drain=True)
 
     assert sorted(done) == ["a", "b", "c"]
@@ -520,7 +524,7 @@ def test_a_handler_that_does_not_drain_in_time_is_named_and_cancelled() -> None:
     assert len(caught.value.left) == 1
 
 
-def test_who_stops_using_an_informer_waits_for_those_that_drain() -> None:
+def test_the_end_of_a_use_waits_for_handlers_that_drain() -> None:
     done: list[str] = []
 
     async def slow(event: Event) -> None:
@@ -563,7 +567,7 @@ def test_a_cancellation_while_leaving_ends_the_draining() -> None:
     assert len(done) == 1
 
 
-def test_a_factory_that_fails_drops_what_is_pending() -> None:
+def test_a_factory_that_fails_drops_pending_events() -> None:
     done: list[Event] = []
 
     async def slow(event: Event) -> None:
@@ -611,7 +615,7 @@ async def test_a_handler_that_blocks_its_informer_can_not_wait_for_it(overflow: 
         assert "inside a call, it can't wait for its own informer" in str(errors[0])
 
 
-async def test_once_synced_a_handler_that_blocks_may_ask() -> None:
+async def test_a_blocking_handler_may_wait_for_an_informer_that_is_synced() -> None:
     asked: list[bool] = []
     pods = pod_informer(cluster_with_pods("a"))
 
@@ -628,7 +632,7 @@ async def test_once_synced_a_handler_that_blocks_may_ask() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_handlers_that_register_their_successors_do_not_pile_up(concurrency: int) -> None:
+async def test_handlers_that_register_their_successors_are_freed(concurrency: int) -> None:
     """Each is registered in the context of a call of the one before."""
     pods, alive, count = pod_informer(cluster_with_pods("a")), WeakSet[Registration](), 0
     left: list[int] = []

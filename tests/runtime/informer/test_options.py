@@ -25,7 +25,7 @@ def test_each_option_is_a_keyword() -> None:
     )
 
 
-def test_keywords_replace_options_and_none_keeps_them() -> None:
+def test_keywords_replace_options_and_none_keeps_an_option() -> None:
     options = InformerOptions(resync=30.0, page_size=500)
     merged = options.merge({"page_size": 50, "backoff": None})
     assert merged == InformerOptions(resync=30.0, page_size=50)
@@ -35,7 +35,7 @@ def test_keywords_replace_options_and_none_keeps_them() -> None:
         options.resync = 1.0  # type: ignore[misc] # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_the_options_of_a_request_are_what_is_no_part_of_its_scope() -> None:
+def test_the_options_of_a_request_are_the_keywords_outside_its_scope() -> None:
     request: InformerRequest = {
         "namespace": "web",
         "labels": "app=shop",
@@ -61,7 +61,7 @@ async def report_later(problem: Problem) -> None: ...
         ({"resync": "60"}, "resync must be seconds, or 0 for never, not '60'"),
     ],
 )
-def test_a_mistake_is_an_error_wherever_options_are_given(
+def test_a_wrong_option_is_an_error_in_factories_and_in_informers(
     keywords: dict[str, Any], message: str
 ) -> None:
     informers = SharedInformerFactory(scripted_source())

@@ -58,8 +58,34 @@ async def _for(seconds: float, informer: SharedInformer) -> None:
         await asyncio.sleep(seconds)
 
 
+def _resync_tasks() -> int:
+    return sum(each.get_name() == "resync of pods" for each in asyncio.all_tasks())
+
+
+def test_the_timer_runs_from_the_first_listener_with_a_period_on() -> None:
+    """A task and all that belongs to it are a part of what each of many informers weighs."""
+
+    async def main() -> None:
+        informer, first, second = informer_of("a"), Resynced(), Resynced()
+        informer.add_handler(lambda event: None)
+        async with running_in_background(informer.run()):
+            await informer.wait_synced()
+            await asyncio.sleep(100)
+            assert _resync_tasks() == 0
+            informer.add_handler(first, resync=30.0)
+            await asyncio.sleep(40)
+            assert _resync_tasks() == 1
+            informer.add_handler(second, resync=30.0)
+            await asyncio.sleep(40)
+            assert _resync_tasks() == 1
+        assert first.at == pytest.approx([130.0, 160.0], abs=1.0)
+        assert second.at == pytest.approx([170.0], abs=1.0)
+
+    in_virtual_time(main())
+
+
 @pytest.mark.client_go(3)
-def test_a_listener_is_told_again_at_the_informers_period() -> None:
+def test_a_listener_receives_resyncs_at_the_period_of_the_informer() -> None:
     informer, received = informer_of("a", resync=30), Resynced()
     informer.add_handler(received)
 
@@ -83,7 +109,7 @@ def test_each_listener_has_a_period_of_its_own() -> None:
 
 
 @pytest.mark.client_go(52)
-def test_a_listener_may_want_it_of_an_informer_that_does_not() -> None:
+def test_a_listener_can_have_a_resync_period_if_the_informer_has_none() -> None:
     informer, received = informer_of("a"), Resynced()
     informer.add_handler(received, resync=40)
 
@@ -92,7 +118,7 @@ def test_a_listener_may_want_it_of_an_informer_that_does_not() -> None:
     assert received.at == [40, 80]
 
 
-def test_a_listener_that_joins_later_counts_from_then() -> None:
+def test_the_period_of_a_late_listener_starts_when_it_joins() -> None:
     informer, first, second = informer_of("a", resync=30), Resynced(), Resynced()
 
     async def main() -> None:
@@ -109,7 +135,7 @@ def test_a_listener_that_joins_later_counts_from_then() -> None:
     assert second.at[:3] == [17, 19, 21]
 
 
-def test_who_left_is_not_told() -> None:
+def test_a_removed_listener_receives_no_resync() -> None:
     informer, received = informer_of("a", resync=30), Resynced()
 
     async def main() -> None:
@@ -124,7 +150,7 @@ def test_who_left_is_not_told() -> None:
     assert received.at == [30]
 
 
-def test_a_period_is_a_second_at_least() -> None:
+def test_the_resync_period_of_a_listener_is_at_least_one_second() -> None:
     """client-go's minimum, which is for handlers; an informer's own period may be shorter."""
     timer = ResyncTimer(_pump(), 0.25)
 
@@ -151,7 +177,7 @@ def test_a_period_is_not_negative(period: float) -> None:
 
 
 @pytest.mark.client_go(18)
-def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
+def test_resyncs_continue_while_the_server_cannot_be_reached() -> None:
     """In client-go, failures that are shorter than the period prevent every resync."""
     refusals = [ErrorResponse(ConnectionFailed("refused"))] * 50
     informer = SharedInformer(
@@ -165,7 +191,7 @@ def test_it_goes_on_while_the_server_cannot_be_reached() -> None:
     assert received.at == [30, 60, 90]
 
 
-def test_before_the_first_state_there_is_nothing_to_tell() -> None:
+def test_no_resync_is_delivered_before_the_initial_list() -> None:
     informer, received = SharedInformer(scripted_lister_watcher(), resync=30), Resynced()
     informer.add_handler(received)
 
@@ -174,7 +200,7 @@ def test_before_the_first_state_there_is_nothing_to_tell() -> None:
     assert received.at == []
 
 
-def test_a_listener_that_is_not_through_with_it_is_not_given_another() -> None:
+def test_a_listener_with_a_pending_resync_receives_no_further_resync() -> None:
     informer, received = informer_of("a", "b", "c", resync=30), list[str]()
 
     async def slow(event: Event) -> None:
@@ -189,7 +215,7 @@ def test_a_listener_that_is_not_through_with_it_is_not_given_another() -> None:
     assert received == ["a", "b", "c", "a"], "from 30 to 150, and from then on again"
 
 
-def test_what_changes_meanwhile_is_told_first_and_not_again() -> None:
+def test_a_change_during_a_resync_is_delivered_first_and_the_resync_has_the_new_version() -> None:
     source = scripted_lister_watcher(
         list_response(body("a", 1), body("b", 2)), watch_response(modified("b", 3), never_ends=True)
     )
@@ -221,5 +247,5 @@ def test_a_stream_may_have_a_period_too() -> None:
     assert in_virtual_time(main()) == pytest.approx(7)
 
 
-def test_its_repr_says_when_it_is_due() -> None:
+def test_the_repr_of_a_resync_timer_shows_its_period_and_next_time() -> None:
     assert repr(ResyncTimer(_pump(), 30.0)) == "<ResyncTimer period=30 next=None>"

@@ -56,7 +56,7 @@ async def test_each_kind_of_difference_is_found() -> None:
     assert {key.name: how for key, how in found[True].differences.items()} == deep
 
 
-async def test_the_state_of_just_that_version_is_asked_for() -> None:
+async def test_a_verification_compares_the_server_state_at_the_version_of_the_cache() -> None:
     cluster = cluster_with_pods("a", "b")
     indexer = holding(await listed(cluster), cluster.resource_version)
     cluster.create("pods", {"metadata": {"name": "c"}})

@@ -58,7 +58,7 @@ def raises(error: Exception) -> Callable[[], Verification]:
     return answer
 
 
-def test_a_cache_is_compared_once_a_period_and_never_at_the_same_time_as_all_the_others() -> None:
+def test_a_cache_is_verified_once_a_period_with_jitter() -> None:
     at, reported = proved(HOUR, lambda: RIGHT, 20 * HOUR)
 
     assert not reported
@@ -67,17 +67,17 @@ def test_a_cache_is_compared_once_a_period_and_never_at_the_same_time_as_all_the
     assert len(set(gaps)) == len(gaps) >= 16
 
 
-def test_a_short_period_is_made_a_minute() -> None:
+def test_a_period_below_a_minute_is_raised_to_a_minute() -> None:
     assert len(proved(0.001, lambda: RIGHT, 10 * MIN_PERIOD)[0]) <= 12
 
 
 @pytest.mark.parametrize("period", [-1.0, float("nan")])
-def test_a_period_that_is_none_is_refused(period: float) -> None:
+def test_an_invalid_period_is_rejected(period: float) -> None:
     with pytest.raises(ValueError, match="verify_every"):
         SharedInformer(scripted_lister_watcher(), verify_every=period)
 
 
-def test_what_differs_is_named() -> None:
+def test_the_error_names_the_objects_that_differ() -> None:
     wrong = Verification("7", 2, {ObjectKey("web", "a"): "missing"})
     _, reported = proved(HOUR, lambda: wrong, 1.5 * HOUR)
 
@@ -88,7 +88,7 @@ def test_what_differs_is_named() -> None:
     assert "differs in 1 of 2 objects at resourceVersion 7: web/a (missing)" in str(error)
 
 
-def test_a_server_that_can_not_be_asked_is_asked_again_one_period_later() -> None:
+def test_a_failed_verification_is_repeated_one_period_later() -> None:
     refusal = server_error(Status(403, "Forbidden", "no"))
     at, reported = proved(HOUR, raises(refusal), 5 * HOUR)
 
@@ -96,7 +96,7 @@ def test_a_server_that_can_not_be_asked_is_asked_again_one_period_later() -> Non
     assert set(reported) == {("access_denied", refusal)}
 
 
-def test_before_the_first_state_there_is_nothing_to_tell() -> None:
+def test_a_verification_before_the_initial_list_is_not_reported() -> None:
     assert proved(HOUR, raises(NotSynced("nothing yet")), 3 * HOUR)[1] == []
 
 
@@ -119,7 +119,7 @@ async def _for(seconds: float, informer: SharedInformer) -> None:
         await asyncio.sleep(seconds)
 
 
-def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_cache_is_reported_logged_and_repaired(caplog: pytest.LogCaptureFixture) -> None:
     informer, problems = watched(list_response(body("a", 4)))
 
     with caplog.at_level(logging.ERROR, "aioinformer"):
@@ -135,7 +135,7 @@ def test_a_cache_that_is_wrong_is_told_everywhere(caplog: pytest.LogCaptureFixtu
     assert "pods: verifying: CacheDiffers: the cache differs in 1 of 1" in caplog.text
 
 
-def test_a_cache_that_is_right_says_since_when() -> None:
+def test_health_shows_the_time_since_the_last_successful_verification() -> None:
     informer, problems = watched(list_response(body("a", 3)))
 
     run(_for(1.3 * MIN_PERIOD, informer), seed=0)
@@ -147,7 +147,9 @@ def test_a_cache_that_is_right_says_since_when() -> None:
     assert informer.health.differences == 0
 
 
-def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_denied_verification_is_reported_and_the_watch_continues(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     informer, problems = watched(error_response(403, "Forbidden"))
 
     run(_for(1.3 * MIN_PERIOD, informer), seed=0)
@@ -157,7 +159,7 @@ def test_a_refusal_is_told_and_the_watch_goes_on(caplog: pytest.LogCaptureFixtur
     assert "WARNING" in caplog.text
 
 
-async def test_one_that_was_asked_for_by_hand_is_in_health_too() -> None:
+async def test_health_shows_a_verification_that_the_program_started() -> None:
     informer = SharedInformer(ClusterSource(cluster_with_pods("a")).lister_watcher(PODS))
     async with running_in_background(informer.run()):
         await informer.wait_synced(timeout=30)
@@ -166,7 +168,7 @@ async def test_one_that_was_asked_for_by_hand_is_in_health_too() -> None:
         assert informer.health.verified is not None
 
 
-def test_a_factory_has_all_of_its_informers_compared() -> None:
+def test_a_factory_verifies_all_of_its_informers() -> None:
     asked: list[str] = []
 
     async def main() -> None:

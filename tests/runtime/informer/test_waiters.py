@@ -49,12 +49,12 @@ def waiting(cache: Cache, obj: KubeObject) -> asyncio.Task[KubeObject | None]:
 
 
 @pytest.mark.parametrize("held", [12, 13], ids=["the very version", "a later one"])
-async def test_what_is_cached_already_is_shown_without_waiting(held: int) -> None:
+async def test_a_cached_version_is_returned_without_waiting(held: int) -> None:
     cache = Cache(pod("a", held))
     assert await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 12))) == pod("a", held)
 
 
-async def test_an_older_version_is_waited_past() -> None:
+async def test_a_waiter_ignores_older_versions() -> None:
     cache = Cache(pod("a", 5))
     task = waiting(cache, pod("a", 12))
     await yield_to_loop()
@@ -68,7 +68,7 @@ async def test_an_older_version_is_waited_past() -> None:
     assert len(cache.waits) == 0
 
 
-async def test_what_is_deleted_since_is_gone() -> None:
+async def test_a_waiter_returns_none_after_a_later_deletion() -> None:
     cache = Cache(pod("a", 5))
     task = waiting(cache, pod("a", 12))
     await yield_to_loop()
@@ -77,7 +77,7 @@ async def test_what_is_deleted_since_is_gone() -> None:
     assert await task is None
 
 
-async def test_what_is_not_selected_is_gone_as_soon_as_its_version_is_passed() -> None:
+async def test_a_waiter_returns_none_for_an_unselected_object_when_its_version_is_reached() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
     await yield_to_loop()
@@ -89,7 +89,7 @@ async def test_what_is_not_selected_is_gone_as_soon_as_its_version_is_passed() -
     assert await task is None
 
 
-async def test_another_object_of_that_name_is_not_taken_for_it() -> None:
+async def test_a_waiter_ignores_another_object_of_the_same_name() -> None:
     """The cached object was deleted before this one was created."""
     cache = Cache(pod("a", 5, uid="first"))
     task = waiting(cache, pod("a", 12, uid="second"))
@@ -104,7 +104,7 @@ async def test_another_object_of_that_name_is_not_taken_for_it() -> None:
     assert found.uid == "second"
 
 
-async def test_a_re_created_object_shows_that_the_one_before_is_gone() -> None:
+async def test_a_waiter_returns_none_when_the_object_is_created_again() -> None:
     cache = Cache(pod("a", 5, uid="first"))
     task = waiting(cache, pod("a", 12, uid="first"))
     await yield_to_loop()
@@ -113,7 +113,7 @@ async def test_a_re_created_object_shows_that_the_one_before_is_gone() -> None:
     assert await task is None
 
 
-async def test_a_relist_wakes_everybody() -> None:
+async def test_a_relist_wakes_every_waiter() -> None:
     cache = Cache(pod("a", 5))
     tasks = [waiting(cache, pod("a", 12)), waiting(cache, pod("b", 13))]
     await yield_to_loop()
@@ -123,7 +123,7 @@ async def test_a_relist_wakes_everybody() -> None:
     assert await tasks[1] is None
 
 
-async def test_nothing_is_shown_before_the_first_full_state() -> None:
+async def test_no_wait_ends_before_the_initial_list_is_complete() -> None:
     cache = Cache()
     cache.indexer = Indexer()
     cache.waits = CacheWaiters(cache.indexer, "pods")
@@ -151,7 +151,7 @@ async def test_a_version_of_another_form_cannot_be_waited_for() -> None:
 # -- what is waited for ------------------------------------------------------------------------
 
 
-def test_a_dict_and_an_object_say_the_same() -> None:
+def test_a_dict_and_an_object_give_the_same_version() -> None:
     metadata = {"name": "a", "namespace": "web", "uid": "uid-a", "resourceVersion": "12"}
     assert ObjectVersion.of({"metadata": metadata}) == ObjectVersion.of(pod("a", 12))
     assert str(ObjectVersion.of(pod("a", 12))) == "web/a at resourceVersion 12"
@@ -173,7 +173,7 @@ def test_an_object_in_no_namespace_can_be_waited_for() -> None:
     ],
     ids=str,
 )
-def test_what_the_server_did_not_write_is_refused(body: dict[str, Any]) -> None:
+def test_a_body_without_server_metadata_is_rejected(body: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"name, uid and resourceVersion.*answer to a write"):
         ObjectVersion.of(body)
 
@@ -181,7 +181,7 @@ def test_what_the_server_did_not_write_is_refused(body: dict[str, Any]) -> None:
 # -- a condition -------------------------------------------------------------------------------
 
 
-async def test_a_predicate_is_asked_at_once_and_after_changes_of_its_object_only() -> None:
+async def test_a_predicate_is_called_at_once_and_after_each_change_of_its_object() -> None:
     cache, asked = Cache(pod("a", 5)), list[str]()
 
     def at_12(obj: KubeObject | None) -> bool:
@@ -202,7 +202,7 @@ async def test_a_predicate_is_asked_at_once_and_after_changes_of_its_object_only
     assert asked == ["5", "none", "12"]
 
 
-async def test_absence_can_be_waited_for() -> None:
+async def test_a_predicate_can_wait_for_the_absence_of_an_object() -> None:
     cache = Cache(pod("a", 5))
     task = asyncio.create_task(
         cache.waits.wait_for_predicate(ObjectKey("web", "a"), lambda obj: obj is None)
@@ -213,7 +213,7 @@ async def test_absence_can_be_waited_for() -> None:
     assert await task is None
 
 
-async def test_what_a_predicate_raises_is_raised_where_it_was_asked() -> None:
+async def test_an_exception_of_a_predicate_is_raised_by_its_wait() -> None:
     cache = Cache(pod("a", 5))
 
     def broken(obj: KubeObject | None) -> bool:
@@ -233,7 +233,7 @@ async def test_what_a_predicate_raises_is_raised_where_it_was_asked() -> None:
 # -- ends --------------------------------------------------------------------------------------
 
 
-async def test_who_is_cancelled_waits_no_longer() -> None:
+async def test_a_cancelled_waiter_is_removed() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
     await yield_to_loop()
@@ -245,7 +245,7 @@ async def test_who_is_cancelled_waits_no_longer() -> None:
     assert len(cache.waits) == 0
 
 
-async def test_who_is_cancelled_in_the_step_that_woke_it_is_cancelled() -> None:
+async def test_a_waiter_that_is_cancelled_in_the_step_that_woke_it_raises_cancelled_error() -> None:
     cache = Cache()
     task = waiting(cache, pod("a", 12))
     await yield_to_loop()
@@ -256,7 +256,7 @@ async def test_who_is_cancelled_in_the_step_that_woke_it_is_cancelled() -> None:
     cache.apply("Updated", pod("a", 13))
 
 
-async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
+async def test_the_end_of_the_informer_is_an_error_unless_the_version_is_cached() -> None:
     cache = Cache(pod("a", 12))
     task = waiting(cache, pod("b", 12))
     await yield_to_loop()
@@ -269,7 +269,7 @@ async def test_an_end_is_an_error_unless_it_is_shown_already() -> None:
         await cache.waits.wait_for_version(ObjectVersion.of(pod("a", 13)))
 
 
-def test_a_key_says_nothing_of_a_write() -> None:
+def test_a_key_instead_of_a_written_object_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="to wait for a key, use wait_until"):
         ObjectVersion.of("web/web-0")  # type: ignore[arg-type]
 

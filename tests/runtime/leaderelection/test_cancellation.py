@@ -14,7 +14,10 @@ from aioinformer.errors import LeadershipLost
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.leaderelection.electors import KEY, LEASES
 
-pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Overriding the .event_loop_policy. fixture",
+    "ignore:.*EventLoopPolicy. is deprecated:DeprecationWarning",  # from Python 3.14 on
+)
 
 
 @pytest.fixture(params=["plain", "uvloop"])
@@ -87,7 +90,7 @@ async def test_a_body_that_has_ended_is_not_cancelled_later() -> None:
     await asyncio.sleep(0)
 
 
-async def test_a_process_that_was_stopped_for_too_long_does_nothing_more() -> None:
+async def test_a_body_takes_no_step_after_its_process_was_stopped_for_too_long() -> None:
     """A timer that is due when the loop goes on, beside those of the election, by a real clock."""
     source = ClusterSource(Cluster())
     elector = LeaderElector(

@@ -35,13 +35,13 @@ async def count(seen: list[int], steps: int) -> int:
     return steps
 
 
-async def test_it_returns_what_the_coroutine_returns() -> None:
+async def test_a_guarded_awaitable_returns_the_result_of_the_coroutine() -> None:
     seen = list[int]()
     assert await GuardedAwaitable(count(seen, 3), never) == 3
     assert seen == [0, 1, 2]
 
 
-async def test_it_raises_what_the_coroutine_raises() -> None:
+async def test_a_guarded_awaitable_raises_the_exception_of_the_coroutine() -> None:
     async def fail() -> None:
         await asyncio.sleep(0)
         raise KeyError("mine")
@@ -51,7 +51,7 @@ async def test_it_raises_what_the_coroutine_raises() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
-async def test_a_step_that_may_not_be_taken_is_a_cancellation(steps: int) -> None:
+async def test_a_denied_step_cancels_the_coroutine(steps: int) -> None:
     seen = list[int]()
     with pytest.raises(asyncio.CancelledError, match="no more"):
         await GuardedAwaitable(count(seen, 5), refusing_after(steps))

@@ -20,7 +20,7 @@ class Machine:
         return SuspendAwareClock(lambda: self.awake, lambda: self.asleep)
 
 
-def test_it_goes_with_the_loop_s_clock_while_the_machine_is_awake() -> None:
+def test_the_clock_follows_the_clock_of_the_loop_while_the_machine_is_awake() -> None:
     machine = Machine()
     clock = machine.clock
     assert clock.now == 100.0
@@ -46,6 +46,6 @@ def test_time_between_two_reads_is_no_suspension_and_time_never_goes_back() -> N
 
 
 @pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
-def test_this_machine_says_how_long_it_has_slept_and_does_not_sleep_now() -> None:
+def test_this_machine_reports_a_constant_suspended_time() -> None:
     before = suspended_seconds()
     assert abs(suspended_seconds() - before) < 1

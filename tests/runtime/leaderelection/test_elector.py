@@ -126,7 +126,7 @@ def test_after_a_kill_another_leads_when_the_lease_has_expired() -> None:
     run_simulated(main)
 
 
-def test_the_duration_in_the_lease_is_what_others_wait_for() -> None:
+def test_other_candidates_wait_for_the_duration_in_the_lease() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -172,7 +172,7 @@ def test_a_candidate_that_lost_may_run_again() -> None:
     run_simulated(main)
 
 
-def test_fields_of_others_in_the_lease_stay() -> None:
+def test_an_elector_keeps_the_fields_of_other_writers_in_the_lease() -> None:
     place = ElectionSetup()
     lease = {
         "metadata": {"name": "controller", "labels": {"app": "shop"}, "annotations": {"x": "y"}},
@@ -194,7 +194,7 @@ def test_fields_of_others_in_the_lease_stay() -> None:
     assert (spec["preferredHolder"], spec["future"]) == ("c", [1])
 
 
-def test_a_lease_whose_creation_was_not_confirmed_is_recognised() -> None:
+def test_an_elector_recognises_its_lease_after_the_answer_to_the_creation_was_lost() -> None:
     place = ElectionSetup()
     place.faults.reset(verb="create", after=10, times=1)
 
@@ -345,7 +345,7 @@ def test_without_renewals_the_body_has_ended_by_the_renew_deadline() -> None:
     ],
     ids=["silent", "failing", "asks to wait", "read-only"],
 )
-def test_a_server_that_takes_no_renewals_ends_it(
+def test_a_server_that_accepts_no_renewals_ends_leading(
     break_it: Callable[[Faults], object], cause: type[Exception] | None
 ) -> None:
     place = ElectionSetup()
@@ -363,7 +363,7 @@ def test_a_server_that_takes_no_renewals_ends_it(
     run_simulated(main)
 
 
-def test_a_short_outage_is_nothing() -> None:
+def test_a_short_outage_does_not_end_leading() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -393,7 +393,7 @@ def test_a_leader_that_reads_another_holder_ends_at_once() -> None:
     assert place.holder == "thief"
 
 
-def test_a_deleted_lease_is_made_again_with_the_number_that_it_had() -> None:
+def test_a_deleted_lease_is_created_again_with_the_same_number_of_transitions() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -425,7 +425,7 @@ def test_a_body_that_swallows_its_cancellation_is_cancelled_again() -> None:
     run_simulated(main)
 
 
-def test_a_body_that_does_not_end_is_logged_and_nothing_is_released(
+def test_a_body_that_does_not_end_is_logged_and_the_lease_is_not_released(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     place = ElectionSetup()
@@ -468,7 +468,7 @@ def test_an_error_of_a_cancelled_body_is_not_replaced() -> None:
     run_simulated(main)
 
 
-def test_a_body_that_returns_as_it_is_cancelled_has_lost_all_the_same() -> None:
+def test_a_body_that_swallows_the_cancellation_and_returns_raises_leadership_lost() -> None:
     place = ElectionSetup()
 
     async def body() -> None:
@@ -501,7 +501,7 @@ def test_an_election_task_that_is_cancelled_from_outside_ends_the_term() -> None
 # -- ended from outside -------------------------------------------------------------------------
 
 
-def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> None:
+def test_a_cancellation_from_outside_remains_a_cancellation_and_releases_the_lease() -> None:
     place = ElectionSetup()
 
     async def lead() -> None:
@@ -520,7 +520,7 @@ def test_a_cancellation_from_outside_stays_one_and_the_lease_is_released() -> No
     assert place.holder == ""
 
 
-def test_scopes_around_it_end_it_as_they_end_everything() -> None:
+def test_timeouts_and_cancel_scopes_around_an_election_end_it() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -537,7 +537,7 @@ def test_scopes_around_it_end_it_as_they_end_everything() -> None:
     run_simulated(main)
 
 
-def test_scopes_within_it_are_none_of_its_business() -> None:
+def test_timeouts_and_cancel_scopes_within_the_body_do_not_affect_the_election() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -608,7 +608,7 @@ def test_a_cancellation_from_outside_during_a_loss_stays_a_cancellation(seed: in
 
 @pytest.mark.client_go(135)
 @pytest.mark.parametrize("turns", range(0, 60, 3))
-def test_cancelled_at_any_await_nothing_is_held_back_and_nothing_is_left(turns: int) -> None:
+def test_a_candidate_that_is_cancelled_at_any_await_lets_another_candidate_lead(turns: int) -> None:
     place = ElectionSetup()
 
     async def lead() -> None:
@@ -670,7 +670,7 @@ def test_a_body_that_held_the_loop_for_too_long_and_returns_has_lost() -> None:
     run_simulated(main)
 
 
-def test_a_pause_that_is_short_enough_is_nothing() -> None:
+def test_a_short_pause_of_the_process_does_not_end_leading() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -700,12 +700,12 @@ def stopped_in_the_middle(run: bool, seed: int) -> bool:
     return steps == [pytest.approx(25.03)]
 
 
-def test_run_keeps_back_the_step_that_was_due_before_the_pause() -> None:
+def test_run_does_not_continue_the_body_after_a_long_pause() -> None:
     assert any(stopped_in_the_middle(False, seed) for seed in range(10)), "the block doesn't"
     assert not any(stopped_in_the_middle(True, seed) for seed in range(30))
 
 
-def test_run_returns_what_the_body_returns_and_raises_what_it_raises() -> None:
+def test_run_returns_the_result_of_the_body_and_raises_its_exception() -> None:
     place = ElectionSetup()
 
     async def add() -> int:
@@ -725,7 +725,7 @@ def test_run_returns_what_the_body_returns_and_raises_what_it_raises() -> None:
     run_simulated(main)
 
 
-def test_check_and_guarded_writers_know_of_a_pause_at_once() -> None:
+def test_check_and_guarded_writers_raise_at_once_after_a_long_pause() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -784,7 +784,7 @@ def test_new_leaders_are_reported_and_errors_of_the_hook_are_logged(
     assert "on_new_leader raised for web/controller" in caplog.text
 
 
-def test_leading_is_measured() -> None:
+def test_metrics_receive_the_start_and_the_end_of_leading() -> None:
     place, reports = ElectionSetup(), list[tuple[str, bool]]()
 
     class RecordingMetrics(NoMetrics):
@@ -799,7 +799,7 @@ def test_leading_is_measured() -> None:
     assert reports == [(KEY, False), (KEY, True), (KEY, False)]
 
 
-def test_health_says_how_it_stands() -> None:
+def test_health_shows_the_state_of_the_election() -> None:
     place = ElectionSetup()
 
     async def main() -> None:
@@ -827,7 +827,7 @@ def test_health_says_how_it_stands() -> None:
 
 
 @pytest.mark.parametrize("odd", [asyncio.CancelledError, GeneratorExit])
-def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
+def test_a_base_exception_of_a_hook_does_not_end_leading(
     odd: type[BaseException],
 ) -> None:
     place = ElectionSetup()
@@ -844,7 +844,7 @@ def test_a_hook_that_raises_what_is_no_exception_does_not_end_leading(
     run_simulated(main)
 
 
-def test_an_identity_in_a_lease_can_forge_no_line_of_a_log(
+def test_control_characters_of_an_identity_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -884,7 +884,7 @@ def test_another_candidate_of_the_same_identity_is_distinguished() -> None:
     run_simulated(main)
 
 
-def test_a_lease_that_everybody_writes_to_is_no_cause_for_alarm(
+def test_writes_of_others_to_the_lease_cause_no_log_records(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     place = ElectionSetup()

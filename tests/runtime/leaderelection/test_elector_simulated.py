@@ -20,7 +20,7 @@ from aioinformer.testing import Faults
 from tests.runtime.leaderelection.electors import ElectionSetup, loop_time, run_simulated
 
 SECONDS = 300.0
-HISTORIES = 15
+HISTORIES = 8
 
 
 class History:

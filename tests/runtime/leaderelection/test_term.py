@@ -75,7 +75,7 @@ def test_a_leader_that_was_suspended_too_long_ends_before_its_next_write() -> No
     run_simulated(main)
 
 
-def test_a_nap_that_was_short_enough_is_nothing() -> None:
+def test_a_short_suspension_does_not_end_leading() -> None:
     place = ElectionSetup()
     laptop = Laptop(place)
 
@@ -88,7 +88,7 @@ def test_a_nap_that_was_short_enough_is_nothing() -> None:
     assert place.holder == ""
 
 
-def test_the_repr_says_how_far_it_is() -> None:
+def test_the_repr_of_a_term_shows_its_state() -> None:
     laptop = Laptop(ElectionSetup())
 
     async def main() -> None:

@@ -104,7 +104,7 @@ async def test_a_page_that_keeps_failing_is_an_error_after_four_requests() -> No
 
 
 @in_virtual_time
-async def test_a_server_that_asks_for_a_pause_is_asked_after_that_pause() -> None:
+async def test_a_list_is_repeated_after_the_pause_that_the_server_requests() -> None:
     clock = asyncio.get_running_loop().time
     source = scripted_lister_watcher(
         error_response(429, "TooManyRequests", retry=60.0), list_response(body("a", 1))

@@ -55,7 +55,7 @@ async def test_a_lost_connection_is_resumed_after_the_last_change() -> None:
 
 
 @in_virtual_time
-async def test_a_silent_connection_is_replaced() -> None:
+async def test_an_idle_connection_is_replaced() -> None:
     """Nothing arrives after the bookmark, not even the end of the watch."""
     source = scripted_lister_watcher(
         watch_response(bookmark(11), never_ends=True),
@@ -76,7 +76,7 @@ async def test_bookmarks_move_the_version_and_are_no_events() -> None:
 
 
 @pytest.mark.parametrize("as_event", [True, False], ids=["an ERROR event", "a response"])
-async def test_forgotten_changes_end_the_watch(as_event: bool) -> None:
+async def test_an_expired_version_ends_the_watch(as_event: bool) -> None:
     end = (
         watch_response(added("a", 11), error_event(410, "Expired"))
         if as_event
@@ -99,7 +99,7 @@ async def test_a_rejected_watch_ends_with_its_error() -> None:
 
 
 @in_virtual_time
-async def test_a_server_that_can_not_serve_the_watch_is_not_asked_for_whole_states() -> None:
+async def test_a_watch_without_a_cache_sends_no_list() -> None:
     """An informer would list again; a watch without a cache has no use for a list."""
     source = scripted_lister_watcher(*[watch_response()] * 8)
     async with ObjectWatch(source, "10") as watch:
@@ -108,7 +108,7 @@ async def test_a_server_that_can_not_serve_the_watch_is_not_asked_for_whole_stat
     assert not any(isinstance(request, ListRequest) for request in source.requests)
 
 
-async def test_without_a_version_it_begins_with_the_newest_one() -> None:
+async def test_a_watch_without_a_version_begins_at_the_newest_one() -> None:
     source = scripted_lister_watcher(
         list_response(version="20"), watch_response(added("a", 21), never_ends=True)
     )
@@ -137,7 +137,7 @@ async def test_an_object_that_does_not_fit_the_model_does_not_end_the_watch() ->
         assert (await anext(watch)).obj.metadata == Metadata("b", 1)
 
 
-async def test_outside_of_its_context_it_has_no_events() -> None:
+async def test_a_watch_raises_not_running_outside_of_its_context() -> None:
     source = scripted_lister_watcher(watch_response(never_ends=True))
     watch = ObjectWatch(source, "10")
     with pytest.raises(NotRunning, match="use it inside `async with`"):

@@ -15,7 +15,7 @@ from aioinformer.testing.simulation import run
 log = logging.getLogger("tests.error_hook")
 
 
-def test_a_problem_says_what_failed_in_one_line() -> None:
+def test_a_problem_describes_a_failure_in_one_line() -> None:
     problem = Problem(
         informer="pods",
         phase="reconcile",
@@ -29,7 +29,7 @@ def test_a_problem_says_what_failed_in_one_line() -> None:
     )
 
 
-def test_a_hook_gets_all_arguments_and_none_is_no_hook() -> None:
+def test_a_hook_receives_all_arguments_and_may_be_none() -> None:
     calls = list[tuple[str, int]]()
 
     def hook(name: str, number: int) -> None:
@@ -42,7 +42,7 @@ def test_a_hook_gets_all_arguments_and_none_is_no_hook() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), asyncio.CancelledError()])
-def test_what_a_hook_raises_is_logged(
+def test_an_exception_of_a_hook_is_logged(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     def hook(subject: str) -> None:
@@ -52,7 +52,7 @@ def test_what_a_hook_raises_is_logged(
     assert caplog.messages == ["the error hook raised when it was called with the pods"]
 
 
-def test_an_exit_of_the_program_passes() -> None:
+def test_a_system_exit_of_a_hook_is_raised() -> None:
     def hook(subject: str) -> None:
         raise SystemExit(2)
 
@@ -61,7 +61,7 @@ def test_an_exit_of_the_program_passes() -> None:
 
 
 @pytest.mark.parametrize("hook", [ValueError, "print"])
-def test_a_hook_is_a_function(hook: object) -> None:
+def test_a_hook_that_is_not_a_function_is_a_type_error(hook: object) -> None:
     with pytest.raises(TypeError, match="on_error is a function of a Problem"):
         check_hook(hook)
 

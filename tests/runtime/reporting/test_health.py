@@ -51,7 +51,7 @@ def test_since_counts_from_the_last_change_of_state(
     assert condition.since == 0
 
 
-def test_an_error_stays_until_something_works(condition: ReflectorStatus) -> None:
+def test_an_error_is_kept_until_it_is_cleared(condition: ReflectorStatus) -> None:
     error = ConnectionFailed("refused", phase="list")
     condition.set_state("listing")
     condition.record_error(error)
@@ -74,7 +74,7 @@ def test_an_informer_waits_no_longer_once_a_request_has_succeeded(
     assert (condition.state, condition.error, condition.retry_in) == ("listing", None, None)
 
 
-def test_an_informer_that_polls_does_so_again_after_a_list_that_failed(
+def test_a_polling_informer_polls_again_after_a_failed_list(
     condition: ReflectorStatus,
 ) -> None:
     refusal = condition.watch_refusal = ConnectionFailed("watches are refused")
@@ -94,7 +94,7 @@ def test_the_next_attempt_is_counted_down(condition: ReflectorStatus, clock: Clo
     assert condition.retry_in == 0
 
 
-def test_who_does_something_again_has_no_next_attempt(condition: ReflectorStatus) -> None:
+def test_a_new_request_clears_the_time_of_the_next_attempt(condition: ReflectorStatus) -> None:
     condition.schedule_retry(5)
     condition.set_state("listing")
 
@@ -130,11 +130,11 @@ SOUND = Health(
 )
 
 
-def test_a_sound_informer_needs_few_words() -> None:
+def test_the_text_of_a_healthy_informer_is_its_state() -> None:
     assert str(SOUND) == "watching for 12.3 s"
 
 
-def test_a_sick_one_says_why_and_until_when() -> None:
+def test_the_text_of_a_failing_informer_has_its_error_and_the_next_attempt() -> None:
     sick = replace(SOUND, state="waiting", error=ConnectionFailed("refused"), retry_in=1.26)
 
     assert str(sick) == "waiting for 12.3 s, last error: refused, next attempt in 1.3 s"
@@ -185,5 +185,5 @@ def test_an_informer_that_has_ended_is_not_ok(state: InformerState) -> None:
     assert not replace(SOUND, synced=False).ok
 
 
-def test_a_blocked_one_says_by_whom() -> None:
+def test_the_text_of_a_blocked_informer_names_the_blocking_listeners() -> None:
     assert str(replace(SOUND, blocked_by=("a", "b"))) == "watching for 12.3 s, blocked by a, b"

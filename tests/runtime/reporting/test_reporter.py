@@ -106,7 +106,7 @@ def test_a_failure_reaches_health_log_metrics_and_the_hook(
 @pytest.mark.parametrize(
     "outcome", [Outcome.BAD_REQUEST, Outcome.ERROR_EVENT, Outcome.WATCHLIST_TIMEOUT]
 )
-def test_a_server_without_watch_lists_is_no_warning_and_is_told_everywhere(
+def test_a_server_without_watch_lists_is_reported_without_a_warning(
     outcome: Outcome, caplog: pytest.LogCaptureFixture
 ) -> None:
     reported = Recorder()
@@ -145,7 +145,7 @@ def test_any_other_end_of_a_watch_list_is_a_warning(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-def test_what_ends_well_is_counted_and_told_to_nobody_else(
+def test_a_successful_end_is_reported_to_metrics_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     reported = Recorder()
@@ -165,7 +165,7 @@ def test_what_ends_well_is_counted_and_told_to_nobody_else(
     ]
 
 
-def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
+def test_a_cancelled_request_is_counted_as_cancelled() -> None:
     reported = Recorder()
     reports = reported.reports()
     reports.request_started(WatchRequest("", 300, initial=True))
@@ -187,7 +187,7 @@ def test_a_request_that_is_cut_short_is_counted_as_such() -> None:
     ],
     ids=["list", "watchlist", "watch", "freshness_check", "discovery"],
 )
-def test_what_the_informer_does_meanwhile(
+def test_the_state_of_an_informer_follows_its_request(
     request_: ListRequest | WatchRequest | DiscoveryRequest, state: str
 ) -> None:
     reports = Recorder().reports()
@@ -228,7 +228,7 @@ class _AsyncHook:
         (_AsyncHook(), "must not be async"),
     ],
 )
-def test_what_can_not_be_told_of_problems_is_a_type_error(wrong: Any, message: str) -> None:
+def test_an_error_hook_that_can_not_be_called_is_a_type_error(wrong: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         InformerReporter("pods", on_error=wrong)
 
@@ -244,7 +244,7 @@ def test_a_hook_that_raises_a_cancellation_has_no_effect_either(
     assert "the error hook raised" in caplog.text
 
 
-def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
+def test_the_failure_of_a_handler_is_reported_as_a_problem_and_to_metrics() -> None:
     reported = Recorder()
     error = ValueError("mine")
 
@@ -257,7 +257,7 @@ def test_a_handler_that_fails_is_told_of_in_the_same_place() -> None:
     assert reported.metrics.reported == ["pods (selected): audit of pods (selected) ValueError"]
 
 
-def test_a_server_that_went_back_in_time_is_counted_and_announced(
+def test_a_rewind_of_the_server_is_counted_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     reported = Recorder()
@@ -270,7 +270,7 @@ def test_a_server_that_went_back_in_time_is_counted_and_announced(
     assert "the restore of a backup" in caplog.text
 
 
-def test_absence_is_shown_while_it_lasts() -> None:
+def test_the_state_is_absent_until_the_resource_is_served_again() -> None:
     reports = Recorder().reports()
     reports.request_started(DiscoveryRequest())
     reports.resource_absent(confirmed=False)
@@ -287,7 +287,7 @@ def test_absence_is_shown_while_it_lasts() -> None:
     assert states == ["absent", "listing", "waiting"]
 
 
-def test_absence_ends_with_a_watch_list_that_delivered_the_state() -> None:
+def test_the_state_absent_ends_with_a_complete_watch_list() -> None:
     reports = Recorder().reports()
     reports.resource_absent(confirmed=False)
     reports.watch_opened()
@@ -295,7 +295,7 @@ def test_absence_ends_with_a_watch_list_that_delivered_the_state() -> None:
     assert not reports.status.absent
 
 
-def test_a_problem_in_words() -> None:
+def test_the_text_of_a_problem_has_its_error_and_the_next_attempt() -> None:
     problem = Problem(
         informer="pods", phase="list", cause="unreachable", error=REFUSED, retry_in=1.25
     )
@@ -306,7 +306,7 @@ def test_a_problem_in_words() -> None:
     )
 
 
-def test_anything_with_the_methods_of_metrics_will_do() -> None:
+def test_an_object_with_the_methods_of_metrics_is_accepted() -> None:
     metrics: Metrics = Counted()
     assert metrics is not None
 

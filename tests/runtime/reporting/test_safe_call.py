@@ -26,7 +26,9 @@ class HalfAClock:
         return f"started at {at}"
 
 
-def test_the_result_passes_and_an_exception_becomes_none(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_safe_call_returns_the_result_or_none_after_an_exception(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     safe_call = SafeCall(log, "%s raised", "the clock")
     assert safe_call(int, "7") == 7
     assert safe_call(int, "x") is None
@@ -35,7 +37,7 @@ def test_the_result_passes_and_an_exception_becomes_none(caplog: pytest.LogCaptu
     assert repr(safe_call) == "<SafeCall the clock>"
 
 
-def test_the_methods_of_an_interface_are_wrapped_as_far_as_they_exist() -> None:
+def test_the_existing_methods_of_an_interface_are_wrapped() -> None:
     wrapper = Clock()
     SafeCall(log, "%s raised", "the clock").wrap(HalfAClock(), Clock, wrapper)
     assert wrapper.start() == "started at 0"

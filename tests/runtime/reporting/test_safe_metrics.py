@@ -67,7 +67,7 @@ class BrokenMetrics(Metrics):
         self._fail("leadership")
 
 
-async def test_an_informer_goes_on_though_its_metrics_raise(
+async def test_an_informer_continues_although_its_metrics_raise(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster, metrics, seen = cluster_with_pods("a"), BrokenMetrics(), list[object]()
@@ -92,7 +92,7 @@ async def test_an_informer_goes_on_though_its_metrics_raise(
     ]
 
 
-def test_each_method_is_passed_on_and_does_no_harm() -> None:
+def test_the_exceptions_of_each_method_of_the_metrics_are_suppressed() -> None:
     broken = BrokenMetrics()
     metrics: Metrics = wrap_metrics(broken)
 
@@ -106,7 +106,7 @@ def test_each_method_is_passed_on_and_does_no_harm() -> None:
     assert repr(metrics) == f"<SafeMetrics {broken!r}>"
 
 
-async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
+async def test_a_queue_continues_although_its_metrics_raise() -> None:
     broken = BrokenMetrics()
     queue = WorkQueue[str](name="pods", metrics=broken)
     queue.add("a")
@@ -116,12 +116,12 @@ async def test_a_queue_goes_on_though_its_metrics_raise() -> None:
     assert broken.called == ["queue_started", "worked", "queue_ended"]
 
 
-def test_without_metrics_nothing_is_wrapped() -> None:
+def test_wrap_metrics_wraps_only_given_metrics() -> None:
     assert type(wrap_metrics(None)) is Metrics
     assert isinstance(InformerReporter("pods", metrics=BrokenMetrics()).metrics, SafeMetrics)
 
 
-def test_a_method_that_metrics_lack_does_nothing() -> None:
+def test_a_method_that_the_metrics_lack_is_ignored() -> None:
     """For example metrics that were written for an older version, without the base class."""
 
     class OneMethod:

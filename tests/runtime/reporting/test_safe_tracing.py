@@ -96,7 +96,7 @@ def is_tracing(tracing: Tracing) -> Tracing:
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
+async def test_an_informer_continues_although_its_tracing_raises_and_logs_it_once(
     at_once: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     tracing = BrokenTracing(at_once=at_once)
@@ -122,7 +122,7 @@ async def test_tracing_that_raises_is_logged_once_and_nothing_else_happens(
     assert len(raised) == len(set(raised)) == 3, "the informer's, and each handler's"
 
 
-async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
+async def test_a_span_that_swallows_an_exception_does_not_hide_the_failure() -> None:
     """A context manager may swallow what is raised inside; a handler's failures are counted."""
 
     class Swallowing(BrokenTracing):
@@ -159,5 +159,5 @@ async def test_what_a_span_makes_of_an_exception_does_not_hide_it() -> None:
     assert [str(each) for each in ended] == ["mine"]
 
 
-def test_without_tracing_nothing_is_made() -> None:
+def test_an_informer_without_tracing_has_a_trace_without_spans() -> None:
     assert type(make_informer_trace(None, "pods", "pods")) is InformerTrace

@@ -72,7 +72,7 @@ async def test_a_namespace_joins_and_leaves_with_its_labels() -> None:
         assert pods.synced
 
 
-async def test_a_namespace_that_is_deleted_and_created_again_is_read_anew() -> None:
+async def test_a_namespace_that_is_deleted_and_created_again_is_listed_again() -> None:
     source = RefusingSource(cluster_of(a="shop"))
     async with SharedInformerFactory(source) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
@@ -88,14 +88,14 @@ async def test_a_namespace_that_is_deleted_and_created_again_is_read_anew() -> N
         assert await pods.verify(contents=True)
 
 
-async def test_no_namespace_that_matches_is_an_empty_cache() -> None:
+async def test_an_informer_without_matching_namespaces_is_synced_and_empty() -> None:
     async with SharedInformerFactory(ClusterSource(cluster_of(a="other"))) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
         await informers.wait_synced(30)
         assert pods.namespaces == ()
 
 
-async def test_refused_namespaces_are_named_as_the_reason() -> None:
+async def test_the_sync_timeout_names_a_forbidden_list_of_namespaces() -> None:
     source = RefusingSource(cluster_of(a="shop"), refused={""})
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
@@ -160,7 +160,7 @@ class Recorder:
         self.changes.append("complete")
 
 
-async def test_the_follower_changes_only_what_has_changed() -> None:
+async def test_the_follower_adds_and_removes_only_changed_namespaces() -> None:
     cluster = cluster_of(a="shop", b="other")
     recorder = Recorder()
     informer = SharedInformerFactory(ClusterSource(cluster)).informer("namespaces")

@@ -136,7 +136,7 @@ async def test_an_index_covers_all_namespaces_and_can_be_added_later() -> None:
             assert sorted(map(str, snapshot)) == ["a/x", "b/x", "b/y"]
 
 
-async def test_a_relist_of_one_namespace_leaves_the_others() -> None:
+async def test_a_relist_of_one_namespace_does_not_change_the_others() -> None:
     source = RefusingSource(Cluster())
     put(source.cluster, "a/x", "a/y", "b/x")
     async with reading(source, namespaces=["a", "b"]) as (informers, pods):
@@ -153,7 +153,7 @@ async def test_a_relist_of_one_namespace_leaves_the_others() -> None:
         assert len(source.sent("b")) == 1
 
 
-async def test_waits_go_by_the_version_of_the_object_s_namespace() -> None:
+async def test_wait_for_uses_the_version_of_the_namespace_of_the_object() -> None:
     cluster = Cluster()
     put(cluster, "a/x", "b/x")
     async with reading(ClusterSource(cluster), namespaces=["a", "b"]) as (informers, pods):
@@ -177,7 +177,7 @@ async def test_the_informer_of_a_selection_is_shared() -> None:
         assert informers.informer("pods", namespaces=optional) is not pods
 
 
-async def test_no_namespace_is_an_empty_cache_that_is_synced() -> None:
+async def test_an_informer_without_namespaces_is_synced_and_empty() -> None:
     async with reading(ClusterSource(Cluster()), namespaces=[]) as (informers, pods):
         await informers.wait_synced(30)
         assert (cached(pods), pods.name) == ([], "pods in 0 namespaces")
@@ -208,7 +208,7 @@ async def test_a_wrong_selection_is_rejected_at_once(
     assert not list(informers)
 
 
-async def test_a_resource_without_namespaces_has_none_to_select() -> None:
+async def test_a_selection_of_namespaces_is_rejected_for_a_cluster_scoped_resource() -> None:
     informers = SharedInformerFactory(ClusterSource(Cluster()))
     with pytest.raises(UsageError, match="nodes are in no namespace"):
         informers.informer("nodes", namespaces=["a"])
@@ -217,7 +217,7 @@ async def test_a_resource_without_namespaces_has_none_to_select() -> None:
 # -- namespaces that are refused ---------------------------------------------------------------
 
 
-async def test_a_refused_namespace_is_named_and_stops_no_other_one() -> None:
+async def test_a_forbidden_namespace_is_named_and_does_not_stop_the_others() -> None:
     problems: list[Problem] = []
     source = RefusingSource(Cluster(), refused={"b"})
     put(source.cluster, "a/x", "b/x")
@@ -246,7 +246,7 @@ async def test_a_refused_namespace_is_named_and_stops_no_other_one() -> None:
         assert "2 of 2 namespaces are watched" in str(pods.health)
 
 
-async def test_a_namespace_that_is_refused_later_keeps_its_objects() -> None:
+async def test_a_namespace_that_becomes_forbidden_keeps_its_objects() -> None:
     source = RefusingSource(Cluster())
     put(source.cluster, "a/x", "b/x")
     async with reading(source, namespaces=["a", "b"]) as (informers, pods):
@@ -263,7 +263,7 @@ async def test_a_namespace_that_is_refused_later_keeps_its_objects() -> None:
         await pods.wait_until("b/y", lambda pod: pod is not None, timeout=10)
 
 
-async def test_an_optional_namespace_delays_nothing_while_it_is_refused() -> None:
+async def test_an_optional_namespace_does_not_delay_the_sync_while_it_is_forbidden() -> None:
     source = RefusingSource(Cluster(), refused={"b"})
     put(source.cluster, "a/x", "b/x")
     scopes = {"a": Scope(), "b": Scope(optional=True)}
@@ -296,7 +296,7 @@ async def test_an_optional_namespace_that_is_permitted_is_waited_for() -> None:
         assert cached(p) == ["a/x"]
 
 
-async def test_only_optional_namespaces_that_are_all_refused_are_an_empty_cache() -> None:
+async def test_forbidden_optional_namespaces_alone_give_an_empty_synced_cache() -> None:
     source = RefusingSource(Cluster(), refused={"a", "b"})
     scopes = dict.fromkeys("ab", Scope(optional=True))
     async with reading(source, namespaces=scopes) as (informers, pods):
@@ -377,7 +377,7 @@ async def test_a_namespace_that_is_added_before_the_first_sync_is_waited_for() -
         await informers.wait_synced(30)
 
 
-async def test_namespaces_change_before_the_start_too() -> None:
+async def test_namespaces_can_be_added_and_removed_before_the_start() -> None:
     cluster = Cluster()
     put(cluster, "a/x", "b/x")
     informers = SharedInformerFactory(ClusterSource(cluster))
@@ -389,7 +389,7 @@ async def test_namespaces_change_before_the_start_too() -> None:
         assert cached(pods) == ["b/x"]
 
 
-async def test_wrong_changes_are_rejected_and_change_nothing() -> None:
+async def test_wrong_changes_of_namespaces_are_rejected() -> None:
     async with SharedInformerFactory(ClusterSource(Cluster())) as informers:
         pods = informers.informer("pods", namespaces=["a"])
         with pytest.raises(UsageError, match="reads the namespace 'a' already"):
@@ -511,7 +511,7 @@ async def test_the_trace_of_a_namespace_ends_with_it() -> None:
     assert [each.state for each in pods.health.scopes] == ["stopped"]
 
 
-async def test_namespaces_that_came_and_went_leave_nothing_behind() -> None:
+async def test_removed_namespaces_leave_no_objects_and_tasks() -> None:
     cluster = Cluster()
     names = [f"n{number}" for number in range(50)]
     put(cluster, *[f"{name}/x" for name in names])
@@ -528,7 +528,7 @@ async def test_namespaces_that_came_and_went_leave_nothing_behind() -> None:
         assert await pods.verify()
 
 
-async def test_hundreds_of_namespaces_take_turns_with_their_first_lists() -> None:
+async def test_hundreds_of_namespaces_limit_their_concurrent_initial_lists() -> None:
     source = ClusterSource(Cluster())
     names = [f"n{number}" for number in range(300)]
     put(source.cluster, *[f"{name}/x" for name in names])

@@ -152,6 +152,12 @@ async def live(driver: HistoryDriver, *, follow: bool) -> None:
 
 
 @pytest.mark.parametrize("follow", [False, True], ids=["changed", "followed"])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(10),
+        *(pytest.param(seed, marks=pytest.mark.simulation) for seed in range(10, 25)),
+    ],
+)
 def test_a_history_ends_in_the_server_s_state(seed: int, *, follow: bool) -> None:
     run(live(HistoryDriver(seed), follow=follow), seed=seed)

@@ -162,7 +162,7 @@ def test_a_member_that_joins_after_a_death_does_not_wait_for_the_dead_members_le
     run_simulated(main)
 
 
-def test_a_member_that_was_paused_for_longer_than_its_lease_acts_on_nothing() -> None:
+def test_a_member_that_was_paused_for_longer_than_its_lease_holds_no_shards() -> None:
     async def main() -> None:
         setup = GroupSetup()
         async with setup.group("a") as group:
@@ -422,7 +422,7 @@ def test_an_option_that_is_out_of_range_is_rejected(options: dict[str, object], 
     run_simulated(main)
 
 
-def test_a_group_is_what_informers_expect_of_it() -> None:
+def test_a_group_can_be_used_as_a_shard_assignment() -> None:
     async def main() -> None:
         group: ShardAssignment = GroupSetup().group("a")
         assert group.subscribe("x").assigned == frozenset()

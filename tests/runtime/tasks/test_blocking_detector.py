@@ -113,7 +113,7 @@ async def test_short_steps_are_not_reported_however_many_they_are() -> None:
     assert len(reports.stacks) <= sum(seconds > 0.2 for seconds in steps)
 
 
-async def test_a_task_without_a_reporter_is_left_alone() -> None:
+async def test_a_task_without_a_reporter_is_not_reported() -> None:
     reports = RecordedReports()
     with detect_blocking():
         hold_loop()
@@ -167,7 +167,7 @@ def test_a_simulated_loop_has_no_thread() -> None:
     run(main(), seed=0)
 
 
-async def test_without_permission_for_a_thread_a_warning_says_what_is_missing(
+async def test_a_failed_start_of_the_thread_is_logged_as_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(thread: threading.Thread) -> None:
@@ -204,7 +204,7 @@ def test_time_that_a_starved_process_waits_for_a_cpu_does_not_count() -> None:
     assert held.seconds == pytest.approx(0.16)
 
 
-def test_a_long_computation_in_a_c_function_counts_although_nothing_can_look_meanwhile() -> None:
+def test_a_long_c_function_counts_although_the_detector_can_not_run_meanwhile() -> None:
     held = HeldTime(10.0, scheduler((1.0, 0.0), (6.0, 0.0)))
     held.update(15.0)
     assert held.seconds == pytest.approx(5.0)
@@ -216,7 +216,7 @@ def test_a_process_that_was_stopped_for_long_has_not_held_the_loop_for_all_of_th
     assert held.seconds == pytest.approx(1.0)
 
 
-def test_where_the_kernel_tells_nothing_the_number_of_looks_counts() -> None:
+def test_the_number_of_checks_is_used_if_the_kernel_reports_no_times() -> None:
     held = HeldTime(10.0, scheduler(None, None, None))
     held.update(10.05)
     held.update(20.0)

@@ -21,13 +21,13 @@ async def test_the_loop_and_the_task_are_those_that_run() -> None:
     assert running_task() is asyncio.current_task()
 
 
-def test_outside_of_a_loop_there_is_neither() -> None:
+def test_the_running_loop_and_task_raise_usage_error_outside_of_a_loop() -> None:
     for ask in (running_loop, running_task):
         with pytest.raises(UsageError, match="must be called in the event loop"):
             ask()
 
 
-async def test_a_callback_is_no_task() -> None:
+async def test_running_task_raises_usage_error_in_a_callback() -> None:
     raised: list[UsageError] = []
 
     def callback() -> None:
@@ -42,7 +42,7 @@ async def test_a_callback_is_no_task() -> None:
     assert "not from a callback" in str(raised[0])
 
 
-async def test_what_runs_in_another_loop_is_used_from_there() -> None:
+async def test_check_loop_rejects_the_use_in_another_loop() -> None:
     check_loop(None, "it")
     check_loop(asyncio.get_running_loop(), "it")
 
@@ -62,7 +62,7 @@ def test_the_clock_of_asyncios_own_loops_is_the_monotonic_clock() -> None:
         assert runner.run(clock()) is time.monotonic
 
 
-def test_a_loop_with_a_time_of_its_own_keeps_that_time() -> None:
+def test_the_clock_of_a_loop_with_its_own_time_uses_that_time() -> None:
     class LateLoop(asyncio.SelectorEventLoop):
         def time(self) -> float:
             return super().time() + 1000
@@ -74,6 +74,8 @@ def test_a_loop_with_a_time_of_its_own_keeps_that_time() -> None:
         assert runner.run(difference()) == pytest.approx(1000, abs=100)
 
 
-async def test_a_time_that_was_put_into_a_loop_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_clock_of_a_loop_with_a_replaced_time_method_uses_that_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: 7.0)
     assert loop_clock()() == 7.0

@@ -36,11 +36,11 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-async def test_nothing_is_due_at_first(clock: Clock) -> None:
+async def test_a_new_time_slice_is_not_expired(clock: Clock) -> None:
     assert not TimeSlice().expired
 
 
-async def test_it_is_due_after_its_budget_of_work(clock: Clock) -> None:
+async def test_a_time_slice_expires_after_its_budget(clock: Clock) -> None:
     pace = TimeSlice()
 
     clock.work(SLICE_SECONDS)
@@ -48,7 +48,7 @@ async def test_it_is_due_after_its_budget_of_work(clock: Clock) -> None:
     assert pace.expired
 
 
-async def test_breathing_lets_others_have_a_turn_when_it_is_due(clock: Clock) -> None:
+async def test_maybe_yield_yields_to_the_loop_when_the_time_slice_is_expired(clock: Clock) -> None:
     pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
@@ -59,7 +59,7 @@ async def test_breathing_lets_others_have_a_turn_when_it_is_due(clock: Clock) ->
     assert not pace.expired
 
 
-async def test_breathing_costs_no_turn_of_the_loop_before_it_is_due(clock: Clock) -> None:
+async def test_maybe_yield_does_not_yield_before_the_time_slice_is_expired(clock: Clock) -> None:
     pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
@@ -81,7 +81,7 @@ async def test_a_smaller_budget_yields_sooner(clock: Clock) -> None:
     assert STAGING_SLICE_SECONDS < SLICE_SECONDS
 
 
-async def test_who_was_suspended_anyway_starts_anew(clock: Clock) -> None:
+async def test_reset_starts_a_new_time_slice(clock: Clock) -> None:
     pace = TimeSlice()
     clock.work(SLICE_SECONDS)
 

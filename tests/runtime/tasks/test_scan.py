@@ -33,7 +33,7 @@ def odd(obj: KubeObject) -> bool:
     return int(obj.resource_version) % 2 == 1
 
 
-async def test_it_finds_what_a_list_finds() -> None:
+async def test_a_scan_finds_the_objects_of_a_list() -> None:
     lister = lister_of(holding(500))
     assert [obj async for obj in lister.scan()] == lister.list()
     assert [obj async for obj in lister.scan(where=odd)] == lister.list(where=odd)
@@ -42,7 +42,7 @@ async def test_it_finds_what_a_list_finds() -> None:
     assert [obj async for obj in lister.scan(labels="app=shop")] == []
 
 
-async def test_it_shows_the_state_of_its_beginning_whatever_changes_meanwhile() -> None:
+async def test_a_scan_returns_the_state_at_its_start_despite_later_changes() -> None:
     indexer = holding(300)
     names: list[str] = []
     async for obj in lister_of(indexer).scan():
@@ -54,7 +54,7 @@ async def test_it_shows_the_state_of_its_beginning_whatever_changes_meanwhile() 
 
 
 @pytest.mark.parametrize("passing", [True, False], ids=["all pass", "none passes"])
-async def test_it_lets_others_go_on_every_few_milliseconds(*, passing: bool) -> None:
+async def test_a_scan_yields_to_the_loop_every_few_milliseconds(*, passing: bool) -> None:
     lister, turns = lister_of(holding(400)), 0
 
     def slow(_obj: KubeObject) -> bool:
@@ -75,12 +75,12 @@ async def test_it_lets_others_go_on_every_few_milliseconds(*, passing: bool) -> 
     assert turns >= 4  # 40 ms of work
 
 
-async def test_it_may_be_left_early() -> None:
+async def test_a_scan_can_be_left_early() -> None:
     async for _ in lister_of(holding(100)).scan():
         break
 
 
-async def test_what_is_wrong_is_told_when_it_is_asked_for() -> None:
+async def test_the_errors_of_a_scan_are_raised_at_its_call() -> None:
     lister = lister_of(Indexer())
     with pytest.raises(NotSynced):
         lister.scan()
@@ -89,21 +89,21 @@ async def test_what_is_wrong_is_told_when_it_is_asked_for() -> None:
         lister.unsynced.scan(labels="app in (")
 
 
-async def test_a_lister_without_an_informer_says_that_it_can_only_list() -> None:
+async def test_a_scan_of_a_lister_without_an_informer_is_a_usage_error() -> None:
     lister = Lister(holding(1), PODS)
     with pytest.raises(UsageError, match=r"can't scan.*read with list\(\)"):
         lister.scan()
     assert len(lister.list()) == 1
 
 
-async def test_a_thread_is_sent_to_list() -> None:
+async def test_a_scan_in_a_thread_is_a_usage_error() -> None:
     lister = lister_of(holding(1))
     with pytest.raises(UsageError, match="event loop"):
         await asyncio.to_thread(lister.scan)
     assert len(await asyncio.to_thread(lister.list)) == 1
 
 
-async def test_the_repr_shows_how_far_it_is() -> None:
+async def test_the_repr_of_a_scan_shows_its_progress() -> None:
     scan = lister_of(holding(100)).scan()
     await anext(scan)
     assert repr(scan) == "<Scan <Search searched=64/100>>"

@@ -55,7 +55,7 @@ async def fail(error: BaseException) -> None:
 # -- entering and leaving ---------------------------------------------------------------------
 
 
-async def test_it_is_new_then_running_then_ended() -> None:
+async def test_a_supervisor_is_new_then_running_then_ended() -> None:
     supervisor = Supervisor("work")
     states: list[str] = [supervisor.state]
 
@@ -68,7 +68,7 @@ async def test_it_is_new_then_running_then_ended() -> None:
     assert repr(supervisor) == "<Supervisor work ended tasks=0>"
 
 
-async def test_what_begins_with_it_begins_on_entering() -> None:
+async def test_the_start_function_of_a_supervisor_is_called_on_entering() -> None:
     supervisor, begun = Supervisor("work"), list[asyncio.Task[None]]()
 
     await supervisor.enter(lambda: begun.append(supervisor.spawn(for_ever(), name="child")))
@@ -78,7 +78,7 @@ async def test_what_begins_with_it_begins_on_entering() -> None:
     assert begun[0].cancelled()
 
 
-async def test_it_may_be_entered_and_left_in_different_tasks() -> None:
+async def test_a_supervisor_may_be_entered_and_left_in_different_tasks() -> None:
     supervisor = Supervisor("work")
 
     await asyncio.create_task(supervisor.enter(nothing))
@@ -88,7 +88,7 @@ async def test_it_may_be_entered_and_left_in_different_tasks() -> None:
     assert child.cancelled()
 
 
-async def test_it_runs_once() -> None:
+async def test_a_supervisor_can_be_entered_only_once() -> None:
     supervisor = Supervisor("work")
     async with entered(supervisor):
         with pytest.raises(UsageError, match="the work runs once"):
@@ -96,7 +96,7 @@ async def test_it_runs_once() -> None:
         assert supervisor.running
 
 
-async def test_leaving_waits_for_the_tasks_to_end() -> None:
+async def test_the_end_of_a_supervisor_waits_for_its_tasks() -> None:
     supervisor, log = Supervisor("work"), list[str]()
 
     async def tidy() -> None:
@@ -113,7 +113,9 @@ async def test_leaving_waits_for_the_tasks_to_end() -> None:
     assert log == ["tidied"]
 
 
-async def test_what_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_shutdown_incomplete_contains_the_names_of_running_tasks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     supervisor, finish = Supervisor("work"), asyncio.Event()
     await supervisor.enter(nothing)
     child = supervisor.spawn(_deaf(finish), name="deaf child")
@@ -129,7 +131,7 @@ async def test_what_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixtu
     await yield_to_loop()
 
 
-async def test_what_has_no_better_name_is_named_by_its_task() -> None:
+async def test_shutdown_incomplete_contains_the_task_name_if_there_is_no_other_name() -> None:
     supervisor, finish = Supervisor("work"), asyncio.Event()
     await supervisor.enter(nothing)
     child = supervisor.spawn(_deaf(finish), name="deaf child")
@@ -153,7 +155,7 @@ async def _deaf(finish: asyncio.Event) -> None:
 # -- failures ---------------------------------------------------------------------------------
 
 
-async def test_a_failure_cancels_the_body_and_is_raised_as_itself() -> None:
+async def test_a_failure_cancels_the_body_and_is_raised_unchanged() -> None:
     supervisor, cause = Supervisor("work"), OSError("the cause")
     error = RuntimeError("a bug")
     error.__cause__ = cause
@@ -169,7 +171,7 @@ async def test_a_failure_cancels_the_body_and_is_raised_as_itself() -> None:
     assert caught.value.__cause__ is cause
 
 
-async def test_after_a_failure_the_body_s_task_can_go_on() -> None:
+async def test_the_task_of_the_body_can_continue_after_a_failure() -> None:
     supervisor = Supervisor("work")
 
     with suppress(RuntimeError):
@@ -197,7 +199,7 @@ async def test_a_failure_ends_the_other_tasks() -> None:
     assert others[0].cancelled()
 
 
-async def test_a_body_that_ends_as_it_is_cancelled_gets_the_failure() -> None:
+async def test_a_failure_is_raised_although_the_body_swallows_its_cancellation() -> None:
     supervisor = Supervisor("work")
 
     async def body() -> None:
@@ -209,7 +211,7 @@ async def test_a_body_that_ends_as_it_is_cancelled_gets_the_failure() -> None:
         await within(supervisor, body)
 
 
-async def test_the_body_s_own_error_goes_before_a_failure() -> None:
+async def test_the_error_of_the_body_has_priority_over_a_failure() -> None:
     supervisor = Supervisor("work")
 
     async def body() -> None:
@@ -223,7 +225,7 @@ async def test_the_body_s_own_error_goes_before_a_failure() -> None:
         await within(supervisor, body)
 
 
-async def test_a_failure_goes_before_a_body_that_heard_of_it_by_not_running() -> None:
+async def test_a_failure_has_priority_over_not_running_of_the_body() -> None:
     supervisor = Supervisor("work")
 
     async def body() -> None:
@@ -234,7 +236,7 @@ async def test_a_failure_goes_before_a_body_that_heard_of_it_by_not_running() ->
         await within(supervisor, body)
 
 
-async def test_a_body_that_ends_with_the_failure_still_gets_it() -> None:
+async def test_a_failure_is_raised_although_the_body_ends_at_the_same_time() -> None:
     """The tasks have ended, but nobody has been told yet."""
     supervisor, ended = Supervisor("work"), asyncio.Event()
 
@@ -253,7 +255,7 @@ async def test_a_body_that_ends_with_the_failure_still_gets_it() -> None:
         await within(supervisor, body)
 
 
-async def test_somebody_else_s_cancellation_goes_before_a_failure() -> None:
+async def test_a_cancellation_from_outside_has_priority_over_a_failure() -> None:
     supervisor, inside = Supervisor("work"), asyncio.Event()
 
     async def body() -> None:
@@ -288,7 +290,7 @@ async def test_a_failure_while_leaving_is_raised() -> None:
         await within(supervisor, body)
 
 
-async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_ended(
+async def test_a_reported_failure_ends_the_body_before_the_tasks_have_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     supervisor, finish, mine = Supervisor("work"), asyncio.Event(), RuntimeError("mine")
@@ -318,7 +320,7 @@ async def test_a_failure_that_is_told_of_ends_the_body_before_the_tasks_have_end
     await yield_to_loop()
 
 
-async def test_the_first_failure_that_is_told_of_counts() -> None:
+async def test_the_first_reported_failure_is_raised() -> None:
     supervisor, first = Supervisor("work"), RuntimeError("first")
 
     async def body() -> None:
@@ -348,7 +350,7 @@ async def test_a_task_that_is_cancelled_alone_is_no_failure() -> None:
 # -- wrong use --------------------------------------------------------------------------------
 
 
-async def test_before_it_is_entered_it_is_usable_but_starts_nothing() -> None:
+async def test_a_supervisor_that_was_not_entered_is_usable_but_starts_no_task() -> None:
     supervisor = Supervisor("work")
     supervisor.check_usable()
 
@@ -356,7 +358,7 @@ async def test_before_it_is_entered_it_is_usable_but_starts_nothing() -> None:
         supervisor.spawn(for_ever(), name="child")
 
 
-async def test_after_the_end_it_is_not_usable() -> None:
+async def test_a_supervisor_is_not_usable_after_its_end() -> None:
     supervisor = Supervisor("work")
     async with entered(supervisor):
         supervisor.check_usable()
@@ -365,7 +367,7 @@ async def test_after_the_end_it_is_not_usable() -> None:
         supervisor.check_usable()
 
 
-async def test_from_a_thread_it_is_not_usable() -> None:
+async def test_a_supervisor_is_not_usable_from_a_thread() -> None:
     supervisor, errors = Supervisor("work"), list[str]()
 
     def use() -> None:

@@ -29,7 +29,7 @@ async def at_work(
         await then(first)
 
 
-async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
+async def test_a_task_that_is_cancelled_alone_ends_the_group_with_an_error() -> None:
     group = StrictTaskGroup("informer")
 
     async def cancel(first: asyncio.Task[None]) -> None:
@@ -44,7 +44,7 @@ async def test_who_is_cancelled_alone_takes_all_with_it() -> None:
     assert group.is_ending()
 
 
-async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> None:
+async def test_a_failure_is_the_only_error_although_the_other_tasks_are_cancelled() -> None:
     async def fail() -> None:
         raise KeyError("mine")
 
@@ -59,7 +59,7 @@ async def test_a_failure_is_the_only_error_though_the_others_end_cancelled() -> 
     assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
 
 
-async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on() -> None:
+async def test_tasks_that_a_failure_cancels_are_not_reported_as_failures() -> None:
     async def fail() -> None:
         raise KeyError("mine")
 
@@ -75,7 +75,7 @@ async def test_those_that_a_failure_cancels_do_not_fail_though_the_body_goes_on(
     assert [repr(error) for error in caught.value.exceptions] == ["KeyError('mine')"]
 
 
-async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> None:
+async def test_the_first_failure_is_reported_before_the_other_tasks_have_ended() -> None:
     told: list[BaseException] = []
     group, finish, mine = (
         StrictTaskGroup("informer", told.append),
@@ -109,7 +109,7 @@ async def test_the_first_failure_is_told_of_while_others_have_yet_to_end() -> No
     assert told == [mine]
 
 
-async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> None:
+async def test_the_fail_method_ends_the_group_with_the_first_given_error() -> None:
     told: list[BaseException] = []
     group, mine = StrictTaskGroup("informer", told.append), KeyError("mine")
 
@@ -125,7 +125,7 @@ async def test_it_can_be_made_to_fail_by_what_goes_on_in_one_of_its_tasks() -> N
     assert told == [mine]
 
 
-async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
+async def test_the_cancellation_of_the_owner_is_no_failure_of_the_tasks() -> None:
     group = StrictTaskGroup("informer")
 
     async def wait(_first: asyncio.Task[None]) -> None:
@@ -145,7 +145,7 @@ async def test_its_owners_cancellation_is_no_failure_of_theirs() -> None:
     ]
 
 
-def test_a_crew_that_was_not_entered_is_new() -> None:
+def test_a_group_that_was_not_entered_is_new() -> None:
     group = StrictTaskGroup("informer")
 
     assert not group.entered

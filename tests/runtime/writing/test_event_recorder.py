@@ -106,7 +106,7 @@ def test_repeated_events_become_a_series_whose_count_is_sent_at_the_end() -> Non
     assert not staged(act).problems
 
 
-def test_the_count_of_a_quiet_series_is_sent_while_the_recorder_runs() -> None:
+def test_the_count_of_an_inactive_series_is_sent_while_the_recorder_runs() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             for _ in range(5):
@@ -130,7 +130,7 @@ def test_records_before_entering_are_sent_after_entering() -> None:
 # -- trouble -----------------------------------------------------------------------------------
 
 
-def test_a_server_that_is_away_gets_the_events_when_it_is_back() -> None:
+def test_the_recorder_sends_events_after_an_outage_of_the_server() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             fault = stage.faults.refuse()
@@ -146,7 +146,7 @@ def test_a_server_that_is_away_gets_the_events_when_it_is_back() -> None:
     assert not staged(act).problems
 
 
-def test_an_event_whose_answer_was_lost_is_not_there_twice() -> None:
+def test_an_event_whose_answer_was_lost_is_created_only_once() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             stage.faults.reset(verb="create", times=1, after=0)
@@ -158,7 +158,7 @@ def test_an_event_whose_answer_was_lost_is_not_there_twice() -> None:
     assert not staged(act).problems
 
 
-def test_a_series_whose_event_has_expired_is_created_anew() -> None:
+def test_the_recorder_creates_an_expired_event_of_a_series_again() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             recorder.record(POD, "Normal", "Seen")
@@ -188,7 +188,9 @@ def test_a_rejected_event_is_counted_logged_and_reported(caplog: pytest.LogCaptu
     assert "Normal Created of Pod web/web-0" in caplog.text
 
 
-def test_a_server_in_trouble_is_asked_so_many_times(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_recorder_limits_the_attempts_to_send_an_event(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             fault = stage.faults.status(503)
@@ -200,7 +202,7 @@ def test_a_server_in_trouble_is_asked_so_many_times(caplog: pytest.LogCaptureFix
     assert len(staged(act).problems) == 1
 
 
-def test_more_than_may_wait_is_dropped_and_counted() -> None:
+def test_events_beyond_the_queue_limit_are_dropped_and_counted() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
             stage.faults.refuse()
@@ -262,7 +264,9 @@ def test_a_record_after_the_end_is_reported_and_not_raised() -> None:
     assert isinstance(problem.error, NotRunning)
 
 
-def test_a_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_in_the_error_hook_does_not_affect_the_recorder(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def hook(problem: Problem) -> None:
         raise RuntimeError("oh")
 
@@ -275,7 +279,7 @@ def test_a_hook_that_raises_changes_nothing(caplog: pytest.LogCaptureFixture) ->
     assert "the error hook raised" in caplog.text
 
 
-def test_a_writer_that_raises_what_it_should_not_is_survived(
+def test_the_recorder_survives_an_unexpected_exception_of_its_writer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Odd:
@@ -306,7 +310,7 @@ def test_a_writer_that_raises_what_it_should_not_is_survived(
 # -- its end -----------------------------------------------------------------------------------
 
 
-def test_leaving_waits_no_longer_than_it_may(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_a_recorder_waits_at_most_its_timeout(caplog: pytest.LogCaptureFixture) -> None:
     async def act(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         async with stage.recorder(shutdown_timeout=2.0) as recorder:
@@ -334,7 +338,7 @@ def test_the_bodys_exception_passes_through() -> None:
     assert staged(act).events.keys() == {"Created"}
 
 
-def test_it_belongs_to_one_event_loop() -> None:
+def test_a_recorder_belongs_to_one_event_loop() -> None:
     raised: list[Exception] = []
 
     async def act(stage: Stage) -> None:

@@ -118,7 +118,7 @@ def test_a_write_of_another_program_during_the_failing_run_is_reconciled() -> No
     assert condition_of(cluster)["status"] == "True"
 
 
-def test_nothing_is_sent_if_nothing_changes() -> None:
+def test_successful_runs_without_a_condition_send_no_request() -> None:
     cluster = make_status_cluster("a")
     runs = RecordingReconciler()
 
@@ -187,7 +187,7 @@ def test_a_run_that_takes_too_long_is_shown() -> None:
     run_simulated(main)
 
 
-def test_a_cleanup_that_fails_is_shown_until_the_object_is_gone() -> None:
+def test_a_failing_cleanup_is_shown_until_the_object_is_removed() -> None:
     cluster = make_status_cluster("a")
     runs = RecordingReconciler()
     cleaned = RecordingReconciler(

@@ -70,7 +70,7 @@ def test_conflicts_that_a_repetition_can_not_resolve_are_raised_at_once(
     assert len(attempts.times) == 1
 
 
-def test_details_of_an_odd_form_are_no_reason_to_give_up() -> None:
+def test_a_conflict_with_malformed_details_is_retried() -> None:
     attempts = Attempts(conflict(causes="x"), conflict(causes=["x", 1]))
     assert run(retry_on_conflict(attempts), seed=0) == "done"
 
@@ -80,7 +80,7 @@ def test_at_least_one_attempt_is_made() -> None:
         run(retry_on_conflict(Attempts(), attempts=0), seed=0)
 
 
-def test_many_writers_of_one_object_all_come_through() -> None:
+def test_all_writes_of_many_writers_of_one_object_succeed() -> None:
     """Each adds one to what it read; nothing is lost."""
     cluster = Cluster()
     cluster.create("leases", {"metadata": {"name": "n", "namespace": "web"}, "spec": {"n": 0}})

@@ -46,7 +46,7 @@ def silent_at_the_end(*, high_mark: int, bookmark_interval: float | None) -> His
         pytest.param(10_000, None, id="its queue was never full, so that it must know it"),
     ],
 )
-def test_an_open_watch_may_not_be_silent_for_long(
+def test_an_open_watch_that_is_idle_for_too_long_is_a_violation(
     high_mark: int, bookmark_interval: float | None
 ) -> None:
     history = silent_at_the_end(high_mark=high_mark, bookmark_interval=bookmark_interval)

@@ -35,7 +35,7 @@ def test_five_requests_may_follow_failures_in_ten_seconds() -> None:
     judge_politeness(history([0, 1, 2, 3, 4, 5], PROBED))
 
 
-def test_six_are_too_many() -> None:
+def test_six_requests_after_failures_in_ten_seconds_are_a_violation() -> None:
     with pytest.raises(Violation, match="more than 5 requests follow failures in 10 s") as caught:
         judge_politeness(history([0, 1, 2, 3, 4, 5, 6], PROBED))
     assert caught.value.promise == 11
@@ -47,7 +47,7 @@ def test_after_two_minutes_three_a_minute_are_enough() -> None:
         judge_politeness(history([12.0 * number for number in range(30)], PROBED))
 
 
-def test_what_lasts_is_no_outage() -> None:
+def test_requests_that_last_for_some_seconds_are_not_limited() -> None:
     judge_politeness(history([12.0 * number for number in range(30)], PROBED, lasting=6.0))
 
 
@@ -58,7 +58,7 @@ def test_watches_that_are_cut_short_begin_twenty_seconds_apart() -> None:
         judge_politeness(history([0, 3, 13], brief, lasting=3.0))
 
 
-def test_a_fallback_for_no_good_reason_is_noticed() -> None:
+def test_a_fallback_to_lists_without_a_reason_is_a_violation() -> None:
     denied = history(
         [0, 10], (Phase.WATCHLIST, Outcome.UNAUTHORIZED), (Phase.LIST, Outcome.COMPLETE)
     )
@@ -67,6 +67,6 @@ def test_a_fallback_for_no_good_reason_is_noticed() -> None:
         judge_politeness(denied)
 
 
-def test_a_fallback_that_is_forgotten_is_noticed() -> None:
+def test_a_watch_list_during_a_fallback_is_a_violation() -> None:
     with pytest.raises(Violation, match="a WatchList is requested again"):
         judge_politeness(history([0, 100], (Phase.WATCHLIST, Outcome.WATCHLIST_TIMEOUT)))

@@ -66,7 +66,7 @@ def test_everything_is_selected_without_a_selector() -> None:
     assert repr(oracle) == "<Oracle timelines=1 final=1>"
 
 
-def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
+def test_an_object_that_no_longer_matches_a_selector_is_removed_and_may_return() -> None:
     oracle = Oracle(WRITES, InformerSpec(name="shop", app="shop"))
     assert states(oracle, 2, 3, 4) == [
         {A: Version("1", 1), B: Version("1", 2)},
@@ -81,12 +81,12 @@ def test_what_leaves_a_selector_is_gone_and_may_come_back() -> None:
     assert not oracle.left(A, Version("2", 7))
 
 
-def test_a_namespace_is_a_world_of_its_own() -> None:
+def test_the_oracle_of_a_namespace_contains_only_its_objects() -> None:
     oracle = Oracle(WRITES, InformerSpec(name="db", namespace="db"))
     assert states(oracle, 1, 2, 4, 7) == [{}, {B: Version("1", 2)}, {B: Version("1", 2)}, {}]
 
 
-def test_what_a_transform_drops_is_as_good_as_gone_and_the_rest_is_changed() -> None:
+def test_an_object_that_a_transform_drops_is_absent_and_the_others_are_transformed() -> None:
     on = [replace(each, node=DROPPED if each.app == "blog" else "node") for each in WRITES]
     oracle = Oracle(on, InformerSpec(name="cut", transform="cuts"))
     assert states(oracle, 1, 3, 4) == [
@@ -116,7 +116,7 @@ def test_after_a_rewind_there_are_two_states_of_a_version() -> None:
     assert len(oracle.cursors(until=94)) == 1
 
 
-def test_what_a_backup_doesnt_have_goes_with_the_rewind() -> None:
+def test_objects_that_a_backup_lacks_are_removed_at_the_rewind() -> None:
     oracle = Oracle(REWOUND, InformerSpec(name="all"), RESTORED)
     assert oracle.left(A, Version("2", 7))
     assert not oracle.left(A, Version("2", 7), before=95)
@@ -184,7 +184,7 @@ def history(
         pytest.param(10, None, None, 60.0, inf, id="it knew nothing of what was undone"),
     ],
 )
-def test_what_cant_be_known_is_not_judged(
+def test_an_informer_is_not_judged_after_a_rewind_that_it_could_not_detect(
     known: int,
     announced: int | None,
     passed: int | None,
@@ -197,7 +197,7 @@ def test_what_cant_be_known_is_not_judged(
     assert Rewinds(made, "web").lost == lost
 
 
-def test_what_was_undone_is_what_was_made_before_and_announced_after() -> None:
+def test_a_state_is_undone_if_it_was_made_before_the_rewind_and_checked_after_its_report() -> None:
     rewinds = Rewinds(history(known=40, announced=1500, bookmark_interval=60.0), "web")
     assert rewinds.undone(900, 1600)
     assert not rewinds.undone(900, 1400), "the rewind was not announced yet"

@@ -33,7 +33,7 @@ def hold_in(seeds: Iterable[int]) -> None:
     assert releases > len(list(seeds)) / 2
 
 
-def test_no_two_lead_at_once_while_pauses_and_clocks_keep_within_what_the_times_allow() -> None:
+def test_no_two_candidates_lead_at_once_within_the_permitted_pauses_and_clock_rates() -> None:
     hold_in(FEW)
 
 

@@ -44,7 +44,7 @@ def denied(verb: str, *, name: str = "", namespace: str = "web", user: str = "ad
     )
 
 
-async def test_a_user_may_do_what_the_rules_allow_and_nothing_else() -> None:
+async def test_a_user_may_do_only_the_requests_that_the_rules_allow() -> None:
     async with ApiServer() as server:
         rule = PolicyRule(verbs=["get", "list"], resources=["pods"], namespaces=["web"])
         server.access.add_user("ada", token="ada-token", rules=[rule])
@@ -60,7 +60,7 @@ async def test_a_user_may_do_what_the_rules_allow_and_nothing_else() -> None:
         assert (await send(server, "/api/v1/nopes", ADA))[0] == 403
 
 
-async def test_requests_without_the_token_of_a_user_stay_open() -> None:
+async def test_requests_without_the_token_of_a_user_are_allowed() -> None:
     async with ApiServer() as server:
         server.access.add_user("ada", token="ada-token")
         assert (await send(server, PODS))[0] == 200
@@ -77,7 +77,7 @@ async def test_rules_can_be_taken_away_and_given_back() -> None:
         assert (await send(server, PODS, ADA))[0] == 403
 
 
-async def test_a_rule_for_a_subresource_or_a_name_allows_that_alone() -> None:
+async def test_a_rule_for_a_subresource_or_a_name_allows_only_that_subresource_or_name() -> None:
     async with ApiServer() as server:
         rules = [
             PolicyRule(verbs=["patch"], resources=["deployments.apps/scale"]),

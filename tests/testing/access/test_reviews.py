@@ -43,7 +43,7 @@ async def review(http: aiohttp.ClientSession, path: str, spec: Any = None) -> di
         ({"verb": "list", "resource": "gadgets", "group": "example.com"}, False),
     ],
 )
-async def test_a_user_asks_about_own_access(
+async def test_a_user_can_review_their_own_access(
     ada: aiohttp.ClientSession, attributes: dict[str, str], allowed: bool
 ) -> None:
     spec = {"resourceAttributes": attributes}
@@ -53,20 +53,20 @@ async def test_a_user_asks_about_own_access(
     assert answer["status"] == {"allowed": allowed}
 
 
-async def test_a_user_asks_about_a_document(ada: aiohttp.ClientSession) -> None:
+async def test_a_user_can_review_their_access_to_a_document(ada: aiohttp.ClientSession) -> None:
     for path, allowed in (("/version", True), ("/metrics", False)):
         spec = {"nonResourceAttributes": {"verb": "get", "path": path}}
         answer = await review(ada, f"{AUTHORIZATION}/selfsubjectaccessreviews", spec)
         assert answer["status"] == {"allowed": allowed}
 
 
-async def test_a_question_about_nothing_is_an_error(ada: aiohttp.ClientSession) -> None:
+async def test_a_review_without_attributes_is_an_error(ada: aiohttp.ClientSession) -> None:
     async with ada.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", json={}) as response:
         assert response.status == 400
         assert "exactly one of" in (await response.json())["message"]
 
 
-async def test_a_user_asks_for_the_own_name_and_rules(ada: aiohttp.ClientSession) -> None:
+async def test_a_user_can_request_their_own_name_and_rules(ada: aiohttp.ClientSession) -> None:
     answer = await review(ada, f"{AUTHENTICATION}/selfsubjectreviews")
     info = {"username": "ada", "groups": ["dev", "system:authenticated"]}
     assert answer["status"] == {"userInfo": info}
@@ -81,7 +81,9 @@ async def test_a_user_asks_for_the_own_name_and_rules(ada: aiohttp.ClientSession
     assert answer["status"]["resourceRules"] == []
 
 
-async def test_a_user_without_rights_may_not_ask_about_others(ada: aiohttp.ClientSession) -> None:
+async def test_a_user_without_rights_may_not_review_the_access_of_others(
+    ada: aiohttp.ClientSession,
+) -> None:
     for path in (
         f"{AUTHORIZATION}/subjectaccessreviews",
         f"{AUTHORIZATION}/namespaces/web/localsubjectaccessreviews",
@@ -91,7 +93,7 @@ async def test_a_user_without_rights_may_not_ask_about_others(ada: aiohttp.Clien
             assert response.status == 403
 
 
-async def test_a_proxy_asks_about_others() -> None:
+async def test_a_proxy_can_review_the_access_and_the_tokens_of_others() -> None:
     async with ApiServer() as server, aiohttp.ClientSession(server.url) as http:
         rule = PolicyRule(verbs=["list"], resources=["pods"], namespaces=["web"])
         server.access.add_user("ada", token="t", rules=[rule])

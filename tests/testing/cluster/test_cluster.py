@@ -78,7 +78,7 @@ def test_a_generated_name_has_its_prefix(cluster: Cluster) -> None:
     assert all(name.startswith("web-") and len(name) == len("web-") + 5 for name in names)
 
 
-def test_an_object_exists_once(cluster: Cluster) -> None:
+def test_a_second_object_of_the_same_name_is_a_conflict(cluster: Cluster) -> None:
     cluster.create("pods", pod())
     with pytest.raises(Conflict) as caught:
         cluster.create("pods", pod())
@@ -120,14 +120,14 @@ def test_a_body_that_is_no_new_pod_is_an_error(
     assert cluster.resource_version == before
 
 
-def test_a_body_that_is_no_json_changes_nothing(cluster: Cluster) -> None:
+def test_a_body_that_is_not_json_is_rejected_without_a_change(cluster: Cluster) -> None:
     before = cluster.resource_version
     with pytest.raises(TypeError):
         cluster.create("pods", {"metadata": {"name": "a"}, "spec": {"x": object()}})
     assert cluster.resource_version == before
 
 
-def test_a_cluster_keeps_and_gives_copies(cluster: Cluster) -> None:
+def test_a_cluster_stores_and_returns_copies(cluster: Cluster) -> None:
     body = pod(app="shop")
     created = cluster.create("pods", body)
     body["metadata"]["labels"]["app"] = created["metadata"]["labels"]["app"] = "other"
@@ -237,7 +237,7 @@ def test_a_cluster_scoped_object_is_created_in_no_namespace(cluster: Cluster) ->
     assert "namespace" not in labelled["metadata"]
 
 
-def test_a_window_is_a_number_of_changes() -> None:
+def test_a_negative_window_is_rejected() -> None:
     with pytest.raises(ValueError, match="window"):
         Cluster(window=-1)
 

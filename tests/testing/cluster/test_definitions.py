@@ -121,7 +121,9 @@ def test_a_bad_definition_is_rejected(change: dict[str, Any], message: str) -> N
         cluster.list("sizes")
 
 
-def test_a_changed_schema_changes_what_is_served_under_the_same_versions(cluster: Cluster) -> None:
+def test_a_changed_schema_changes_the_served_objects_under_the_same_versions(
+    cluster: Cluster,
+) -> None:
     before = cluster.create("sizes", size("a"))
     watch = cluster.watch("sizes", now=0, resource_version=str(cluster.resource_version))
     pods = cluster.watch("pods", now=0, resource_version=str(cluster.resource_version))

@@ -52,7 +52,7 @@ def test_dependents_follow_their_owner(cluster: Cluster, propagation: str) -> No
         assert names(cluster, resource) == []
 
 
-def test_watches_see_the_owner_go_first_in_the_background(cluster: Cluster) -> None:
+def test_watches_show_the_deletion_of_the_owner_first_in_the_background(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version=str(cluster.resource_version))
     deleted = delete(cluster, "replicasets", "web-1")
     lines = watch.take(0)
@@ -88,7 +88,7 @@ def test_a_foreground_deletion_does_not_wait_for_other_dependents() -> None:
     assert "deletionTimestamp" in cluster.get("pods", "a")["metadata"]
 
 
-def test_orphans_lose_their_reference(cluster: Cluster) -> None:
+def test_an_orphan_deletion_removes_the_owner_reference_of_dependents(cluster: Cluster) -> None:
     answer = delete(cluster, "replicasets", "web-1", "Orphan")
     assert answer["metadata"]["finalizers"] == ["orphan"]
     assert names(cluster, "replicasets") == []
@@ -107,14 +107,14 @@ def test_a_dependent_with_another_owner_stays() -> None:
     assert names(cluster, "pods") == []
 
 
-def test_an_owner_that_never_existed_is_not_looked_at() -> None:
+def test_a_reference_to_an_owner_that_never_existed_is_ignored() -> None:
     cluster = Cluster()
     absent = {"apiVersion": "v1", "kind": "ConfigMap", "name": "no", "uid": "u"}
     create(cluster, "pods", "a", absent)
     assert names(cluster, "pods") == ["a"]
 
 
-def test_a_changed_reference_counts() -> None:
+def test_garbage_collection_uses_changed_owner_references() -> None:
     cluster = Cluster()
     owner = create(cluster, "configmaps", "owner")
     create(cluster, "pods", "a", reference(owner))

@@ -177,7 +177,9 @@ def _write(cluster: Cluster, name: str, *, there: bool) -> None:
         ("app notin (app-0,app-1)", "", []),
     ],
 )
-def test_selectors_choose(cluster: Cluster, labels: str, fields: str, chosen: list[int]) -> None:
+def test_selectors_select_the_listed_objects(
+    cluster: Cluster, labels: str, fields: str, chosen: list[int]
+) -> None:
     body = cluster.list("pods", labels=labels, fields=fields)
     assert names(body) == [f"web-{number}" for number in chosen]
 
@@ -240,13 +242,13 @@ def test_a_version_with_a_limit_is_exact(cluster: Cluster) -> None:
     assert len(names(cluster.list("pods", resource_version="4", limit=5))) == 3
 
 
-def test_a_list_at_a_forgotten_version_is_expired(cluster: Cluster) -> None:
+def test_a_list_at_a_compacted_version_is_expired(cluster: Cluster) -> None:
     cluster.compact()
     with pytest.raises(Expired, match="too old"):
         cluster.list("pods", resource_version="4", match="Exact")
 
 
-def test_the_window_decides_how_far_back_a_list_can_go() -> None:
+def test_the_window_limits_the_age_of_the_version_of_a_list() -> None:
     cluster = Cluster(window=2)
     for name in "abcd":
         cluster.create("pods", {"metadata": {"name": name}})
@@ -277,7 +279,7 @@ def test_the_error_for_an_expired_token_has_a_token_for_the_rest(cluster: Cluste
         ("eyJ2IjoidjIiLCJydiI6MSwic3RhcnQiOiIifQ", 'this encoded version "v2"'),
     ],
 )
-def test_a_token_that_is_none_is_a_bad_request(cluster: Cluster, token: str, why: str) -> None:
+def test_an_invalid_continue_token_is_a_bad_request(cluster: Cluster, token: str, why: str) -> None:
     """Recording 23 has the first of these tokens."""
     with pytest.raises(BadRequest) as caught:
         cluster.list("pods", continue_token=token)

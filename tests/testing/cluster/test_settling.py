@@ -61,7 +61,7 @@ async def test_the_effect_of_a_change_is_there_over_http() -> None:
                 assert cluster.get("configmaps", f"of-{name}")
 
 
-async def test_without_a_program_the_error_says_what_to_pass() -> None:
+async def test_the_error_without_a_program_names_the_argument_to_pass() -> None:
     with pytest.raises(UsageError, match=r"settled\(\) needs the programs to wait for"):
         await Cluster().settled()
 

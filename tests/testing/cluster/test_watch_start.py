@@ -92,7 +92,7 @@ def test_a_watch_list_without_objects_is_its_end_bookmark() -> None:
     assert [normalize(line) for line in take_lines(watch)] == expected
 
 
-def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
+def test_a_watch_from_a_compacted_version_sends_one_error() -> None:
     """Recordings 61 and 64: the status is 200, the first event is 410."""
     cluster = Cluster()
     create(cluster, "a")
@@ -105,7 +105,7 @@ def test_a_watch_from_a_forgotten_version_is_one_error() -> None:
 # -- how a watch starts ------------------------------------------------------------------------
 
 
-def test_a_watch_from_a_version_before_the_start_of_a_cluster_is_one_error() -> None:
+def test_a_watch_from_a_version_before_the_start_of_a_cluster_sends_one_error() -> None:
     cluster = Cluster(start=1_000)
     create(cluster, "a")
     assert cluster.resource_version == 1_001
@@ -123,7 +123,7 @@ def test_a_watch_from_a_version_sends_the_later_changes(cluster: Cluster) -> Non
 
 
 @pytest.mark.parametrize("version", ["", "0"])
-def test_a_watch_from_nowhere_starts_with_all_there_is(cluster: Cluster, version: str) -> None:
+def test_a_watch_without_a_version_starts_with_all_objects(cluster: Cluster, version: str) -> None:
     """Recordings 35 and 36: key order, not the order of writes, and no end bookmark."""
     watch = cluster.watch("pods", now=0, resource_version=version)
     assert take_events(watch) == [("ADDED", "a"), ("ADDED", "b")]
@@ -182,7 +182,7 @@ def test_a_watch_list_from_the_future_is_an_error_in_the_stream(cluster: Cluster
     assert watch.ended
 
 
-def test_the_last_version_that_is_remembered_is_good_to_start_from() -> None:
+def test_a_watch_can_start_from_the_oldest_version_in_the_window() -> None:
     cluster = Cluster(window=1)
     for name in "abc":
         create(cluster, name)

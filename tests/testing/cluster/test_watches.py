@@ -82,7 +82,7 @@ def test_bookmarks_come_every_minute_and_two_seconds_before_the_end(cluster: Clu
     assert due == [(160.0, 1), (220.0, 1), (248.0, 1), (249.0, 1), (250.0, 0)]
 
 
-def test_no_bookmark_is_sent_while_nothing_is_new(cluster: Cluster) -> None:
+def test_no_bookmark_is_sent_while_the_version_is_unchanged(cluster: Cluster) -> None:
     """Recording 42."""
     watch = cluster.watch("pods", now=0, resource_version="3", bookmarks=True)
     assert watch.take(60.0) == []
@@ -130,7 +130,7 @@ def test_a_long_initial_state_is_taken_in_batches(cluster: Cluster) -> None:
     assert [len(watch.take(0)) for _ in range(3)] == [MAX_BATCH_LINES, 2, 0]
 
 
-def test_on_ready_is_called_when_lines_come_after_none(cluster: Cluster) -> None:
+def test_on_ready_is_called_when_the_first_line_is_available(cluster: Cluster) -> None:
     watch = cluster.watch("pods", now=0, resource_version="3")
     calls: list[int] = []
     watch.on_ready = lambda: calls.append(watch.waiting)

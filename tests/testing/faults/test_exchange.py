@@ -52,7 +52,7 @@ def test_bytes_are_counted_from_when_a_fault_concerns_an_answer() -> None:
     assert other.body_action(b"abcdef", 0) == SendBytes(b"abcd")
 
 
-def test_a_reset_wins_over_a_stall_at_the_same_byte() -> None:
+def test_a_reset_has_priority_over_a_stall_at_the_same_byte() -> None:
     faults = Faults()
     one = exchange(faults)
     faults.stall()
@@ -187,7 +187,7 @@ def test_a_fault_is_for_requests_under_way_or_later_ones(
     assert broken == [open_one, new_one]
 
 
-def test_a_fault_that_ends_at_once_meets_the_answers_under_way() -> None:
+def test_a_fault_that_ends_at_once_affects_the_answers_under_way() -> None:
     faults = Faults()
     one = exchange(faults)
     one.response_action(0)
@@ -265,7 +265,7 @@ def test_lists_of_a_version_show_an_older_state() -> None:
 
 
 @pytest.mark.parametrize("form", ["message", "reason", "cause"])
-def test_the_forms_of_a_version_that_is_too_large(
+def test_each_form_of_a_version_that_is_too_large_is_recognised(
     form: Literal["message", "reason", "cause"],
 ) -> None:
     faults = Faults()

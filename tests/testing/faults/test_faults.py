@@ -166,7 +166,9 @@ async def test_an_open_watch_stalls_and_a_new_one_does_not(
 # -- bytes -------------------------------------------------------------------------------------
 
 
-async def test_a_body_drips(server: ApiServer, http: aiohttp.ClientSession) -> None:
+async def test_a_body_is_sent_in_pieces_with_pauses(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
     whole = await fetch(http)
     with server.faults.drip(size=len(whole) // 4, every=0.005, verb="list"):
         before = asyncio.get_running_loop().time()
@@ -185,7 +187,7 @@ async def test_bytes_are_overwritten_on_their_way(
 # -- answers -----------------------------------------------------------------------------------
 
 
-async def test_an_answer_begins_late() -> None:
+async def test_latency_delays_the_start_of_an_answer() -> None:
     clock = ManualClock()
     async with ApiServer(clock=clock) as server, aiohttp.ClientSession(server.url) as http:
         server.faults.latency(2.0, verb="list")
@@ -370,7 +372,7 @@ async def test_events_are_rewritten_on_their_way(
 # -- answers that are not the server's ---------------------------------------------------------
 
 
-async def test_a_proxy_answers_with_a_page_for_people(
+async def test_the_fault_html_page_answers_every_request_with_html(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     with server.faults.html_page():
@@ -395,7 +397,7 @@ async def test_a_404_may_be_plain_text(server: ApiServer, http: aiohttp.ClientSe
             assert (response.status, response.content_type) == (404, "text/plain")
 
 
-async def test_a_server_says_that_a_version_is_too_large(
+async def test_a_server_answers_that_a_version_is_too_large(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     with server.faults.version_too_large("cause"):
@@ -452,7 +454,7 @@ def test_a_fault_is_on_until_it_ends() -> None:
     assert not faults.on
 
 
-def test_observers_hear_of_each_switch_until_they_leave() -> None:
+def test_observers_are_called_at_each_switch_until_they_leave() -> None:
     faults, switched = Faults(), list[int]()
     leave = faults.observe(lambda: switched.append(len(faults.on)))
     with faults.stall():

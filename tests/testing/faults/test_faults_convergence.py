@@ -105,13 +105,13 @@ async def converge_after(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-async def test_a_client_s_informer_converges_after(name: str) -> None:
+async def test_an_informer_over_http_converges_after_each_fault(name: str) -> None:
     async with running_over_http() as (_, running):
         await converge_after(running, name)
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-async def test_an_informer_in_memory_converges_after(name: str) -> None:
+async def test_an_informer_in_memory_converges_after_each_fault(name: str) -> None:
     cluster, faults = Cluster(), Faults()
     async with scene(cluster, faults, ClusterSource(cluster, faults)) as running:
         await converge_after(running, name)

@@ -46,7 +46,7 @@ def defined(server: ApiServer) -> None:
     server.cluster.create("customresourcedefinitions", DEFINITION)
 
 
-async def test_an_unknown_field_gives_a_warning_unless_the_client_asks_for_more_or_less(
+async def test_an_unknown_field_gives_a_warning_unless_the_client_requests_an_error_or_none(
     http: aiohttp.ClientSession,
 ) -> None:
     statuses: dict[str, int] = {}

@@ -124,7 +124,9 @@ async def test_a_deletion_checks_its_preconditions(
         assert response.status == 409
 
 
-async def test_a_namespace_is_an_object_too(server: ApiServer, http: aiohttp.ClientSession) -> None:
+async def test_a_namespace_can_be_read_as_an_object(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
     server.cluster.create("namespaces", {"metadata": {"name": "web"}})
     assert (await get(http, "/api/v1/namespaces/web"))["kind"] == "Namespace"
     assert (await get(http, "/api/v1/namespaces"))["kind"] == "NamespaceList"

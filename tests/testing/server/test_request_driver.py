@@ -162,7 +162,7 @@ async def test_a_client_gives_up_a_list_without_a_byte(
                 await listing
 
 
-async def test_drops_and_delays_take_the_clock_s_time(
+async def test_latency_and_drip_use_the_time_of_the_clock(
     pods: ClusterListerWatcher, faults: Faults, clock: ManualClock
 ) -> None:
     whole = await listed(pods)

@@ -53,7 +53,7 @@ async def test_a_server_that_restarts_breaks_its_watches_and_keeps_its_objects(
     assert len((await get(http, PODS))["items"]) == 1
 
 
-async def test_a_restarted_server_keeps_its_data_and_forgets_the_past_of_watches(
+async def test_a_restarted_server_keeps_its_data_but_not_the_earlier_events_of_watches(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     server.cluster.create("pods", POD)
@@ -145,7 +145,7 @@ async def test_two_servers_can_share_a_cluster() -> None:
                 assert len((await get(http, PODS))["items"]) == 1
 
 
-async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(
+async def test_a_server_on_a_used_port_is_an_error_and_does_not_run(
     server: ApiServer,
 ) -> None:
     other = ApiServer(port=int(server.url.rpartition(":")[2]))

@@ -235,7 +235,7 @@ def apply_faults(replay: ReplayServer, name: str) -> None:
         replay.server.faults.forbid()
 
 
-def test_no_exchange_is_left_out() -> None:
+def test_every_recorded_exchange_is_compared() -> None:
     recorded = {file.name.removesuffix(".request.http") for file in FOLDER.glob("*.request.http")}
     assert {*DOCUMENTS, *LISTS, *WATCHES} == recorded
     answered = {file.name.removesuffix(".response.http") for file in FOLDER.glob("*.response.http")}

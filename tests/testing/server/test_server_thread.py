@@ -61,8 +61,9 @@ def test_a_write_from_the_test_wakes_a_watch_at_once() -> None:
 def test_faults_are_switched_from_the_test() -> None:
     with ApiServerThread() as server:
         with server.faults.status(503, verb="list") as fault:
-            with pytest.raises(urllib.error.HTTPError, match="503"):
+            with pytest.raises(urllib.error.HTTPError, match="503") as refused:
                 pods(server)
+            refused.value.close()
             assert fault.active
         assert pods(server) == []
         with server.faults.refuse(), pytest.raises(urllib.error.URLError, match="refused"):
@@ -81,12 +82,13 @@ def test_the_server_can_stop_and_start_again(tmp_path: Path) -> None:
         server.cluster.create("pods", {"metadata": {"name": "web-0"}})
         server.restart()
         assert server.url == url
-        with pytest.raises(urllib.error.HTTPError, match="401"):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             pods(server)
+        refused.value.close()
         server.drop_connections()
 
 
-def test_outside_of_its_context_it_says_so() -> None:
+def test_a_server_in_a_thread_raises_not_running_outside_of_its_context() -> None:
     server = ApiServerThread()
     with pytest.raises(NotRunning):
         _ = server.url

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from aioinformer import Client, Resource
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest

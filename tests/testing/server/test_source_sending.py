@@ -129,7 +129,7 @@ def test_a_cache_waits_for_a_written_version() -> None:
 # -- faults ------------------------------------------------------------------------------------
 
 
-def test_a_refused_write_was_not_done() -> None:
+def test_a_write_that_the_server_did_not_accept_has_no_effect() -> None:
     async def program(pods: ResourceWriter, source: ClusterSource) -> None:
         faults: list[tuple[Callable[[], Any], type[FetchError]]] = [
             (source.faults.refuse, ConnectionFailed),
@@ -146,7 +146,7 @@ def test_a_refused_write_was_not_done() -> None:
     assert run_program(program).resource_version == 2
 
 
-def test_a_write_whose_answer_broke_was_done() -> None:
+def test_a_write_whose_answer_was_lost_has_its_effect() -> None:
     async def program(pods: ResourceWriter, source: ClusterSource) -> None:
         with source.faults.reset(verb="create", after=0), pytest.raises(ConnectionLost):
             await pods.create(WEB_0)
@@ -184,7 +184,7 @@ def test_a_writer_rejects_a_namespace_for_a_cluster_scoped_resource() -> None:
         source.api(find_built_in("nodes"), namespace="web")
 
 
-def test_usage_errors_send_nothing() -> None:
+def test_usage_errors_send_no_request() -> None:
     async def program(pods: ResourceWriter, source: ClusterSource) -> None:
         with pytest.raises(UsageError):
             await pods.get("other/web-0")

@@ -61,7 +61,7 @@ async def test_a_bad_scale_is_an_error(
     assert server.cluster.get("deployments", "web")["spec"]["replicas"] == 2
 
 
-async def test_what_has_no_scale_is_not_found(
+async def test_a_resource_without_a_scale_is_not_found(
     server: ApiServer, http: aiohttp.ClientSession
 ) -> None:
     async with http.get(f"{DEPLOYMENTS}/none/scale") as response:

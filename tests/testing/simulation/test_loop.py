@@ -35,11 +35,11 @@ async def an_hour_of_everything() -> list[float]:
     return [*seen, clock()]
 
 
-def test_an_hour_takes_no_time() -> None:
+def test_a_simulated_hour_takes_no_real_time() -> None:
     assert run(an_hour_of_everything(), seed=0) == [0, 1800, 2400, 2700, 3600]
 
 
-def test_a_cost_lets_time_pass_between_two_looks_at_the_clock() -> None:
+def test_a_cost_advances_the_time_between_two_reads_of_the_clock() -> None:
     async def looks() -> list[float]:
         clock = asyncio.get_running_loop().time
         return [clock() for _ in range(1000)]
@@ -85,14 +85,14 @@ def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_task_keeps_its_own_order(seed: int) -> None:
+def test_the_steps_of_each_task_keep_their_order(seed: int) -> None:
     said = run(three_counters(), seed=seed)
     for name in "abc":
         assert [each for each in said if each[0] == name] == [f"{name}{n}" for n in range(3)]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_one_step_registers_is_called_in_that_order(seed: int) -> None:
+def test_callbacks_of_one_step_are_called_in_the_order_of_their_registration(seed: int) -> None:
     async def main() -> list[int]:
         loop, called = asyncio.get_running_loop(), list[int]()
 
@@ -192,14 +192,14 @@ async def _thread() -> None:
         (_thread, r"given to a thread"),
     ],
 )
-def test_what_cant_end_is_an_error_that_shows_the_tasks(
+def test_a_program_that_can_not_end_raises_an_error_that_shows_the_tasks(
     main: Callable[[], Coroutine[Any, Any, None]], message: str
 ) -> None:
     with pytest.raises(Stuck, match=message):
         run(main(), seed=0, horizon=86_400)
 
 
-def test_a_closed_loop_takes_nothing_more() -> None:
+def test_a_closed_loop_rejects_callbacks() -> None:
     loop = SimulatedLoop(seed=0)
     assert repr(loop) == "<SimulatedLoop at 0.000000 s ready=0 shuffled>"
     loop.close()
@@ -209,7 +209,7 @@ def test_a_closed_loop_takes_nothing_more() -> None:
         loop.call_later(1, print)
 
 
-def test_chance_is_the_seeds_and_is_put_back() -> None:
+def test_random_numbers_depend_on_the_seed_and_the_state_is_restored() -> None:
     async def draws() -> float:
         return random.random()
 

@@ -84,7 +84,7 @@ def test_the_report_shows_the_faults_and_the_end_of_the_trace() -> None:
     assert "fault ends after " in report.trace
 
 
-def test_the_same_seed_is_the_same_history() -> None:
+def test_the_same_seed_gives_the_same_history() -> None:
     traces: list[list[str]] = []
 
     async def program(simulation: Simulation) -> None:
@@ -136,7 +136,7 @@ def test_a_program_that_is_not_deterministic_is_reported_as_such() -> None:
     assert isinstance(caught.value.__cause__, LookupError)
 
 
-def test_a_program_that_waits_for_nothing_is_stuck() -> None:
+def test_a_program_that_waits_for_an_event_that_never_happens_is_stuck() -> None:
     async def program(simulation: Simulation) -> None:
         await asyncio.Event().wait()
 
@@ -161,7 +161,7 @@ def test_a_program_that_is_cancelled_has_failed() -> None:
         simulate(program, seeds=[1])
 
 
-def test_an_exception_in_a_forgotten_task_is_a_failure() -> None:
+def test_an_exception_in_a_task_without_references_is_a_failure() -> None:
     async def program(simulation: Simulation) -> None:
         async def fail() -> None:
             raise ValueError("forgotten")

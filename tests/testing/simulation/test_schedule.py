@@ -29,7 +29,7 @@ def test_every_fault_begins_and_ends_within_the_duration() -> None:
 
 
 @pytest.mark.parametrize("kind", FAULT_KINDS)
-def test_each_kind_is_a_fault_of_a_source(kind: FaultKind) -> None:
+def test_each_kind_of_fault_can_be_applied_to_a_source(kind: FaultKind) -> None:
     for seed in range(30):
         source = ClusterSource(Cluster())
         for scheduled in draw_schedule(Random(seed), kinds=[kind], count=3, duration=60.0):
@@ -49,7 +49,7 @@ def test_a_fault_of_new_requests_often_comes_with_a_broken_watch() -> None:
     assert all(each.options == {"verb": "watch"} for each in accompanied)
 
 
-def test_a_fault_says_when_it_happens_and_with_which_options() -> None:
+def test_the_text_of_a_fault_has_its_time_and_its_options() -> None:
     fault = ScheduledFault(1.5, "status", 10.0, {"code": 503, "verb": "create"})
     assert str(fault) == "at 1.500000 s for 10 s: status code=503 verb=create"
     assert str(ScheduledFault(2.0, "compact")) == "at 2.000000 s: compact"

@@ -12,7 +12,7 @@ from aioinformer.testing.simulation.shrink import shrink
 
 
 @given(st.sets(st.integers(0, 99), max_size=5))
-def test_what_a_failure_needs_is_what_is_left(needed: set[int]) -> None:
+def test_shrink_keeps_only_the_items_that_the_failure_needs(needed: set[int]) -> None:
     def fails(items: Sequence[int]) -> bool:
         return needed <= set(items)
 
@@ -20,7 +20,7 @@ def test_what_a_failure_needs_is_what_is_left(needed: set[int]) -> None:
 
 
 @given(st.integers(0, 60))
-def test_the_budget_is_kept_and_what_is_left_still_fails(budget: int) -> None:
+def test_shrink_keeps_to_its_budget_and_its_result_still_fails(budget: int) -> None:
     tried: list[Sequence[int]] = []
 
     def fails(items: Sequence[int]) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from aioinformer.testing import ApiServer
 from tests.client.recordings import read_recording
@@ -154,7 +154,9 @@ async def test_an_unknown_group_is_a_plain_text_404(http: aiohttp.ClientSession,
         assert response.content_type == "text/plain"
 
 
-async def test_health_and_version_are_there(http: aiohttp.ClientSession) -> None:
+async def test_the_server_answers_requests_for_health_and_version(
+    http: aiohttp.ClientSession,
+) -> None:
     for path in ("/healthz", "/readyz", "/livez"):
         async with http.get(path) as response:
             assert await response.text() == "ok"

@@ -44,7 +44,7 @@ def test_a_list_has_the_first_supported_form(accept: str, form: str) -> None:
     ("accept", "form"),
     [("application/json", "whole"), (f"{TABLE}, {PARTIAL}", "metadata"), ("*/*", "whole")],
 )
-def test_so_does_an_object(accept: str, form: str) -> None:
+def test_an_object_has_the_first_supported_form(accept: str, form: str) -> None:
     assert negotiate_object_form(accept) == form
 
 
@@ -61,7 +61,7 @@ def test_a_list_without_a_supported_form_is_an_error(accept: str, code: int, mes
     assert caught.value.status.code == code
 
 
-def test_an_object_is_no_list() -> None:
+def test_the_list_form_for_a_single_object_is_an_error() -> None:
     with pytest.raises(ServerError, match="not a list"):
         negotiate_object_form(PARTIALS)
     assert negotiate_watch_form(f"{PARTIALS},application/json") == "whole"
@@ -99,7 +99,7 @@ def test_gzip_is_accepted_without_a_quality_only() -> None:
     assert not accepts_gzip({})
 
 
-def test_browsers_get_indented_json_unless_the_query_says_otherwise() -> None:
+def test_browsers_receive_indented_json_unless_the_query_disables_it() -> None:
     for agent in ("curl/8", "Wget/1", "Mozilla/5.0 (X11)"):
         assert wants_pretty({"User-Agent": agent}, {})
         assert not wants_pretty({"User-Agent": agent}, {"pretty": "false"})

@@ -28,7 +28,7 @@ def cluster() -> Cluster:
     return cluster
 
 
-def test_the_halves_are_the_whole(cluster: Cluster) -> None:
+def test_two_half_shards_together_contain_all_objects(cluster: Cluster) -> None:
     lower, upper = names(cluster, LOWER), names(cluster, UPPER)
     assert lower
     assert upper

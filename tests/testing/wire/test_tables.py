@@ -110,7 +110,7 @@ def test_a_running_pod_shows_the_state_of_its_containers() -> None:
     assert cells(status)[5:7] == ["10.0.0.1", "node-1"]
 
 
-def test_a_container_that_waits_is_the_reason() -> None:
+def test_the_status_shows_the_reason_of_a_waiting_container() -> None:
     waiting = {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
     assert cells({"phase": "Pending", "containerStatuses": [waiting]})[2] == "ImagePullBackOff"
 
@@ -129,7 +129,7 @@ def test_a_pod_that_is_being_deleted_is_terminating() -> None:
     assert table["rows"][0]["cells"][1:3] == ["0/0", "Terminating"]
 
 
-def test_anything_else_has_a_name_and_an_age() -> None:
+def test_tables_of_other_resources_have_a_name_and_an_age() -> None:
     cluster = Cluster()
     cluster.create("services", {"metadata": {"name": "shop"}})
     table = msgspec.json.decode(cluster.list("services", form="table"))
@@ -192,7 +192,7 @@ def test_the_object_beside_the_cells_can_be_chosen(
     assert (None if obj is None else list(obj)) == shown
 
 
-def test_a_whole_object_in_a_table_is_that_of_any_watch() -> None:
+def test_a_whole_object_in_a_table_equals_that_of_a_plain_watch() -> None:
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "a", "annotations": {"app": "<shop>"}}})
 
@@ -210,7 +210,7 @@ def test_a_whole_object_in_a_table_is_that_of_any_watch() -> None:
     assert mark["object"]["rows"][0]["object"] == plain_mark["object"]
 
 
-def test_an_error_is_no_table() -> None:
+def test_an_error_event_is_not_a_table() -> None:
     cluster = Cluster()
     watch = cluster.watch(
         "pods",

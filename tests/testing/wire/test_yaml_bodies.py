@@ -27,13 +27,13 @@ from aioinformer.testing.wire.yaml_bodies import decode_yaml
         ("", None),
     ],
 )
-def test_scalars_are_those_of_go(text: str, value: object) -> None:
+def test_scalars_are_decoded_as_by_the_yaml_library_of_go(text: str, value: object) -> None:
     assert decode_yaml(text.encode()) == value
 
 
 @pytest.mark.parametrize(
     "body", [b"a: [", b"a: b: c", b"a\n---\nb", b"\xff\xfe\xff", b"!!python/x 1"]
 )
-def test_what_is_no_document_is_an_error_of_one_line(body: bytes) -> None:
+def test_invalid_yaml_raises_an_error_of_one_line(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"^yaml: [^\n]*$"):
         decode_yaml(body)

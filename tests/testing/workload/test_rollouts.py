@@ -110,7 +110,7 @@ def test_a_paused_deployment_is_observed_and_waits() -> None:
     assert next(numbers_until_complete(cluster, rollouts)) == (8, 2, 6)
 
 
-def test_a_complete_rollout_is_not_written_again_and_a_deleted_one_is_forgotten() -> None:
+def test_a_complete_rollout_is_not_written_again_and_a_deleted_one_is_discarded() -> None:
     cluster = Cluster()
     create(cluster)
     rollouts = DeploymentRollouts(cluster)

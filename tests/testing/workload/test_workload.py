@@ -32,7 +32,7 @@ def test_the_same_seed_makes_the_same_writes() -> None:
     assert churned(steps=500)[0].list("pods") == churned(steps=500)[0].list("pods")
 
 
-def test_another_seed_makes_others() -> None:
+def test_another_seed_makes_other_writes() -> None:
     assert churned(steps=500)[0].list("pods") != churned(steps=500, seed=1)[0].list("pods")
 
 
@@ -75,7 +75,7 @@ def test_most_pods_run_and_those_that_run_have_a_node_and_an_address() -> None:
             assert pod["status"]["podIP"].startswith("10.244.")
 
 
-def test_one_pod_is_enough() -> None:
+def test_the_workload_can_consist_of_one_pod() -> None:
     _, churn = churned(steps=300, objects=1)
 
     assert len(churn) <= 2

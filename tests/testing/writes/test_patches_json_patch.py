@@ -31,7 +31,7 @@ BODY: dict[str, Any] = {"a": {"b": [1, 2, 3], "c/d~e": 1}, "n": None}
         ({"op": "test", "path": "/a/b", "value": [1, 2, 3]}, {}),
     ],
 )
-def test_each_operation_does_what_the_rfc_says(
+def test_each_operation_follows_the_rfc(
     operation: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = deepcopy(BODY)

@@ -82,12 +82,12 @@ def test_a_nullable_field_may_be_null_and_no_other_may() -> None:
         schema.check({"metadata": {"name": "n"}, "free": None})
 
 
-def test_a_schema_that_is_none_is_an_error() -> None:
+def test_an_invalid_schema_is_an_error() -> None:
     with pytest.raises(ValueError, match="nope"):
         StructuralSchema(SIZES, {"type": "nope"})
 
 
-def test_without_the_library_objects_are_not_validated_and_a_warning_says_so(
+def test_a_missing_validation_library_is_logged_and_objects_are_not_validated(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)

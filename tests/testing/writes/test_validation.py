@@ -84,7 +84,7 @@ def test_a_custom_resource_of_another_kind_is_invalid(cluster: Cluster) -> None:
         cluster.create(WIDGETS, {"apiVersion": "example.com/v2", "metadata": {"name": "w"}})
 
 
-def test_a_write_that_changes_nothing_is_not_written(cluster: Cluster) -> None:
+def test_a_write_without_changes_does_not_change_the_version(cluster: Cluster) -> None:
     created = cluster.create("pods", pod(a="b"))
     before = cluster.resource_version
     assert cluster.update("pods", created) == created
@@ -136,7 +136,7 @@ def test_an_object_can_not_be_renamed_or_moved(cluster: Cluster, field: str, val
         ({"a": "foo"}, {"a": {"b": {"c": None}}}, {"a": {"b": {}}}),
     ],
 )
-def test_a_patch_merges_as_the_rfc_says(
+def test_a_merge_patch_follows_the_rfc(
     cluster: Cluster, target: dict[str, Any], patch: dict[str, Any], result: dict[str, Any]
 ) -> None:
     """The examples of RFC 7396, appendix A, that an object can hold."""
