@@ -15,7 +15,8 @@ Training belongs into a thread: the caller takes the sample, calls ``train`` the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from aioinformer._core.compression.compressed_object import (
@@ -29,7 +30,7 @@ from aioinformer._core.compression.compressed_object import (
     saved_bytes,
     store_compressed,
 )
-from aioinformer._core.compression.references import ReferenceTable
+from aioinformer._core.compression.references import MAX_REFERENCE, ReferenceTable, find_owner
 from aioinformer._core.compression.zstd import BodyCodec, DictionaryCodec, train_dictionary
 from aioinformer._core.objects.kube_object import KubeObject
 
@@ -96,6 +97,9 @@ class Compressor:
         self._numbers: dict[ValueItems, int] = {(): 0}
         self.references = ReferenceTable(zstd, self._known)
         """The references of owners with many objects."""
+        self._in_batch = False
+        self._batch_reference: CompressionGroup | None = None
+        """The reference of the open ``batch``, if its objects have one."""
         self.trainings = 0
         """Dictionaries that were installed."""
         self._use(DictionaryCodec(zstd))
@@ -177,6 +181,38 @@ class Compressor:
                 return group is not self._group and not group.is_reference
         return False
 
+    @contextmanager
+    def batch(self, owner: bytes, objects: Sequence[KubeObject]) -> Generator[None]:
+        """Compress objects of one owner, and no others, while this context is open.
+
+        One compressor of zstd for all of them takes less time than one for each.
+
+        Args:
+            owner: the result of ``owner_of`` for all ``objects``.
+            objects: the objects that will be compressed, at least one.
+        """
+        reference = self.references.find(objects[0].raw) if owner else None
+        self._in_batch, self._batch_reference = True, reference
+        try:
+            if reference is None:
+                yield
+            else:
+                largest = max([len(obj.stored) for obj in objects])
+                with reference.codec.batch(len(objects), largest):
+                    yield
+        finally:
+            self._in_batch, self._batch_reference = False, None
+
+    def owner_of(self, obj: KubeObject) -> bytes:
+        """Return the uid of the owner of an object that ``is_due``.
+
+        Empty if it has no reference in any case: without an owner, if its JSON is too large, and if
+        it is compressed with an older dictionary, since no reference fitted it.
+        """
+        if type(obj) is not KubeObject or len(obj.stored) > MAX_REFERENCE:
+            return b""
+        return find_owner(obj.raw)
+
     def compress(self, obj: KubeObject, values: KnownValues) -> CompressedBytes | None:
         """Return the JSON of an object that ``is_due``, compressed. For one thread at a time.
 
@@ -189,11 +225,12 @@ class Compressor:
         """
         raw, uid, version, number = obj.raw, obj.uid, obj.resource_version, self._number(values)
         try:
-            reference = self.references.find(raw)
+            reference = self._batch_reference if self._in_batch else self.references.find(raw)
             if reference is not None:
                 compressed = CompressedBytes.of(raw, uid, version, reference, number)
                 if self.references.fits(raw, compressed):
                     return compressed
+                self._batch_reference = None
             return CompressedBytes.of(raw, uid, version, self._group, number)
         except ValueError:  # such a uid or version is no API server's
             return None

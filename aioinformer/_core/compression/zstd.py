@@ -9,13 +9,15 @@ each call of ``decompress`` has a context of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
 
 __all__ = [
     "MAGIC",
+    "MIN_BATCH",
     "BodyCodec",
     "DictionaryCodec",
     "ReferenceCodec",
@@ -45,6 +47,11 @@ MIN_WINDOW_LOG: Final = 10
 """The binary logarithm of the smallest window that zstd allows."""
 
 
+MIN_BATCH: Final = 2
+"""Bodies from which on one compressor for all of them takes less time than one for each: a table of
+the reference is made once for the batch, in the time in which one body is compressed."""
+
+
 class BodyCodec(Protocol):
     """Compresses bodies."""
 
@@ -55,6 +62,15 @@ class BodyCodec(Protocol):
 
     def compress(self, body: bytes) -> bytes:
         """Return the frame of a body. Not for two threads at once."""
+        ...
+
+    def batch(self, count: int, largest: int) -> AbstractContextManager[None]:
+        """Compress faster while this context is open.
+
+        Args:
+            count: about so many bodies will be compressed.
+            largest: bytes of the largest of them. A larger one is compressed as without a batch.
+        """
         ...
 
     def decompress(self, frame: memoryview) -> bytes:
@@ -88,6 +104,10 @@ class DictionaryCodec:
         frame: bytes = self._compress_frame(body, self._end)
         return frame
 
+    def batch(self, count: int, largest: int) -> AbstractContextManager[None]:
+        """Change nothing: the codec always has one compressor for all bodies."""
+        return nullcontext()
+
     def decompress(self, frame: memoryview) -> bytes:
         """Return the body of a frame. For any number of threads."""
         body: bytes = self._decompress_frame(frame, self._digested)
@@ -102,10 +122,11 @@ class ReferenceCodec:
 
     A frame refers to whole parts of the reference, so that it holds little but the differences. As
     the prefix of a frame, the reference needs no tables that would be kept: the codec takes little
-    more than the reference, and each frame has a compressor of its own.
+    more than the reference, and each frame has a compressor of its own. In a ``batch`` many bodies
+    are compressed, and one compressor with a table of the reference serves all of them.
     """
 
-    __slots__ = ("_module", "_prefix", "dictionary_bytes")
+    __slots__ = ("_compress_frame", "_dictionary", "_largest", "_module", "dictionary_bytes")
 
     def __init__(self, module: Any, reference: bytes) -> None:
         """Create a codec.
@@ -115,23 +136,43 @@ class ReferenceCodec:
             reference: the body, which is copied.
         """
         self._module = module
-        self._prefix = module.ZstdDict(reference, is_raw=True).as_prefix
+        self._dictionary = module.ZstdDict(reference, is_raw=True)
+        self._compress_frame: Callable[[bytes, int], bytes] | None = None
+        """Compresses the bodies of a batch."""
+        self._largest = 0
+        """The size of the largest body of the batch."""
         self.dictionary_bytes = len(reference)
 
-    def compress(self, body: bytes) -> bytes:
-        """Return the frame of a body. For any number of threads."""
-        module = self._module
+    @contextmanager
+    def batch(self, count: int, largest: int) -> Generator[None]:
+        """Make one compressor for several bodies; the arguments are those of ``BodyCodec``."""
+        if count >= MIN_BATCH:
+            self._compress_frame = self._compressor(largest, self._dictionary.as_undigested_dict)
+            self._largest = largest
+        try:
+            yield
+        finally:
+            self._compress_frame = None
+
+    def _compressor(self, largest: int, dictionary: Any) -> Callable[[bytes, int], bytes]:
+        """Return a function that compresses bodies of at most ``largest`` bytes."""
         # A frame refers to as many bytes as its window has: all of the reference and the body.
-        window = (self.dictionary_bytes + len(body)).bit_length()
-        compressor = module.ZstdCompressor(
-            options=_reference_options(module, window), zstd_dict=self._prefix
-        )
-        frame: bytes = compressor.compress(body, compressor.FLUSH_FRAME)
-        return frame
+        options = _reference_options(self._module, (self.dictionary_bytes + largest).bit_length())
+        found: Callable[[bytes, int], bytes] = self._module.ZstdCompressor(
+            options=options, zstd_dict=dictionary
+        ).compress
+        return found
+
+    def compress(self, body: bytes) -> bytes:
+        """Return the frame of a body. Not for two threads at once."""
+        compress_frame = self._compress_frame
+        if compress_frame is None or len(body) > self._largest:
+            compress_frame = self._compressor(len(body), self._dictionary.as_prefix)
+        return compress_frame(body, self._module.ZstdCompressor.FLUSH_FRAME)
 
     def decompress(self, frame: memoryview) -> bytes:
         """Return the body of a frame. For any number of threads."""
-        body: bytes = self._module.decompress(frame, self._prefix)
+        body: bytes = self._module.decompress(frame, self._dictionary.as_prefix)
         return body
 
     def __repr__(self) -> str:

@@ -21,6 +21,14 @@ MAX_FREED = 32 * 1024 * 1024
 """Free bytes since the last return, above which ``FreedMemory`` returns nothing: 8 ms. The parts
 are far smaller, but the first return includes what the initial list has left."""
 
+TOP_BLOCKS = 16
+TOP_BLOCK_BYTES = 1024 * 1024
+"""Blocks that cover the free end of a thread's heap, where the training of a dictionary leaves
+8 MB. glibc maps a block of this size for itself only before a larger one was freed."""
+LAST_BLOCK_BYTES = 100_000
+"""A block between the others and the end: too large for the lists of small free parts, and too
+small to be mapped for itself."""
+
 
 def release_free_memory() -> bool:
     """Return free memory to the operating system. True if there was some, and not too much."""
@@ -54,6 +62,26 @@ class FreedMemory:
         self._returned = count_free()
         return released
 
+    def release_from_thread(self) -> bool:
+        """Return free memory, also that at the end of this thread's heap.
+
+        ``malloc_trim`` leaves the end of each heap but the main thread's as it is. So blocks take
+        this place for a moment, with one more behind them. Once they are freed, they aren't the end
+        of the heap. What no page was written to takes no memory.
+        """
+        allocator = _find_allocator()
+        if allocator is None:
+            return self.release()
+        malloc, free = allocator
+        blocks = [malloc(TOP_BLOCK_BYTES) for _ in range(TOP_BLOCKS)]
+        last = malloc(LAST_BLOCK_BYTES)
+        for block in blocks:
+            free(block)
+        try:
+            return self.release()
+        finally:
+            free(last)
+
     def __repr__(self) -> str:
         return f"<FreedMemory returned={self._returned} B>"
 
@@ -82,3 +110,17 @@ def _find_functions() -> tuple[Callable[[], int], Callable[[int], int]] | None:
     except (AttributeError, ImportError, OSError, TypeError):
         return None
     return lambda: int(info().free[0]), trim
+
+
+@cache
+def _find_allocator() -> tuple[Callable[[int], int | None], Callable[[int | None], object]] | None:
+    """Return ``malloc`` and ``free`` of the C library; ``None`` unless it is that glibc."""
+    if _find_functions() is None:
+        return None
+    import ctypes
+
+    library = ctypes.CDLL(None)
+    malloc, free = library.malloc, library.free
+    malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    free.restype, free.argtypes = None, [ctypes.c_void_p]
+    return malloc, free

@@ -21,7 +21,13 @@ from aioinformer._core.compression.references import (
 )
 from aioinformer._core.compression.zstd import ReferenceCodec, find_zstd
 from benchmarks.load.workloads import changed_pod
-from tests.core.compression.rested import change, compress, object_of, pod_bodies
+from tests.core.compression.rested import (
+    change,
+    compress,
+    object_of,
+    pod_bodies,
+    trained_compressor,
+)
 
 POD = pod_bodies()[0]
 OWNER = find_owner(POD)
@@ -121,6 +127,56 @@ def test_a_reference_that_does_not_fit_is_given_up() -> None:
     objects = [compress(object_of(raw), compressor) for raw in strangers]
     assert [obj.raw for obj in objects] == strangers
     assert not any(stored(obj).group.is_reference for obj in objects[1:])
+
+
+def test_a_batch_of_objects_of_one_owner_has_their_reference() -> None:
+    bodies = versions(MIN_MEMBERS)
+    compressor = counted(bodies)
+    objects = [object_of(raw) for raw in bodies]
+    assert {compressor.owner_of(obj) for obj in objects} == {OWNER}
+    with compressor.batch(OWNER, objects):
+        for obj in objects:
+            compress(obj, compressor)
+    assert [obj.raw for obj in objects] == bodies
+    assert len({id(stored(obj).group) for obj in objects}) == 1
+    assert stored(objects[0]).group.is_reference
+
+
+def test_a_batch_goes_on_without_a_reference_that_does_not_fit() -> None:
+    chance = random.Random(0)
+    strangers = [
+        change(raw, annotations={"random": f"{chance.getrandbits(40_000):x}"})
+        for raw in versions(MIN_MEMBERS)
+    ]
+    compressor = counted(strangers)
+    objects = [object_of(raw) for raw in strangers]
+    with compressor.batch(OWNER, objects):
+        for obj in objects:
+            compress(obj, compressor)
+    assert [obj.raw for obj in objects] == strangers
+    assert [stored(obj).group.is_reference for obj in objects[:3]] == [True, False, False]
+    assert compressor.references.find(strangers[0]) is None
+
+
+def test_a_batch_of_objects_without_a_reference_has_the_dictionary() -> None:
+    compressor = trained_compressor(pod_bodies())
+    objects = [object_of(raw) for raw in pod_bodies()[:3]]
+    with compressor.batch(b"", objects):
+        for obj in objects:
+            compress(obj, compressor)
+    assert len({id(stored(obj).group) for obj in objects}) == 1
+    assert [obj.raw for obj in objects] == list(pod_bodies()[:3])
+
+
+def test_an_object_that_can_have_no_reference_has_no_owner() -> None:
+    compressor = Compressor(find_zstd())
+    large = change(POD, annotations={"text": "x" * MAX_REFERENCE})
+    assert compressor.owner_of(object_of(large)) == b""
+    assert compressor.owner_of(compress(object_of(POD))) == b""
+    assert (
+        compressor.owner_of(object_of(b'{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}'))
+        == b""
+    )
 
 
 def test_a_large_object_is_no_reference() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from aioinformer._core.compression.zstd import (
     MAGIC,
+    MIN_BATCH,
     BodyCodec,
     DictionaryCodec,
     ReferenceCodec,
@@ -80,6 +81,42 @@ def test_a_frame_is_smaller_than_with_zstds_own_options() -> None:
     assert [codec.decompress(memoryview(frame)) for frame in frames] == bodies
     own = sum(len(codec.compress(body)) for body in bodies)
     assert own < 0.95 * sum(map(len, frames))
+
+
+def test_the_frames_of_a_batch_are_like_those_of_single_bodies() -> None:
+    reference = pod_bodies()[0]
+    codec = ReferenceCodec(find_zstd(), reference)
+    bodies = [change(reference, resourceVersion=str(1000 + 77 * number)) for number in range(20)]
+    single = [codec.compress(body) for body in bodies]
+    with codec.batch(len(bodies), max(map(len, bodies))):
+        frames = [codec.compress(body) for body in bodies]
+    assert [codec.decompress(memoryview(frame)) for frame in frames] == bodies
+    assert sum(map(len, frames)) < 1.05 * sum(map(len, single))
+    assert [codec.compress(body) for body in bodies] == single
+
+
+@pytest.mark.parametrize("count", [1, MIN_BATCH, 100])
+def test_a_batch_compresses_bodies_of_any_size(count: int) -> None:
+    codec = reference_codec()
+    bodies = [b"", b"{}", pod_bodies()[0], pod_bodies()[0] * 12]
+    with codec.batch(count, 1000):
+        frames = [codec.compress(body) for body in bodies]
+    assert [codec.decompress(memoryview(frame)) for frame in frames] == bodies
+    assert max(map(len, frames)) < 1000
+
+
+def test_a_codec_compresses_single_bodies_after_a_batch_that_failed() -> None:
+    codec, body = reference_codec(), pod_bodies()[3]
+    alone = codec.compress(body)
+
+    def fail() -> None:
+        with codec.batch(10, len(body)):
+            codec.compress(body)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert codec.compress(body) == alone
 
 
 def test_the_reprs_show_the_bytes_of_dictionary_and_reference() -> None:

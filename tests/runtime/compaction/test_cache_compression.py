@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -206,6 +209,38 @@ async def test_a_large_object_is_compressed_in_a_thread(monkeypatch: pytest.Monk
     assert sum(name == threading.main_thread().name for name in names) == 1
 
 
+async def test_the_saved_bytes_are_correct_after_a_change_during_a_walk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The changed object is compressed, and the walk meets it after the change."""
+    monkeypatch.setattr("aioinformer._runtime.compaction.cache_compression.GROUPED_OBJECTS", 1)
+    large = change(BODIES[0], annotations={"text": "x" * LARGE_BYTES})
+    parts = Parts(0.02)
+    compressor = parts.compression.compressor
+    compress, begun, go_on = compressor.compress, threading.Event(), threading.Event()
+
+    def held_up(obj: KubeObject, values: dict[str, tuple[str, ...]]) -> object:
+        if len(obj.stored) >= LARGE_BYTES:
+            begun.set()
+            assert go_on.wait(60)
+        return compress(obj, values)
+
+    async with (
+        running_in_background(parts.pump.run()),
+        running_in_background(parts.compression.run()),
+    ):
+        await parts.relist([large, *BODIES[1:]])
+        await until(lambda: parts.compressed == len(BODIES))
+        monkeypatch.setattr(compressor, "compress", held_up)
+        await parts.relist([newer(large, 10**9), *BODIES[1:]])
+        await until(begun.is_set)  # the walk has met no other object yet
+        await parts.change(newer(BODIES[5], 10**9))
+        assert parts.compressed == len(BODIES) - 2
+        go_on.set()
+        await until(lambda: parts.compressed == len(BODIES))
+        parts.check_saved()
+
+
 async def test_no_turn_of_the_loop_is_long() -> None:
     parts = Parts(0.05)
     bodies = pod_bodies(200)
@@ -219,6 +254,32 @@ async def test_no_turn_of_the_loop_is_long() -> None:
             await until(lambda: parts.compressed == len(listed))
     assert parts.compression.compressor.trainings == 1
     assert len(listed) > MIN_SAMPLES
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can return memory")
+def test_the_training_of_a_dictionary_leaves_no_memory_in_its_thread() -> None:
+    """8 MB stayed at the end of the thread's heap."""
+    program = """
+import asyncio
+from aioinformer._core.compression.zstd import find_zstd, train_dictionary
+from aioinformer._runtime.compaction.free_memory import FreedMemory
+from benchmarks.load.meter import resident
+from benchmarks.load.workloads import make_pods
+
+def train():
+    assert train_dictionary(find_zstd(), samples, 32 * 1024)
+    FreedMemory().release_from_thread()
+
+samples = list(make_pods(300))
+FreedMemory().release()
+before = resident()
+asyncio.run(asyncio.to_thread(train))
+print(resident() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 4_000_000
 
 
 def test_freed_memory_is_returned_unless_other_code_has_freed_much_memory(
