@@ -1,10 +1,13 @@
 """Measure an informer with ``compress=`` beside one without, and beside client-go.
 
-    python -m benchmarks.features.compression [--pods N] [--rate N] [--rounds N] [--windows N]
+    python -m benchmarks.features.compression [--changes random|rollouts] [--pods N] [--rate N]
+                                              [--rounds N] [--windows N]
 
 The pods are those of 400 workloads. In each round both informers run at the same time, in processes
 of their own, so that a load of the machine meets both. A server in this process sends each of them
-the same list, and then ``--rate`` changes a second of random pods. Memory is what a process holds
+the same list, and then ``--rate`` events a second: changes of random pods, of which each is
+compressed again, or pods that replace others, which change several times before they rest
+(``benchmarks.load.changes``). Memory is what a process holds
 above a client without informers, once everything is compressed. CPU time is that of the process
 while the changes arrive, over windows of whole passes of the compression, from the time on at which
 changed pods are compressed as fast as pods change. The longest turn of the event loop is measured
@@ -24,8 +27,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from itertools import islice
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -37,9 +42,10 @@ from aioinformer._runtime.informer.options import COMPRESS_AFTER
 from benchmarks.contestants.clientgo import CLIENT_GO, version
 from benchmarks.contestants.compiled import PeerMissing
 from benchmarks.contestants.ours import Count
+from benchmarks.load.changes import random_changes, rollouts
 from benchmarks.load.meter import Sample, Stopwatch, resident
 from benchmarks.load.processes import MeasurementFailed, output
-from benchmarks.load.workloads import changed_pod, make_pods
+from benchmarks.load.workloads import make_pods
 
 __all__ = [
     "Measurement",
@@ -65,14 +71,19 @@ SETTLED = b"settled"
 """The line that a process prints when it waits for the changes."""
 LIMIT = 300
 """Seconds for client-go."""
+REPLACED_PER_EVENT = 1.0
+"""Pods that are replaced at the same time, for each event a second: a second between two changes of
+a pod, and nine seconds until its replacement is complete."""
 
 
 class Plan(Struct, kw_only=True):
     """The sizes of the measurement."""
 
     pods: int = 50_000
+    changes: Literal["random", "rollouts"] = "random"
+    """The pattern of the events."""
     rate: float = 100.0
-    """Changes a second."""
+    """Events a second."""
     rest: float = COMPRESS_AFTER
     """Seconds of rest before a pod is compressed: those of ``compress=True``."""
     windows: int = 4
@@ -116,9 +127,16 @@ NO_WATCH_LIST = (
 class PodServer:
     """Serves one list, and changes at a steady rate once they are asked for."""
 
-    def __init__(self, pods: Sequence[bytes], rate: float) -> None:
-        """Listen on a free port."""
+    def __init__(self, pods: Sequence[bytes], changes: Iterable[bytes], rate: float) -> None:
+        """Listen on a free port.
+
+        Args:
+            pods: the pods of the list.
+            changes: the lines of the watch, once they are asked for.
+            rate: lines a second.
+        """
         self._pods = list(pods)
+        self._changes = changes
         self._rate = rate
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._go = threading.Event()
@@ -180,15 +198,11 @@ class PodServer:
     def _send_changes(self, send: Callable[[bytes], None]) -> None:
         self._go.wait()
         self._go.clear()
-        chance, pods = random.Random(SEED), list(self._pods)
         start = time.monotonic()
-        for number in range(10**9):
-            which = chance.randrange(len(pods))
-            pods[which] = changed_pod(pods[which], 20_000_001 + number, chance)
-            head = b'{"kind":"Pod","apiVersion":"v1",'
-            body = head + pods[which][1:]
+        for number, line in enumerate(self._changes):
             time.sleep(max(start + number / self._rate - time.monotonic(), 0))
-            send(b'{"type":"MODIFIED","object":%b}\n' % body)
+            send(line)
+        threading.Event().wait()  # the watch stays open without changes
 
 
 # -- one informer --------------------------------------------------------------------------------
@@ -319,8 +333,7 @@ def measure_pair(pods: Sequence[bytes], plan: Plan) -> list[Measurement]:
     """Measure an informer without compression and one with it, at the same time."""
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(_start(PodServer(pods, plan.rate).url, plan, mode))
-            for mode in MODES
+            stack.enter_context(_start(_serve(pods, plan).url, plan, mode)) for mode in MODES
         ]
         for process in processes:
             stack.callback(process.kill)  # unless it has ended
@@ -333,6 +346,14 @@ def measure_pair(pods: Sequence[bytes], plan: Plan) -> list[Measurement]:
             process.stdin.write(b"\n")
             process.stdin.flush()
         return [_read_measurement(process) for process in processes]
+
+
+def _serve(pods: Sequence[bytes], plan: Plan) -> PodServer:
+    if plan.changes == "random":
+        changes = random_changes(pods)
+    else:
+        changes = rollouts(pods, max(int(plan.rate * REPLACED_PER_EVENT), 1))
+    return PodServer(pods, changes, plan.rate)
 
 
 def _read_measurement(process: subprocess.Popen[bytes]) -> Measurement:
@@ -369,7 +390,7 @@ def measure_client_go(pods: Sequence[bytes]) -> float:
     Raises:
         PeerMissing: client-go can't be built here.
     """
-    binary, server = CLIENT_GO.build(), PodServer(pods, 100.0)
+    binary, server = CLIENT_GO.build(), PodServer(pods, islice(random_changes(pods), 1), 100.0)
     command = [str(binary), f"-server={server.url}", f"-pods={len(pods)}", "-events=1"]
     sample = msgspec.json.decode(output(command, "client-go", limit=LIMIT), type=Sample)
     return (sample.settled - sample.bare) / len(pods)
@@ -430,6 +451,7 @@ def main() -> None:
     """Measure and print the results."""
     usual = Plan()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--changes", choices=["random", "rollouts"], default=usual.changes)
     parser.add_argument("--pods", type=int, default=usual.pods)
     parser.add_argument("--rate", type=float, default=usual.rate)
     parser.add_argument("--rest", type=float, default=usual.rest)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["WORKLOADS", "Workload", "changed_pod", "make_pods", "make_workloads"]
+__all__ = ["WORKLOADS", "Workload", "changed_pod", "make_pods", "make_workloads", "new_pod"]
 
 WORKLOADS = 400
 SEED = 20_261_123
@@ -84,6 +84,25 @@ def changed_pod(pod: bytes, version: int, chance: random.Random) -> bytes:
     for condition in body["status"]["conditions"][-2:]:
         condition["lastTransitionTime"] = _time(chance)
     return _encode(body)
+
+
+def new_pod(pod: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """Return another pod of the same workload."""
+    body: dict[str, Any] = json.loads(_encode(pod))
+    metadata, status, created = body["metadata"], body["status"], _time(chance)
+    metadata["name"] = metadata["generateName"] + _letters(chance, 5)
+    metadata["uid"] = _uuid(chance)
+    metadata["creationTimestamp"] = status["startTime"] = created
+    metadata["annotations"]["cni.projectcalico.org/containerID"] = _hex(chance, 64)
+    address = _address(chance, 10)
+    status.update(hostIP=_address(chance, 10), podIP=address, podIPs=[{"ip": address}])
+    for condition in status["conditions"]:
+        condition["lastTransitionTime"] = _time(chance)
+    for container in status["containerStatuses"]:
+        container["state"] = {"running": {"startedAt": _time(chance)}}
+        container["containerID"] = f"containerd://{_hex(chance, 64)}"
+        container["restartCount"] = 0
+    return body
 
 
 def _encode(body: dict[str, Any]) -> bytes:
