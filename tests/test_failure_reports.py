@@ -1,10 +1,13 @@
-"""The report of a failed test, while the garbage collector has work."""
+"""The report of a failed test, and the warnings that make an asynchronous test fail."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import AsyncioWarnings
 
 pytest_plugins = ["pytester"]
 
@@ -52,3 +55,26 @@ def test_a_failure_is_reported_although_finalizers_parse_code(pytester: pytest.P
 
     run.assert_outcomes(failed=1)
     run.stdout.fnmatch_lines(["*ValueError: the reason*"])
+
+
+SLOW = "Executing <Handle> took 2.000 seconds"
+
+
+@pytest.mark.parametrize(("waited", "kept"), [(0.0, True), (1.9, False)])
+async def test_a_warning_of_a_step_that_a_busy_machine_made_slow_reaches_no_handler(
+    waited: float, *, kept: bool
+) -> None:
+    logger, received, stall = logging.Logger("like asyncio's"), list[str](), 0.0
+    handler = logging.Handler()
+    handler.emit = lambda record: received.append(record.getMessage())  # type: ignore[method-assign]
+    warnings = AsyncioWarnings(lambda: stall)
+    logger.addFilter(warnings)
+    logger.addHandler(handler)
+
+    stall = waited
+    logger.warning(SLOW)
+    logger.info("no warning")
+    logger.error("another one")
+
+    assert received == [*[SLOW] * kept, "no warning", "another one"]
+    assert warnings.messages == [*[SLOW] * kept, "another one"]

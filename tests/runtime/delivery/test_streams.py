@@ -505,7 +505,11 @@ async def test_no_event_is_missing_or_repeated_after_a_snapshot_at_any_time() ->
                 cluster.create("pods", {"metadata": {"name": "c"}})
             followers.append(group.create_task(follow(informer)))
             await yield_to_loop(number % 4)
-        cached = {obj.name: obj.resource_version for obj in informer.lister}
-        await wait_until(lambda: all(view == cached for view in views) and len(views) == 30)
+        # The cache may not show the last changes yet.
+        truth = {
+            pod["metadata"]["name"]: pod["metadata"]["resourceVersion"]
+            for pod in cluster.objects("pods")
+        }
+        await wait_until(lambda: all(view == truth for view in views) and len(views) == 30)
         for follower in followers:
             follower.cancel()

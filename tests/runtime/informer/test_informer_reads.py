@@ -41,6 +41,7 @@ from aioinformer.testing.server.source import ClusterListerWatcher
 from tests.cpu_time import short_turns
 from tests.runtime.informers import (
     FAST_BACKOFF,
+    SLOW_BACKOFF,
     cluster_with_pods,
     label_pod,
     names,
@@ -209,7 +210,7 @@ async def test_the_timeout_of_wait_for_contains_the_version_and_the_error_of_the
     source = scripted_lister_watcher(
         list_response(body("a", 3)), error_response(500, "InternalError", "etcd is away")
     )
-    informer = SharedInformer(source, name="pods in web")
+    informer = SharedInformer(source, name="pods in web", backoff=SLOW_BACKOFF)
     async with running_informer(informer):
         await wait_until(lambda: informer.health.error is not None)
         newer = {"metadata": {"name": "a", "namespace": "web", "uid": "u", "resourceVersion": "9"}}
