@@ -932,13 +932,13 @@ async def test_a_handler_runs_in_a_copy_of_the_context_of_its_registration() -> 
 async def test_the_runner_yields_to_the_loop_although_the_handler_never_awaits() -> None:
     turns_at: list[int] = []
     it: Registration
-    count = 50_000  # far more than 4 ms of work
+    count = 500_000  # far more than 4 ms of work
 
     async with asyncio.TaskGroup() as group:
         seen: list[Event] = []
-        it = make_registration(seen.append)
+        it = make_registration(seen.append, limit=count)
         it.start(group)
-        it.listener.put([Added(pod("a", n)) for n in range(count)])
+        it.listener.put([Added(pod("a", 1))] * count)
         while len(seen) < count:
             turns_at.append(len(seen))
             await asyncio.sleep(0)
