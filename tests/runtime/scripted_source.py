@@ -89,6 +89,9 @@ def error_response(
 
 # -- responses --------------------------------------------------------------------------------
 
+CHUNK_BYTES = 65_536
+"""The length of a long chunk."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListResponse:
@@ -123,11 +126,18 @@ ScriptedResponse = ListResponse | WatchResponse | ErrorResponse
 def list_response(
     *objects: str, version: str = "10", token: str = "", error: FetchError | None = None
 ) -> ListResponse:
-    """Return a response with a list of objects, or with one page."""
+    """Return a response with a list of objects, or with one page.
+
+    It has two chunks, or more where they would be longer than those of a network: a reader decodes
+    each in one step.
+    """
     head = f'{{"metadata":{{"resourceVersion":"{version}","continue":"{token}"}},"items":['
     text = f"{head}{','.join(objects)}]}}".encode()
-    half = len(text) // 2
-    return ListResponse((text[:half],) if error else (text[:half], text[half:]), error)
+    size = min(CHUNK_BYTES, (len(text) + 1) // 2)
+    received = text[: len(text) // 2] if error else text
+    return ListResponse(
+        tuple(received[at : at + size] for at in range(0, len(received), size)), error
+    )
 
 
 def watch_response(

@@ -1014,6 +1014,7 @@ async def test_the_error_of_wait_synced_contains_the_state_of_the_informer() -> 
         SharedInformerFactory(ClusterSource(make_cluster(), faults)) as informers,
         Controller(informers.informer(FOOS), RecordingReconciler(), name="it") as it,
     ):
+        await wait_until(lambda: it.informer.health.state == "listing")
         with pytest.raises(SyncTimeout, match="listing for"):
             await it.wait_synced(0.01)
         assert it.health.waiting_for == (f"controller it of {it.informer.name}",)

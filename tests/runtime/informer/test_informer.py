@@ -637,8 +637,9 @@ async def test_the_sync_timeout_of_a_registration_contains_the_error_of_the_info
     )
     registration = informer.add_handler(lambda _event: None)
     async with running_in_background(informer.run()):
+        await wait_until(lambda: informer.health.error is not None)
         with pytest.raises(SyncTimeout, match="403 Forbidden: not you"):
-            await registration.wait_synced(0.05)
+            await registration.wait_synced(0.001)
 
 
 async def test_a_stream_that_resumes_after_all_objects_were_deleted_delivers_the_next_event() -> (

@@ -231,6 +231,7 @@ async def test_the_timeout_of_wait_for_contains_the_version_and_the_error_of_the
 async def test_the_timeout_of_a_wait_before_the_initial_list_mentions_the_missing_state() -> None:
     informer = SharedInformer(scripted_lister_watcher())
     async with running_in_background(informer.run()):
+        await wait_until(lambda: informer.health.state == "listing")
         with pytest.raises(CacheWaitTimeout, match="it holds no state; listing"):
             await informer.wait_until("web/a", lambda obj: obj is None, timeout=0.001)
 

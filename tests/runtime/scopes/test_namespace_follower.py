@@ -99,8 +99,9 @@ async def test_the_sync_timeout_names_a_forbidden_list_of_namespaces() -> None:
     source = RefusingSource(cluster_of(a="shop"), refused={""})
     async with SharedInformerFactory(source, backoff=FAST_BACKOFF) as informers:
         pods = informers.informer("pods", namespaces=SHOP)
+        await wait_until(lambda: pods.health.error is not None)
         with pytest.raises(SyncTimeout, match="namespaces is forbidden"):
-            await pods.wait_synced(0.1)
+            await pods.wait_synced(0.001)
         assert pods.health.error is not None
 
 

@@ -226,6 +226,7 @@ async def test_a_forbidden_namespace_is_named_and_does_not_stop_the_others() -> 
     ) as informers:
         pods = informers.informer("pods", namespaces=["a", "b"])
         await wait_until(lambda: cached(pods) == ["a/x"])
+        await wait_until(lambda: pods.health.scopes[1].error is not None)
         with pytest.raises(
             SyncTimeout, match=r"namespace b: .*forbidden in the namespace"
         ) as error:
