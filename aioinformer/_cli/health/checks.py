@@ -87,18 +87,22 @@ class ResourceReport:
         return self.synced is not None and not self.error
 
 
+def _loop_time() -> float:
+    return asyncio.get_running_loop().time()
+
+
 @dataclass(slots=True)
 class _ByteCounter(NoMetrics):
     """Metrics that count the bytes that an informer receives."""
 
     size: int = 0
-    last: float = field(default_factory=perf_counter)
-    """The time of the last chunk; before the first one, the time of the request."""
+    last: float = field(default_factory=_loop_time)
+    """The loop's time of the last chunk; before the first one, that of the request."""
 
     def received(self, informer: str, verb: Verb, size: int, events: int) -> None:
         """Count the bytes of a chunk."""
         self.size += size
-        self.last = perf_counter()
+        self.last = _loop_time()
 
 
 async def check_server(client: Client, report: ServerReport, *, timeout: float) -> None:
@@ -261,7 +265,7 @@ async def _measure_sync(
     try:
         await _read_initial_list(informers, resource, counter, report, timeout)
     except SyncTimeout:
-        idle = perf_counter() - counter.last
+        idle = _loop_time() - counter.last
         if report.strategy == "list" or idle < timeout / 2:
             raise  # the server was still sending data, or rejects the LIST too
         counter = _ByteCounter()

@@ -20,6 +20,7 @@ from aioinformer._cli.terminal.style import render
 from aioinformer.errors import RequestTimedOut
 from aioinformer.testing import ApiServer, Cluster, Features
 from tests.cli.processes import environment, started_cli
+from tests.client.accelerated_time import in_accelerated_time
 
 
 def filled(*, watch_list: bool = True) -> Cluster:
@@ -29,9 +30,14 @@ def filled(*, watch_list: bool = True) -> Cluster:
     return cluster
 
 
+def two_pods_server() -> ApiServer:
+    """Return a server to be entered, with two pods, for ``found``."""
+    return ApiServer(filled(), token="secret-1")
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer(filled(), token="secret-1") as server:
+    async with two_pods_server() as server:
         yield server
 
 
@@ -99,37 +105,40 @@ async def test_an_unknown_resource_is_reported_with_a_suggestion(server: ApiServ
     assert "did you mean pods?" in finding.error
 
 
-async def test_a_server_that_ignores_the_parameters_of_a_watch_list_is_listed_with_a_note(
-    server: ApiServer,
-) -> None:
+@in_accelerated_time
+async def test_a_server_that_ignores_the_parameters_of_a_watch_list_is_listed_with_a_note() -> None:
     """As Kubernetes before 1.27 does: the stream never says where the state ends."""
-    with server.faults.endless_watch_list():
+    async with two_pods_server() as server:
+        server.faults.endless_watch_list()
         finding = await found(server, "pods", timeout=2.5)
 
     assert (finding.ok, finding.strategy, finding.objects) == (True, "list", 2)
     assert "watch_list=False" in finding.note
     assert (
-        render(format_report(ServerReport(url=server.url), [finding])[-1], colour=False)
+        render(format_report(ServerReport(url="http://server"), [finding])[-1], colour=False)
         == f"pods: {finding.note}"
     )
 
 
-async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one(
-    server: ApiServer,
-) -> None:
-    with server.faults.drip(size=20, every=0.5, verb="watch"):
+@in_accelerated_time
+async def test_a_watch_list_that_is_merely_slow_is_not_taken_for_an_endless_one() -> None:
+    async with two_pods_server() as server:
+        server.faults.drip(size=20, every=0.5, verb="watch")
         finding = await found(server, "pods", timeout=2.5)
 
     assert (finding.ok, finding.strategy, finding.note) == (False, "watchlist", "")
     assert "2.5 s" in finding.error
 
 
-async def test_the_error_for_a_slow_initial_list_contains_the_timeout(server: ApiServer) -> None:
-    server.cluster.create(
-        "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}
-    )
-    # Lists of one object and the opened watch get through; whole states don't.
-    with server.faults.endless_watch_list(), server.faults.stall(verb="list", after=5000):
+@in_accelerated_time
+async def test_the_error_for_a_slow_initial_list_contains_the_timeout() -> None:
+    async with two_pods_server() as server:
+        server.cluster.create(
+            "pods", {"metadata": {"name": "c", "namespace": "web"}, "data": "x" * 9000}
+        )
+        # Lists of one object and the opened watch get through; whole states don't.
+        server.faults.endless_watch_list()
+        server.faults.stall(verb="list", after=5000)
         finding = await found(server, "pods", timeout=2.5)
 
     assert (finding.lists, finding.watches, finding.synced, finding.ok) == (True, True, None, False)
