@@ -938,7 +938,7 @@ async def test_the_runner_yields_to_the_loop_although_the_handler_never_awaits()
         seen: list[Event] = []
         it = make_registration(seen.append, limit=count)
         it.start(group)
-        it.listener.put([Added(pod("a", 1))] * count)
+        it.listener.put((Added(pod("a", 1)),) * count)
         while len(seen) < count:
             turns_at.append(len(seen))
             await asyncio.sleep(0)
