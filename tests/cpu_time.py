@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
-__all__ = ["StallMeter", "cpu_wait_seconds", "short_turns"]
+__all__ = ["StallMeter", "Stopwatch", "cpu_wait_seconds", "short_turns"]
 
 # Tests replace attributes of the module.
 _monotonic, _process_time, _sleep = time.monotonic, time.process_time, time.sleep
@@ -65,6 +65,19 @@ class StallMeter(Thread):
 
     def _late_seconds(self) -> float:
         return max(0.0, _monotonic() - self._due - (_process_time() - self._cpu_time))
+
+
+class Stopwatch:
+    """The time since its start, without the time in which this process had no CPU."""
+
+    def __init__(self, stalls: StallMeter) -> None:
+        self._stalls = stalls
+        self._start = _monotonic() - stalls.seconds
+
+    @property
+    def seconds(self) -> float:
+        """The seconds so far."""
+        return _monotonic() - self._stalls.seconds - self._start
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Measured stalls of a process."""
+"""Measured stalls of a process, and times without them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
 import sys
-from tests.cpu_time import StallMeter
+from time import monotonic
+from tests.cpu_time import StallMeter, Stopwatch
 
 meter = StallMeter()
 meter.start()
+start, watch = monotonic(), Stopwatch(meter)
 print("started", flush=True)
 sys.stdin.readline()
-print(meter.seconds)
+print(meter.seconds, monotonic() - start - watch.seconds)
 """
 
 
-def test_the_time_in_which_a_process_is_stopped_is_a_stall() -> None:
+def test_the_time_in_which_a_process_is_stopped_is_a_stall_and_no_measured_time() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
         stdin=subprocess.PIPE,
@@ -37,4 +39,6 @@ def test_the_time_in_which_a_process_is_stopped_is_a_stall() -> None:
         process.send_signal(signal.SIGCONT)
         output, _ = process.communicate("\n")
 
-    assert float(output) > 0.8
+    stalled, not_measured = map(float, output.split())
+    assert stalled > 0.8
+    assert not_measured > 0.8

@@ -67,16 +67,25 @@ async def foos_of(
         yield informers, informers.informer(FOOS, shard=group)
 
 
-async def test_many_keys_of_shards_that_move_away_are_discarded_in_steps() -> None:
+MANY = 20_000
+
+
+@pytest.fixture(name="many")
+def cluster_of_many() -> Cluster:
+    """Return a cluster with many foos. It takes a second to make: no loop waits for it."""
+    return many_foos(MANY)
+
+
+async def test_many_keys_of_shards_that_move_away_are_discarded_in_steps(many: Cluster) -> None:
     """Discarded keys don't suspend the worker, so that it yields to the loop by time."""
-    count, go_on = 20_000, asyncio.Event()
+    count, go_on = MANY, asyncio.Event()
     group = MemoryAssignment(COUNT, assigned=range(COUNT))
 
     async def wait(key: ObjectKey, ctx: ReconcileContext) -> None:
         await go_on.wait()
 
     async with (
-        foos_of(many_foos(count), group) as (_, foos),
+        foos_of(many, group) as (_, foos),
         Controller(foos, wait, concurrency=1) as controller,
         asyncio.timeout(60),
     ):
