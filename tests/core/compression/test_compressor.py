@@ -28,7 +28,7 @@ from aioinformer._core.compression.compressor import (
     WINDOW,
     Compressor,
 )
-from aioinformer._core.compression.references import MIN_MEMBERS
+from aioinformer._core.compression.references import MAX_REFERENCE, MIN_MEMBERS, find_owner
 from aioinformer._core.compression.zstd import find_zstd
 from tests.core.builders import pod
 from tests.core.compression.rested import (
@@ -346,3 +346,42 @@ def test_objects_with_a_reference_make_a_smaller_part_of_the_dictionary(
     codec = compressor.train(pod_bodies(), json_bytes)
     assert codec is not None
     assert expected - 1024 < codec.dictionary_bytes <= expected
+
+
+def pod_of_size(size: int) -> KubeObject:
+    """Return a pod with an owner whose JSON has ``size`` bytes."""
+    raw = pod_bodies()[0]
+    return object_of(raw[:-1].ljust(size - 1) + b"}")
+
+
+def test_objects_that_can_have_no_reference_have_no_owner() -> None:
+    compressor = Compressor(find_zstd())
+    assert compressor.owner_of(pod_of_size(MAX_REFERENCE)) == find_owner(pod_bodies()[0])
+    assert compressor.owner_of(pod_of_size(MAX_REFERENCE + 1)) == b""
+    assert compressor.owner_of(compress(object_of(pod_bodies()[0]))) == b""
+    body = json.loads(pod_bodies()[0])
+    del body["metadata"]["ownerReferences"]
+    alone = object_of(json.dumps(body, separators=(",", ":")).encode())
+    assert compressor.owner_of(alone) == b""
+
+
+def test_the_objects_of_a_batch_have_the_reference_of_its_owner() -> None:
+    compressor, raw = trained_compressor(pod_bodies()), pod_bodies()[0]
+    for _ in range(MIN_MEMBERS):
+        compressor.references.count(raw)
+    owner = compressor.owner_of(object_of(raw))
+    for each, expected in ((owner, True), (b"", False), (owner, True)):
+        objects = [object_of(raw), object_of(raw)]
+        with compressor.batch(each, objects):
+            groups = [stored_bytes(compress(obj, compressor)).group for obj in objects]
+        assert [group.is_reference for group in groups] == [expected, expected]
+        assert groups[0] is groups[1]
+        assert [obj.raw for obj in objects] == [raw, raw]
+    alone = compress(object_of(raw), compressor)
+    assert stored_bytes(alone).group.is_reference
+
+
+def stored_bytes(obj: KubeObject) -> CompressedBytes:
+    found = obj.stored
+    assert type(found) is CompressedBytes
+    return found

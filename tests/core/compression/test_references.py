@@ -168,17 +168,6 @@ def test_a_batch_of_objects_without_a_reference_has_the_dictionary() -> None:
     assert [obj.raw for obj in objects] == list(pod_bodies()[:3])
 
 
-def test_an_object_that_can_have_no_reference_has_no_owner() -> None:
-    compressor = Compressor(find_zstd())
-    large = change(POD, annotations={"text": "x" * MAX_REFERENCE})
-    assert compressor.owner_of(object_of(large)) == b""
-    assert compressor.owner_of(compress(object_of(POD))) == b""
-    assert (
-        compressor.owner_of(object_of(b'{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}'))
-        == b""
-    )
-
-
 def test_a_large_object_is_no_reference() -> None:
     bodies = [change(raw, annotations={"text": "x" * MAX_REFERENCE}) for raw in versions(30)]
     compressor = counted(bodies)

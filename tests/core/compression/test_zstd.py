@@ -6,6 +6,8 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -93,6 +95,32 @@ def test_the_frames_of_a_batch_are_like_those_of_single_bodies() -> None:
     assert [codec.decompress(memoryview(frame)) for frame in frames] == bodies
     assert sum(map(len, frames)) < 1.05 * sum(map(len, single))
     assert [codec.compress(body) for body in bodies] == single
+
+
+class CompressorFactory:
+    """Creates the compressors of the installed zstd, and counts them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.FLUSH_FRAME = find_zstd().ZstdCompressor.FLUSH_FRAME
+
+    def __call__(self, **options: Any) -> Any:
+        self.count += 1
+        return find_zstd().ZstdCompressor(**options)
+
+
+@pytest.mark.parametrize(("count", "compressors"), [(1, 3), (2, 1), (100, 1)])
+def test_the_bodies_of_a_batch_have_one_compressor(count: int, compressors: int) -> None:
+    zstd, factory, body = ModuleType("zstd"), CompressorFactory(), pod_bodies()[3]
+    installed: ModuleType = find_zstd()
+    vars(zstd).update(vars(installed), ZstdCompressor=factory)
+    codec = ReferenceCodec(zstd, pod_bodies()[0])
+    with codec.batch(count, len(body)):
+        for _ in range(3):
+            codec.compress(body)
+    assert factory.count == compressors
+    codec.compress(body)
+    assert factory.count == compressors + 1
 
 
 @pytest.mark.parametrize("count", [1, MIN_BATCH, 100])
