@@ -91,6 +91,11 @@ class InlineHandler:
         self._listener = caller.listener
         self._caller = caller
         self._run_in_context = context.run
+        mailbox = caller.listener.mailbox
+        self._parts = (
+            caller.listener, caller, mailbox, mailbox.recent, caller.call, caller.blocking_limit
+        )  # fmt: skip
+        """The parts that are read for every event: one attribute instead of six."""
         self._scheduled = False
         self._task: asyncio.Task[Any] | None = None
         self._waiter: asyncio.Future[None] | None = None  # what the task awaits
@@ -179,9 +184,8 @@ class InlineHandler:
         self, waiter: asyncio.Future[None], clock: Callable[[], float], now: float
     ) -> float:
         """Call the handler until no live event is pending, or time is up."""
-        listener, caller, due = self._listener, self._caller, self._dispatcher.deadline
-        mailbox, call, blocking_limit = listener.mailbox, caller.call, caller.blocking_limit
-        recent = mailbox.recent
+        listener, caller, mailbox, recent, call, blocking_limit = self._parts
+        due, waiter_done = self._dispatcher.deadline, waiter.done
         began, first, count, longest, took = now, now, 0, 0.0, 0.0
         notable = 0.0  # a call that took longer is the longest one, or has blocked the loop
         try:
@@ -205,7 +209,7 @@ class InlineHandler:
                         if took > blocking_limit:
                             notable = blocking_limit
                             caller.on_blocking_call(event, took)
-                    if waiter.done():  # the handler has closed its listener or cancelled its task
+                    if waiter_done():  # the handler has closed its listener or cancelled its task
                         return now
                     if now >= due:
                         self.schedule()
@@ -216,7 +220,7 @@ class InlineHandler:
                 waiter.set_result(None)
         finally:
             if count:
-                listener.call_times.record(began - first, count, took, longest)
+                listener.call_times.record_calls(count, began - first, took, longest)
             if listener.sync_pending or listener.gate.closed:
                 listener.release()
         return now

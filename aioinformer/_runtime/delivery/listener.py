@@ -76,26 +76,22 @@ class CallTimes:
         self._calls = 0
         self._total = 0.0
 
-    def record(
-        self,
-        seconds: float,
-        calls: int = 1,
-        last: float | None = None,
-        longest: float | None = None,
-    ) -> None:
-        """Count calls.
+    def record(self, seconds: float) -> None:
+        """Count a call that took so many seconds."""
+        self.record_calls(1, seconds, seconds, seconds)
+
+    def record_calls(self, calls: int, seconds: float, last: float, longest: float) -> None:
+        """Count several calls.
 
         Args:
-            seconds: how long they took together.
             calls: their number.
-            last: seconds of the last of them; ``seconds`` by default.
-            longest: seconds of the longest of them; ``seconds`` by default.
+            seconds: how long they took together.
+            last: seconds of the last of them.
+            longest: seconds of the longest of them.
         """
         self._calls += calls
         self._total += seconds
-        self.last = seconds if last is None else last
-        if longest is None:
-            longest = seconds
+        self.last = last
         if longest > self.max:
             self.max = longest
         if self.on_calls is not None:

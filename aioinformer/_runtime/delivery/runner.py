@@ -58,7 +58,7 @@ class HandlerRunner:
         if self.task is None:  # an eager task: the handler isn't called before ``start`` returns
             await asyncio.sleep(0)
         task, listener, caller = running_task(), self._listener, self._caller
-        call, record, clock = caller.call, listener.call_times.record, loop_clock()
+        call, times, clock = caller.call, listener.call_times, loop_clock()
         rested = clock()
         while True:
             if task.cancelling():
@@ -87,7 +87,7 @@ class HandlerRunner:
                         caller.on_blocking_call(event, took)
                 else:
                     if plain:
-                        record(began - first, plain, took, longest)
+                        times.record_calls(plain, began - first, took, longest)
                     if task.cancelling():  # by the function, before it returned the awaitable
                         await caller.clear_self_cancel(task)
                     await caller.finish(task, event, result, began)
@@ -95,18 +95,18 @@ class HandlerRunner:
                         await caller.check_cancelled(task)
                     first = now = clock()
                     plain, longest = 0, 0.0
-                    record(now - began)
+                    times.record(now - began)
                     listener.release()
                 if now - rested >= SLICE_SECONDS or task.cancelling():
                     if plain:
-                        record(now - first, plain, took, longest)
+                        times.record_calls(plain, now - first, took, longest)
                     await (caller.check_cancelled(task) if task.cancelling() else asyncio.sleep(0))
                     first = now = rested = clock()
                     plain, longest = 0, 0.0
                     listener.release()
                 began = now
             if plain:
-                record(began - first, plain, took, longest)
+                times.record_calls(plain, began - first, took, longest)
 
     async def _wait_inline(self, task: asyncio.Task[Any], waiter: asyncio.Future[None]) -> None:
         """Wait, while the ``InlineDispatcher`` calls the handler."""

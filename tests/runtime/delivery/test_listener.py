@@ -317,7 +317,7 @@ def test_the_statistics_contain_the_age_of_the_oldest_pending_event() -> None:
 async def test_the_statistics_contain_the_durations_of_calls() -> None:
     box = listener()
     box.call_times.record(3.0)
-    box.call_times.record(6.0, 2, 1.0, 5.0)
+    box.call_times.record_calls(2, 6.0, 1.0, 5.0)
 
     numbers = box.statistics()
 

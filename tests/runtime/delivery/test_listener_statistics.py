@@ -20,7 +20,7 @@ def test_before_the_first_call_there_are_no_times() -> None:
 def test_calls_are_recorded_one_by_one_or_together() -> None:
     timing = CallTimes()
     timing.record(3.0)
-    timing.record(6.0, 2, 1.0, 5.0)
+    timing.record_calls(2, 6.0, 1.0, 5.0)
 
     assert (timing.last, timing.max) == (1.0, 5.0)
     assert timing.mean == pytest.approx(3.0)
