@@ -131,6 +131,7 @@ class CacheCompression:
         else:
             await self._compress_changed(due)
         self.compressor.references.rest()
+        self._indexes, self._reading_indexes = {}, []  # an index that is removed is freed
 
     async def _count_owners(self) -> None:
         """Count the objects of each owner in the cache, as far as they aren't compressed."""

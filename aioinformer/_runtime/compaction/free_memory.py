@@ -65,9 +65,10 @@ class FreedMemory:
     def release_from_thread(self) -> bool:
         """Return free memory, also that at the end of this thread's heap.
 
-        ``malloc_trim`` leaves the end of each heap but the main thread's as it is. So blocks take
-        this place for a moment, with one more behind them. Once they are freed, they aren't the end
-        of the heap. What no page was written to takes no memory.
+        ``malloc_trim`` returns free memory inside of a heap, and the end of the main thread's heap
+        alone. So blocks are allocated at the end of this thread's heap, and one more behind them.
+        Once they are freed, they are free memory inside of the heap. Nothing is written to the
+        blocks, so that new ones take no memory.
         """
         allocator = _find_allocator()
         if allocator is None:
