@@ -244,10 +244,15 @@ async def test_the_saved_bytes_are_correct_after_a_change_during_a_walk(
         parts.check_saved()
 
 
-async def test_no_turn_of_the_loop_is_long() -> None:
-    parts = Parts(0.05)
+@pytest.fixture(name="many_bodies")
+def make_many_bodies() -> list[bytes]:
+    """Return many pods. They take a second to make: no loop waits for them."""
     bodies = pod_bodies(200)
-    listed = [change(raw, name=f"pod-{n}-{m}") for n in range(15) for m, raw in enumerate(bodies)]
+    return [change(raw, name=f"pod-{n}-{m}") for n in range(15) for m, raw in enumerate(bodies)]
+
+
+async def test_no_turn_of_the_loop_is_long(many_bodies: list[bytes]) -> None:
+    parts, listed = Parts(0.05), many_bodies
     async with running_in_background(parts.pump.run()):
         await parts.relist(listed)
         async with (
