@@ -17,7 +17,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -166,6 +166,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if not _reports_calls_only(item.config):
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.passed:
+            report.keywords = {}  # nothing reads the names of the markers and of all parents
         if report.when == "call" or not report.passed:
             item.ihook.pytest_runtest_logreport(report=report)
     return True
@@ -212,13 +214,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Reject test ids with the address of an object, which differs between the workers.
+    """Check the loop of each asynchronous test, and the ids of all tests.
 
-    pytest-xdist would run no test at all.
+    An autouse fixture would cost each synchronous test as much as the shortest of them take. An id
+    with the address of an object differs between the workers: pytest-xdist would run no test.
     """
     for item in items:
         if ADDRESS.search(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: give the parameter an id of its own")
+        if isinstance(item, pytest.Function) and pytest_asyncio.is_async_test(item):
+            # Set up first, the fixture is torn down last. The items of a function share the list.
+            if _quiet_loop.__name__ not in item.fixturenames:
+                item.fixturenames.insert(0, _quiet_loop.__name__)
 
 
 def pytest_collection_finish() -> None:
@@ -251,12 +258,6 @@ def pytest_runtest_makereport(
         gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _watched(request: pytest.FixtureRequest) -> None:
-    if isinstance(request.node, pytest.Function) and pytest_asyncio.is_async_test(request.node):
-        request.getfixturevalue("_quiet_loop")
-
-
 @pytest.fixture
 def _complaints() -> Iterator[list[str]]:
     warnings = AsyncioWarnings()
@@ -267,18 +268,33 @@ def _complaints() -> Iterator[list[str]]:
 
 
 @pytest_asyncio.fixture
-async def _quiet_loop(_complaints: list[str]) -> AsyncIterator[None]:
-    loop = asyncio.get_running_loop()
+def _quiet_loop(_complaints: list[str]) -> Iterator[None]:
+    """Check the loop of an asynchronous test; pytest_collection_modifyitems adds it to each."""
+    loop = asyncio.get_event_loop()
     whole = loop.get_debug()  # by ``-X dev`` or $PYTHONASYNCIODEBUG
     loop.set_debug(True)
     if isinstance(loop, asyncio.BaseEventLoop) and not whole:
-        # The loop measures its steps and checks the thread of each call all the same. But futures,
-        # handles and aiohttp, which ask this method, record no stacks: that takes longer than most
-        # tests. ``python -X dev -m pytest`` records them, for the text of a failure.
-        vars(loop)["get_debug"] = lambda: False
+        _measure_only(loop)
     loop.slow_callback_duration = MAX_STEP_SECONDS
-    before = asyncio.all_tasks()
+    before = asyncio.all_tasks(loop)
     yield
-    left = [task for task in asyncio.all_tasks() - before if task is not asyncio.current_task()]
+    loop.call_soon(loop.stop)  # what is ready runs: a task that ends now is not left behind
+    loop.run_forever()
+    left = asyncio.all_tasks(loop) - before
     assert not left, f"tasks left behind: {left}"
     assert not _complaints, f"asyncio complained: {_complaints}"
+
+
+def _measure_only(loop: asyncio.BaseEventLoop) -> None:
+    """Leave of a loop's debug mode the time of its steps and the check of the calling thread.
+
+    The rest takes longer than most tests. ``python -X dev -m pytest`` has it, for the text of a
+    failure.
+    """
+    methods = vars(loop)
+    # Futures, handles and aiohttp, which ask this method, record stacks.
+    methods["get_debug"] = lambda: False
+    # A coroutine records where it was created.
+    methods["_set_coroutine_origin_tracking"] = lambda enabled: None
+    # A coroutine function as a callback is also a coroutine that is never awaited: a warning.
+    methods["_check_callback"] = lambda callback, method: None
