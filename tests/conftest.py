@@ -222,10 +222,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if ADDRESS.search(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: give the parameter an id of its own")
-        if isinstance(item, pytest.Function) and pytest_asyncio.is_async_test(item):
-            # Set up first, the fixture is torn down last. The items of a function share the list.
-            if _quiet_loop.__name__ not in item.fixturenames:
-                item.fixturenames.insert(0, _quiet_loop.__name__)
+        if not isinstance(item, pytest.Function) or not pytest_asyncio.is_async_test(item):
+            continue
+        # Set up first, the fixture is torn down last. The items of a function share the list.
+        if _quiet_loop.__name__ not in item.fixturenames:
+            item.fixturenames.insert(0, _quiet_loop.__name__)
 
 
 def pytest_collection_finish() -> None:

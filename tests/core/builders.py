@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
+
+import msgspec
 
 from aioinformer._core.objects.deltas import Delta, DeltaKind, Replaced
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
@@ -20,7 +21,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 def encode(value: object) -> bytes:
     """Return compact JSON without escapes, as a server writes it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return msgspec.json.encode(value)
 
 
 def pod_body(

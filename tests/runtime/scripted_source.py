@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 
+import msgspec
+
 from aioinformer import BUILT_IN, KubeObject, ListRequest, ObjectKey, Resource, WatchRequest
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import FetchError, Status, server_error
@@ -36,7 +38,7 @@ def body(name: str, version: int, *, uid: str = "", namespace: str = "web", size
         "uid": uid or f"uid-{name}",
         "resourceVersion": str(version),
     }
-    return json.dumps({"metadata": metadata, "data": "x" * size}, separators=(",", ":"))
+    return msgspec.json.encode({"metadata": metadata, "data": "x" * size}).decode()
 
 
 def event_line(kind: str, text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import hypothesis.strategies as st
@@ -19,7 +20,7 @@ from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.zstd import find_zstd
 from aioinformer._core.objects.deltas import Delta, DeltaKind, Replaced
 from aioinformer._core.objects.kube_object import Event
-from tests.core.builders import PODS, key
+from tests.core.builders import PODS, key, pod
 from tests.core.compression.rested import object_of, pod_bodies, trained_compressor
 
 NAMES = ("a", "b", "c", "d")
@@ -28,6 +29,11 @@ INDEXERS: dict[str, Any] = {"node": field("spec.nodeName"), "labels": label_inde
 
 def version_of(name: str, content: int, version: int, *, packed: bool) -> KubeObject:
     """Return a version of a pod, with the content of one of some workloads."""
+    return object_of(_bytes_of_version(name, content, version), packed=packed)
+
+
+@lru_cache(maxsize=256)
+def _bytes_of_version(name: str, content: int, version: int) -> bytes:
     body = json.loads(pod_bodies()[content])
     body["metadata"] |= {
         "name": name,
@@ -35,8 +41,7 @@ def version_of(name: str, content: int, version: int, *, packed: bool) -> KubeOb
         "uid": f"0b1d2c3e-5f60-4a7b-8c9d-{int.from_bytes(name.encode(), 'big'):012d}",
         "resourceVersion": str(version),
     }
-    raw = json.dumps(body, separators=(",", ":")).encode()
-    return object_of(raw, packed=packed)
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 class TwoCaches:
@@ -237,7 +242,7 @@ def test_values_of_another_version_are_not_taken_for_those_of_the_cached_one() -
 def test_values_are_kept_for_a_bounded_number_of_objects() -> None:
     function = CountedIndex()
     index = CompressedIndex("node", function)
-    objects = [version_of(f"a{number}", 0, 1, packed=False) for number in range(MAX_KEPT + 1)]
+    objects = [pod(f"a{number}") for number in range(MAX_KEPT + 1)]
     for obj in objects:
         index.values(obj)
     calls = function.calls

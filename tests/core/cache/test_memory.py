@@ -84,7 +84,7 @@ def small(number: int) -> KubeObject:
 def test_the_estimate_is_within_a_tenth_of_the_allocated_memory(
     make: Callable[[int], KubeObject], packed: bool
 ) -> None:
-    count = 2000
+    count = 1000
     indexer = Indexer({"node": field("spec.nodeName"), "app": label_index("app")})
     relist(indexer, [make(0)])  # what Python and msgspec keep from the first use
     gc.collect()

@@ -339,7 +339,7 @@ def test_an_empty_indented_list_is_decoded() -> None:
 
 @pytest.mark.parametrize("size", [65_536, 10**9])
 def test_a_very_large_item_is_decoded_in_any_place(size: int) -> None:
-    large = pod_body("large") | {"data": 'x{}"\\' * (256 * 1024)}
+    large = pod_body("large") | {"data": 'x{}"\\' * (128 * 1024)}
     for items in ([large, pod_body("b")], [pod_body("a"), pod_body("b"), large, pod_body("c")]):
         objects, _ = decoded(cut(encode(pod_list(items)), size))
         assert bodies(objects) == untyped(items)
@@ -507,14 +507,14 @@ def full_of_look_alikes(count: int) -> bytes:
 
 @pytest.mark.parametrize("size", [16_384, 10**9], ids=["in chunks", "at once"])
 def test_an_item_with_many_false_beginnings_takes_linear_time(size: int) -> None:
-    """Trying each of 150,000 cuts would take minutes."""
-    body = full_of_look_alikes(75_000)
+    """Trying each of 75,000 cuts would take minutes."""
+    body = full_of_look_alikes(37_500)
 
     began = time.process_time()
     objects, _ = decoded(cut(body, size))
 
     assert [obj.name for obj in objects] == ["a", "b"]
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
 
 
 def test_the_buffer_does_not_grow_when_no_item_begins_like_the_first() -> None:

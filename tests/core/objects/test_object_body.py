@@ -237,7 +237,7 @@ def test_a_pattern_binds_the_arguments_of_the_constructor() -> None:
 
 def test_an_object_takes_at_most_330_bytes_beyond_its_json() -> None:
     """Traced: without the overhead of the allocator, which is 20 bytes for the JSON."""
-    count = 8000
+    count = 2000
     items = b",".join(modified(number, number)[28:-2] for number in range(count))
     head = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":['
     indexer = Indexer({"node": field("spec.nodeName")})

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any, TypeVarTuple, Unpack
 
-from aioinformer import Added
+from aioinformer import Added, Event
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._runtime.delivery.call import (
     CURRENT_CALL,
@@ -27,10 +27,14 @@ from tests.runtime.scripted_source import pod
 Ts = TypeVarTuple("Ts")
 
 
+def ignore(_event: Event) -> None:
+    pass
+
+
 def active_call(started_at: float) -> ActiveCall:
     listener = Listener("h", Mailbox(holds=lambda _: True), BackpressureGate())
     caller = HandlerCaller(
-        compile_handler(print), HandlerOptions(), listener, HandlerErrors(listener.name)
+        compile_handler(ignore), HandlerOptions(), listener, HandlerErrors(listener.name)
     )
     return ActiveCall(caller, Added(pod("a", 1)), started_at, running_task())
 

@@ -67,12 +67,12 @@ async def foos_of(
         yield informers, informers.informer(FOOS, shard=group)
 
 
-MANY = 20_000
+MANY = 10_000
 
 
 @pytest.fixture(name="many")
 def cluster_of_many() -> Cluster:
-    """Return a cluster with many foos. It takes a second to make: no loop waits for it."""
+    """Return a cluster with many foos. It takes half a second to make: no loop waits for it."""
     return many_foos(MANY)
 
 
