@@ -31,8 +31,8 @@ def frame(at: float, place: int) -> Frame:
 
 def noise(at: float, seed: int) -> Frame:
     """Return a frame that can't be compressed."""
-    pixels = random.Random(seed).randbytes(200 * 100 * 3)
-    return Frame(Image.frombytes("RGB", (200, 100), pixels), at)
+    pixels = random.Random(seed).randbytes(100 * 60 * 3)
+    return Frame(Image.frombytes("RGB", (100, 60), pixels), at)
 
 
 def decode(gif: bytes) -> list[tuple[Image.Image, int]]:

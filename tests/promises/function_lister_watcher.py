@@ -204,11 +204,13 @@ def loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def wait_until(condition: Callable[[], bool], *, timeout: float = 1_000.0) -> None:
-    """Advance simulated time until a condition is true."""
+async def wait_until(
+    condition: Callable[[], bool], *, timeout: float = 1_000.0, every: float = 0.05
+) -> None:
+    """Advance simulated time until a condition is true, with a check every ``every`` seconds."""
     async with asyncio.timeout(timeout):
         while not condition():  # noqa: ASYNC110 - the condition may depend on anything
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(every)
 
 
 def run_simulated(scenario: Callable[[], Coroutine[Any, Any, T]], *, seed: int = 5) -> T:

@@ -51,7 +51,7 @@ def test_a_role_that_may_only_list_syncs_at_once_and_is_fresh_after_an_interval(
             for number in range(10):
                 label_pod(cluster, "a", f"{number}")
                 written = loop_time()
-                await wait_until(partial(_shows, scene, str(cluster.resource_version)))
+                await wait_until(partial(_shows, scene, str(cluster.resource_version)), every=0.5)
                 assert loop_time() - written <= 67.0
                 health = scene.informer.health
                 assert health.state == "polling"
@@ -141,7 +141,9 @@ def test_the_interval_is_an_option_of_the_informer() -> None:
             await informer.wait_synced(30)
             label_pod(cluster, "a", "new")
             written = loop_time()
-            await wait_until(lambda: informer.lister.list()[0].labels.get("value") == "new")
+            await wait_until(
+                lambda: informer.lister.list()[0].labels.get("value") == "new", every=0.5
+            )
             return loop_time() - written
 
     assert 540.0 <= run_simulated(story) <= 661.0

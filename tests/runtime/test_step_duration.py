@@ -116,7 +116,7 @@ async def test_no_step_calls_many_filters_during_a_burst_of_changes(*, matches: 
             list_response(version="10"), watch_response(*burst, never_ends=True)
         )
     )
-    for _ in range(10):
+    for _ in range(5):
         informer.add_handler(lambda _: None, filter=filtered)
     async with running_informer(informer), short_turns(CALLS_PER_TURN, lambda: filtered.calls):
         await wait_until(lambda: informer.health.resource_version == str(99 + BURST))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import hypothesis.strategies as st
@@ -17,11 +17,11 @@ from aioinformer._core.cache.compressed_index import MAX_KEPT, CompressedIndex
 from aioinformer._core.cache.partitions import PartitionedIndexer
 from aioinformer._core.compression.compressed_object import CompressedObject
 from aioinformer._core.compression.compressor import Compressor
-from aioinformer._core.compression.zstd import find_zstd
+from aioinformer._core.compression.zstd import BodyCodec, find_zstd
 from aioinformer._core.objects.deltas import Delta, DeltaKind, Replaced
 from aioinformer._core.objects.kube_object import Event
 from tests.core.builders import PODS, key, pod
-from tests.core.compression.rested import object_of, pod_bodies, trained_compressor
+from tests.core.compression.rested import object_of, pod_bodies
 
 NAMES = ("a", "b", "c", "d")
 INDEXERS: dict[str, Any] = {"node": field("spec.nodeName"), "labels": label_index("app", "tier")}
@@ -44,13 +44,27 @@ def _bytes_of_version(name: str, content: int, version: int) -> bytes:
     return json.dumps(body, separators=(",", ":")).encode()
 
 
+@cache
+def codec_of_pods() -> BodyCodec | None:
+    """Return a codec that is trained once: the training takes longer than a history."""
+    samples = pod_bodies()
+    return Compressor(find_zstd()).train(samples, sum(map(len, samples)))
+
+
+def trained_on_pods() -> Compressor:
+    """Return a new compressor with the trained codec."""
+    compressor = Compressor(find_zstd())
+    compressor.install(codec_of_pods(), sum(map(len, pod_bodies())))
+    return compressor
+
+
 class TwoCaches:
     """A compressed cache and another one, to which the same is applied."""
 
     def __init__(self) -> None:
         self.plain = Indexer(INDEXERS)
         self.compressed = Indexer(INDEXERS, index_type=CompressedIndex)
-        self.compressors = [Compressor(find_zstd()), trained_compressor(pod_bodies())]
+        self.compressors = [Compressor(find_zstd()), trained_on_pods()]
         self.version = 0
 
     def _both(self) -> tuple[Indexer, Indexer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
 
 import msgspec
 import pytest
@@ -61,8 +62,14 @@ def test_the_bytes_of_json_are_counted_exactly(steps: list[tuple[str, list[KubeO
         assert state.json_bytes == sum(len(obj.raw) for obj in state.objects.values())
 
 
+@cache
+def decoder_of_all() -> EventDecoder:
+    """Return the decoder of all objects, as those of a watch share one."""
+    return EventDecoder(PODS)
+
+
 def realistic(number: int) -> KubeObject:
-    entry = EventDecoder(PODS).decode(modified(number, number))
+    entry = decoder_of_all().decode(modified(number, number))
     assert isinstance(entry, Delta)
     return entry.obj
 
@@ -74,7 +81,7 @@ def small(number: int) -> KubeObject:
         f'"name":"p-{number}","namespace":"web","uid":"{uid}","resourceVersion":"{number + 1}",'
         f'"labels":{{"app":"a-{number % 50}"}}}},"spec":{{"nodeName":"node-{number % 9}"}}}}}}\n'
     )
-    entry = EventDecoder(PODS).decode(line.encode())
+    entry = decoder_of_all().decode(line.encode())
     assert isinstance(entry, Delta)
     return entry.obj
 
