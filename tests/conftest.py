@@ -270,10 +270,13 @@ def _complaints() -> Iterator[list[str]]:
     logger.removeFilter(warnings)
 
 
-@pytest_asyncio.fixture
-def _quiet_loop(_complaints: list[str]) -> Iterator[None]:
-    """Check the loop of an asynchronous test; pytest_collection_modifyitems adds it to each."""
-    loop = asyncio.get_event_loop()
+@pytest.fixture
+def _quiet_loop(_complaints: list[str], _function_scoped_runner: asyncio.Runner) -> Iterator[None]:
+    """Check the loop of an asynchronous test; pytest_collection_modifyitems adds it to each.
+
+    A coroutine as a fixture would be a task at the start of each test, and another one at the end.
+    """
+    loop = _function_scoped_runner.get_loop()
     whole = loop.get_debug()  # by ``-X dev`` or $PYTHONASYNCIODEBUG
     loop.set_debug(True)
     if isinstance(loop, asyncio.BaseEventLoop) and not whole:
