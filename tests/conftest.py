@@ -301,6 +301,10 @@ def _measure_only(loop: asyncio.BaseEventLoop) -> None:
     # Futures, handles and aiohttp, which ask this method, record stacks.
     methods["get_debug"] = lambda: False
     # A coroutine records where it was created.
-    methods["_set_coroutine_origin_tracking"] = lambda enabled: None
+    methods["_set_coroutine_origin_tracking"] = _do_nothing
     # A coroutine function as a callback is also a coroutine that is never awaited: a warning.
-    methods["_check_callback"] = lambda callback, method: None
+    methods["_check_callback"] = _do_nothing
+
+
+def _do_nothing(*_arguments: object) -> None:
+    pass
