@@ -16,6 +16,7 @@ import importlib
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -86,6 +87,11 @@ class AsyncioWarnings(logging.Filter):
 # test starts would compile the whole package.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell has a background command ignore SIGINT, and with it all programs that tests start and
+# interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Explicit numbers of examples are few; what has none takes as many as the profile says.
 settings.register_profile("quick", deadline=None, max_examples=20)

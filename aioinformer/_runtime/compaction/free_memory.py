@@ -21,10 +21,14 @@ MAX_FREED = 32 * 1024 * 1024
 """Free bytes since the last return, above which ``FreedMemory`` returns nothing: 8 ms. The parts
 are far smaller, but the first return includes what the initial list has left."""
 
-TOP_BLOCKS = 16
+MAX_TRAINING_FREED = 24 * 1024 * 1024
+"""Bytes that the training of a dictionary leaves at the end of its thread's heap: a sample, and 8 MB
+of tables. To return them holds up no other thread."""
+
+TOP_BLOCKS = 48
 TOP_BLOCK_BYTES = 1024 * 1024
-"""Blocks that cover the free end of a thread's heap, where the training of a dictionary leaves
-8 MB. glibc maps a block of this size for itself only before a larger one was freed."""
+"""Blocks that cover these bytes: 48 MB, since a heap has 64 MB at most. glibc maps a block of this
+size for itself only before a larger one was freed."""
 LAST_BLOCK_BYTES = 100_000
 """A block between the others and the end: too large for the lists of small free parts, and too
 small to be mapped for itself."""
@@ -63,25 +67,30 @@ class FreedMemory:
         return released
 
     def release_from_thread(self) -> bool:
-        """Return free memory, also that at the end of this thread's heap.
+        """Return free memory, also that at the end of this thread's heap, after a training.
 
         ``malloc_trim`` returns free memory inside of a heap, and the end of the main thread's heap
         alone. So blocks are allocated at the end of this thread's heap, and one more behind them.
         Once they are freed, they are free memory inside of the heap. Nothing is written to the
         blocks, so that new ones take no memory.
+
+        Returns:
+            True if there was free memory, and not too much.
         """
-        allocator = _find_allocator()
-        if allocator is None:
-            return self.release()
-        malloc, free = allocator
+        functions, allocator = _find_functions(), _find_allocator()
+        if functions is None or allocator is None:
+            return False
+        (count_free, trim), (malloc, free) = functions, allocator
+        if count_free() - self._returned > MAX_FREED + MAX_TRAINING_FREED:
+            return False
         blocks = [malloc(TOP_BLOCK_BYTES) for _ in range(TOP_BLOCKS)]
         last = malloc(LAST_BLOCK_BYTES)
         for block in blocks:
             free(block)
-        try:
-            return self.release()
-        finally:
-            free(last)
+        released = bool(trim(0))
+        free(last)
+        self._returned = count_free()
+        return released
 
     def __repr__(self) -> str:
         return f"<FreedMemory returned={self._returned} B>"
