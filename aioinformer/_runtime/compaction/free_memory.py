@@ -22,8 +22,8 @@ MAX_FREED = 32 * 1024 * 1024
 are far smaller, but the first return includes what the initial list has left."""
 
 MAX_TRAINING_FREED = 24 * 1024 * 1024
-"""Bytes that the training of a dictionary leaves at the end of its thread's heap: a sample, and 8 MB
-of tables. To return them holds up no other thread."""
+"""Bytes that the training of a dictionary leaves at the end of its thread's heap: a sample of 16 MB,
+and tables. To return them holds up no other thread."""
 
 TOP_BLOCKS = 48
 TOP_BLOCK_BYTES = 1024 * 1024
