@@ -22,7 +22,7 @@ MAX_FREED = 32 * 1024 * 1024
 are far smaller, but the first return includes what the initial list has left."""
 
 MAX_TRAINING_FREED = 24 * 1024 * 1024
-"""Bytes that the training of a dictionary leaves at the end of its thread's heap: a sample of 16 MB,
+"""Bytes that the training of a dictionary leaves at the end of its heap: a sample of 16 MB,
 and tables. To return them holds up no other thread."""
 
 TOP_BLOCKS = 48
