@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from struct import Struct as Layout
-from typing import ClassVar, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -26,9 +26,9 @@ from aioinformer._core.objects.kube_object import (
     SAME_UID,
     SAME_VERSION,
     KubeObject,
-    pack_identity,
+    cached_body,
 )
-from aioinformer._core.objects.object_body import IdentityPlace
+from aioinformer._core.objects.object_body import COMPRESSED, CompressedIdentity
 
 __all__ = [
     "COMPRESSED_BYTES",
@@ -91,15 +91,22 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
 
     @classmethod
     def of(
-        cls, raw: bytes, uid: str, version: str, group: CompressionGroup, values: int = 0
+        cls,
+        raw: bytes,
+        frame: bytes,
+        uid: str,
+        version: str,
+        group: CompressionGroup,
+        values: int = 0,
     ) -> CompressedBytes:
         """Return ``raw`` compressed.
 
         Args:
             raw: the JSON.
+            frame: its frame, which the codec of the group can decompress.
             uid: the object's uid.
             version: its resourceVersion.
-            group: compresses the JSON.
+            group: the things that it has in common with other objects.
             values: the number of the object's index values in the group.
 
         Raises:
@@ -110,7 +117,7 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
         if len(number) >= PACKED_UID:
             raise ValueError("the version is too long")
         header = HEADER.pack(len(raw), values, length, len(number))
-        return cls(b"%b%b%b%b" % (header, identity, number, group.codec.compress(raw)), group)
+        return cls(b"%b%b%b%b" % (header, identity, number, frame), group)
 
     def __len__(self) -> int:
         return int.from_bytes(self.data[:4], "big")
@@ -166,13 +173,14 @@ class CompressedBytes(Struct, frozen=True, eq=False, gc=False):
 
 def _pack_uid(uid: str) -> tuple[bytes, int]:
     """Return the bytes of a uid, and the length that the header has for it."""
-    digits = uid.replace("-", "")
-    try:
-        packed = bytes.fromhex(digits) if _has_form(uid) else b""
-    except ValueError:
-        packed = b""
-    if len(packed) == UUID_BYTES and packed.hex() == digits:
-        return packed, PACKED_UID
+    if _has_form(uid):
+        digits = uid.replace("-", "")
+        try:
+            packed = bytes.fromhex(digits)
+        except ValueError:
+            packed = b""
+        if len(packed) == UUID_BYTES and packed.hex() == digits:
+            return packed, PACKED_UID
     text = uid.encode()
     if len(text) >= PACKED_UID:
         raise ValueError("the uid is too long")
@@ -189,25 +197,7 @@ def _unpack_uuid(packed: bytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-class CompressedPlace(IdentityPlace):
-    """The state of a compressed object: the places of uid and version in its JSON.
-
-    Readers that found an object before it was compressed read at these places. All others, and the
-    comparison with a newer version, ask the ``CompressedBytes``.
-    """
-
-    __slots__ = ()
-
-    content: ClassVar[None] = None
-
-    def __init__(self, place: IdentityPlace) -> None:
-        """Create the state for the same places."""
-        self.uid, self.version, self.identity = place.uid, place.version, place.identity
-
-
-for _type in (CompressedPlace, CompressionGroup):  # in the error of msgspec.json.encode
-    _type.__name__ = IdentityPlace.__name__
-_compressed_places: dict[IdentityPlace, CompressedPlace] = {}
+CompressionGroup.__name__ = CompressedIdentity.__name__  # in the error of msgspec.json.encode
 
 
 class CompressedObject(KubeObject, frozen=True, eq=False, gc=False):
@@ -253,15 +243,12 @@ for _kind in (CompressedObject, UncompressedObject):  # a frozen struct has meth
 
 def store_compressed(obj: KubeObject, compressed: CompressedBytes) -> None:
     """Compress an object in place: ``compressed`` has been made of its JSON."""
-    state = pack_identity(obj)
-    # The class first: its methods read both forms of the field.
+    # The class first: its methods read both forms of the field. The state last: until then it has
+    # the uid for readers that found the object before.
     force_setattr(obj, "__class__", CompressedObject)
     force_setattr(obj, "stored", compressed)
-    if type(state) is IdentityPlace:
-        place = _compressed_places.get(state)
-        if place is None:
-            place = _compressed_places.setdefault(state, CompressedPlace(state))
-        force_setattr(obj, "_body", place)
+    if cached_body(obj) is None:
+        force_setattr(obj, "_body", COMPRESSED)
 
 
 def keep_uncompressed(obj: KubeObject) -> None:

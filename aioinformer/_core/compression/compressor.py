@@ -15,8 +15,7 @@ Training belongs into a thread: the caller takes the sample, calls ``train`` the
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aioinformer._core.compression.compressed_object import (
@@ -34,7 +33,7 @@ from aioinformer._core.compression.references import MAX_REFERENCE, ReferenceTab
 from aioinformer._core.compression.zstd import BodyCodec, DictionaryCodec, train_dictionary
 from aioinformer._core.objects.kube_object import KubeObject
 
-__all__ = ["Compressor"]
+__all__ = ["CompressionBatch", "Compressor"]
 
 MIN_BYTES: Final = 512
 """Bytes of the smallest JSON that is compressed. A smaller object saves less than a compressed one
@@ -97,9 +96,6 @@ class Compressor:
         self._numbers: dict[ValueItems, int] = {(): 0}
         self.references = ReferenceTable(zstd, self._known)
         """The references of owners with many objects."""
-        self._in_batch = False
-        self._batch_reference: CompressionGroup | None = None
-        """The reference of the open ``batch``, if its objects have one."""
         self.trainings = 0
         """Dictionaries that were installed."""
         self._use(DictionaryCodec(zstd))
@@ -111,7 +107,8 @@ class Compressor:
 
     def _use(self, codec: BodyCodec) -> None:
         self._codec = codec
-        self._group = CompressionGroup(codec, self._known)
+        self.dictionary_group = CompressionGroup(codec, self._known)
+        """The group of the objects that have the dictionary."""
         self._window_json, self._window_stored, self._window_count = 0, 0, 0
         self._first_share = 0.0
         """The share of the bytes that was left in the first window of this dictionary."""
@@ -178,30 +175,21 @@ class Compressor:
             stored = obj.stored
             if type(stored) is CompressedBytes:
                 group = stored.group
-                return group is not self._group and not group.is_reference
+                return group is not self.dictionary_group and not group.is_reference
         return False
 
-    @contextmanager
-    def batch(self, owner: bytes, objects: Sequence[KubeObject]) -> Generator[None]:
-        """Compress objects of one owner, and no others, while this context is open.
-
-        One compressor of zstd for all of them takes less time than one for each.
+    def batch(self, owner: bytes, objects: Sequence[KubeObject]) -> CompressionBatch:
+        """Return a compression of objects of one owner, which takes less time than one for each.
 
         Args:
             owner: the result of ``owner_of`` for all ``objects``.
             objects: the objects that will be compressed, at least one.
         """
-        reference = self.references.find(objects[0].raw) if owner else None
-        self._in_batch, self._batch_reference = True, reference
-        try:
-            if reference is None:
-                yield
-            else:
-                largest = max([len(obj.stored) for obj in objects])
-                with reference.codec.batch(len(objects), largest):
-                    yield
-        finally:
-            self._in_batch, self._batch_reference = False, None
+        group = self.references.find(objects[0].raw) if owner else None
+        if group is None:
+            return CompressionBatch(self, self.dictionary_group, self._codec.compress)
+        largest = max([len(obj.stored) for obj in objects])
+        return CompressionBatch(self, group, group.codec.batch(len(objects), largest))
 
     def owner_of(self, obj: KubeObject) -> bytes:
         """Return the uid of the owner of an object that ``is_due``.
@@ -214,26 +202,8 @@ class Compressor:
         return find_owner(obj.raw)
 
     def compress(self, obj: KubeObject, values: KnownValues) -> CompressedBytes | None:
-        """Return the JSON of an object that ``is_due``, compressed. For one thread at a time.
-
-        Args:
-            obj: the object.
-            values: its index values, so that the indexes need not read it.
-
-        Returns:
-            ``None`` if the object can't be compressed.
-        """
-        raw, uid, version, number = obj.raw, obj.uid, obj.resource_version, self._number(values)
-        try:
-            reference = self._batch_reference if self._in_batch else self.references.find(raw)
-            if reference is not None:
-                compressed = CompressedBytes.of(raw, uid, version, reference, number)
-                if self.references.fits(raw, compressed):
-                    return compressed
-                self._batch_reference = None
-            return CompressedBytes.of(raw, uid, version, self._group, number)
-        except ValueError:  # such a uid or version is no API server's
-            return None
+        """Return the JSON of an object that ``is_due``, compressed, as a batch of one object."""
+        return self.batch(self.owner_of(obj), [obj]).compress(obj, values)
 
     def store(self, obj: KubeObject, compressed: CompressedBytes | None) -> int:
         """Keep the result of ``compress`` in the object, which is still due, if it is worth it.
@@ -253,7 +223,7 @@ class Compressor:
             self._measure(size, taken)
         return size - taken - COMPRESSED_BYTES - before
 
-    def _number(self, values: KnownValues) -> int:
+    def number_of(self, values: KnownValues) -> int:
         """Return the number of these index values; 0 if there is no room for them."""
         key = tuple(values.items())
         number = self._numbers.get(key)
@@ -280,3 +250,55 @@ class Compressor:
 
     def __repr__(self) -> str:
         return f"<Compressor dictionary={self.dictionary_bytes} B trainings={self.trainings}>"
+
+
+class CompressionBatch:
+    """Objects of one owner, compressed one after another with one compressor of zstd.
+
+    They have the reference of the owner as long as it fits, and otherwise the dictionary.
+    """
+
+    __slots__ = ("_compress_frame", "_compressor", "_group")
+
+    def __init__(
+        self,
+        compressor: Compressor,
+        group: CompressionGroup,
+        compress_frame: Callable[[bytes], bytes],
+    ) -> None:
+        """Create a batch.
+
+        Args:
+            compressor: has the dictionary and the references.
+            group: the group of the objects.
+            compress_frame: compresses a body for this group.
+        """
+        self._compressor = compressor
+        self._group = group
+        self._compress_frame = compress_frame
+
+    def compress(self, obj: KubeObject, values: KnownValues) -> CompressedBytes | None:
+        """Return the JSON of an object that ``is_due``, compressed. For one thread at a time.
+
+        Args:
+            obj: the object.
+            values: its index values, so that the indexes need not read it.
+
+        Returns:
+            ``None`` if the object can't be compressed.
+        """
+        raw, compressor = obj.raw, self._compressor
+        frame = self._compress_frame(raw)
+        if self._group.is_reference and not compressor.references.fits(raw, frame):
+            self._group = compressor.dictionary_group
+            self._compress_frame = self._group.codec.compress
+            frame = self._compress_frame(raw)
+        number = compressor.number_of(values)
+        try:
+            uid, version = obj.uid, obj.resource_version
+            return CompressedBytes.of(raw, frame, uid, version, self._group, number)
+        except ValueError:  # such a uid or version is no API server's
+            return None
+
+    def __repr__(self) -> str:
+        return f"<CompressionBatch of {self._group.codec!r}>"

@@ -12,11 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from aioinformer._core.compression.compressed_object import (
-    CompressedBytes,
-    CompressionGroup,
-    ValueItems,
-)
+from aioinformer._core.compression.compressed_object import CompressionGroup, ValueItems
 from aioinformer._core.compression.zstd import ReferenceCodec
 from aioinformer._core.objects.object_body import UID_LENGTH
 
@@ -33,7 +29,7 @@ MAX_OWNERS: Final = 4096
 """Owners with fewer objects that are counted between two walks, 0.6 MB."""
 
 FIT_PART: Final = 8
-FIT_BYTES: Final = 64
+FIT_BYTES: Final = 32
 """A reference fits if it leaves no more than this part of the JSON, and so many bytes in addition.
 A dictionary leaves a tenth, too."""
 
@@ -114,13 +110,13 @@ class ReferenceTable:
             self._groups[owner] = group
         return group
 
-    def fits(self, raw: bytes, compressed: CompressedBytes) -> bool:
+    def fits(self, raw: bytes, frame: bytes) -> bool:
         """Return True if a reference serves this object as well as a dictionary.
 
         Otherwise the owner has no reference until more objects of it are counted: the object that
         became the reference was unusual, or the objects of this owner differ.
         """
-        if len(compressed.data) <= FIT_BYTES + len(raw) // FIT_PART:
+        if len(frame) <= FIT_BYTES + len(raw) // FIT_PART:
             return True
         owner = find_owner(raw)
         self._groups.pop(owner, None)

@@ -9,8 +9,7 @@ each call of ``decompress`` has a context of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, Protocol
@@ -39,9 +38,16 @@ REFERENCE_LEVEL: Final = 1
 """The level of compression with a reference. Level 1 takes the least time, and leaves no more than
 level 3: the rest is random."""
 
-REFERENCE_HASH_LOG: Final = 12
-"""The binary logarithm of the places in the table of a compressor: enough for two pods, and quickly
-made. A table of 15 leaves not a hundredth less of bodies of 50 kB."""
+MAX_HASH_LOG: Final = 12
+"""The greatest binary logarithm of the places in the table of a compressor with a reference. A
+table of 15 leaves not a hundredth less of bodies of 50 kB."""
+BYTES_PER_PLACE_LOG: Final = 3
+"""The binary logarithm of the bytes of a window for each place in that table. A table of twice the
+size takes a tenth more time, and leaves nothing less."""
+
+REFERENCE_MIN_MATCH: Final = 7
+"""The bytes of the shortest match that is looked for: those with a reference are long. Fewer bytes
+would be looked for at more places, and leave a fiftieth more."""
 
 MIN_WINDOW_LOG: Final = 10
 """The binary logarithm of the smallest window that zstd allows."""
@@ -64,8 +70,8 @@ class BodyCodec(Protocol):
         """Return the frame of a body. Not for two threads at once."""
         ...
 
-    def batch(self, count: int, largest: int) -> AbstractContextManager[None]:
-        """Compress faster while this context is open.
+    def batch(self, count: int, largest: int) -> Callable[[bytes], bytes]:
+        """Return a function that does what ``compress`` does, in less time for a whole batch.
 
         Args:
             count: about so many bodies will be compressed.
@@ -104,9 +110,9 @@ class DictionaryCodec:
         frame: bytes = self._compress_frame(body, self._end)
         return frame
 
-    def batch(self, count: int, largest: int) -> AbstractContextManager[None]:
-        """Change nothing: the codec always has one compressor for all bodies."""
-        return nullcontext()
+    def batch(self, count: int, largest: int) -> Callable[[bytes], bytes]:
+        """Return ``compress``: the codec has one compressor for all bodies."""
+        return self.compress
 
     def decompress(self, frame: memoryview) -> bytes:
         """Return the body of a frame. For any number of threads."""
@@ -126,7 +132,7 @@ class ReferenceCodec:
     are compressed, and one compressor with a table of the reference serves all of them.
     """
 
-    __slots__ = ("_compress_frame", "_dictionary", "_largest", "_module", "dictionary_bytes")
+    __slots__ = ("_dictionary", "_module", "dictionary_bytes")
 
     def __init__(self, module: Any, reference: bytes) -> None:
         """Create a codec.
@@ -137,22 +143,21 @@ class ReferenceCodec:
         """
         self._module = module
         self._dictionary = module.ZstdDict(reference, is_raw=True)
-        self._compress_frame: Callable[[bytes, int], bytes] | None = None
-        """Compresses the bodies of a batch."""
-        self._largest = 0
-        """The size of the largest body of the batch."""
         self.dictionary_bytes = len(reference)
 
-    @contextmanager
-    def batch(self, count: int, largest: int) -> Generator[None]:
-        """Make one compressor for several bodies; the arguments are those of ``BodyCodec``."""
-        if count >= MIN_BATCH:
-            self._compress_frame = self._compressor(largest, self._dictionary.as_undigested_dict)
-            self._largest = largest
-        try:
-            yield
-        finally:
-            self._compress_frame = None
+    def batch(self, count: int, largest: int) -> Callable[[bytes], bytes]:
+        """Return a function with one compressor; the arguments are those of ``BodyCodec``."""
+        if count < MIN_BATCH:
+            return self.compress
+        compress_frame = self._compressor(largest, self._dictionary.as_undigested_dict)
+        flush_frame = self._module.ZstdCompressor.FLUSH_FRAME
+
+        def compress(body: bytes) -> bytes:
+            if len(body) > largest:
+                return self.compress(body)
+            return compress_frame(body, flush_frame)
+
+        return compress
 
     def _compressor(self, largest: int, dictionary: Any) -> Callable[[bytes, int], bytes]:
         """Return a function that compresses bodies of at most ``largest`` bytes."""
@@ -165,9 +170,7 @@ class ReferenceCodec:
 
     def compress(self, body: bytes) -> bytes:
         """Return the frame of a body. Not for two threads at once."""
-        compress_frame = self._compress_frame
-        if compress_frame is None or len(body) > self._largest:
-            compress_frame = self._compressor(len(body), self._dictionary.as_prefix)
+        compress_frame = self._compressor(len(body), self._dictionary.as_prefix)
         return compress_frame(body, self._module.ZstdCompressor.FLUSH_FRAME)
 
     def decompress(self, frame: memoryview) -> bytes:
@@ -182,10 +185,12 @@ class ReferenceCodec:
 @cache
 def _reference_options(module: Any, window_log: int) -> dict[int, int]:
     parameter = module.CompressionParameter
+    window_log = max(window_log, MIN_WINDOW_LOG)
     return {
         parameter.compression_level: REFERENCE_LEVEL,
-        parameter.hash_log: REFERENCE_HASH_LOG,
-        parameter.window_log: max(window_log, MIN_WINDOW_LOG),
+        parameter.hash_log: min(window_log - BYTES_PER_PLACE_LOG, MAX_HASH_LOG),
+        parameter.min_match: REFERENCE_MIN_MATCH,
+        parameter.window_log: window_log,
         parameter.dict_id_flag: 0,
     }
 

@@ -112,12 +112,16 @@ class KubeObject(
     def uid(self) -> str:
         """``metadata.uid``, which no other object ever has."""
         uid = self._body.uid
+        if uid is None:  # compressed since this method was called: of another class now
+            return self.uid
         return uid if isinstance(uid, str) else self.raw[uid].decode()
 
     @property
     def resource_version(self) -> str:
         """``metadata.resourceVersion``, the version of the object's content."""
         version = self._body.version
+        if version is None:  # as above
+            return self.resource_version
         return version if isinstance(version, str) else self.raw[version].decode()
 
     @property
@@ -140,10 +144,7 @@ class KubeObject(
         """Group and version of the resource through which the object was read."""
         return self.resource.api_version
 
-    # -- the rest of metadata, from the body --------------------------------------------------
-
-    # Programs rely on the types of these, so a value of another type is an error, whether the body
-    # is decoded or not.
+    # -- the rest of metadata, from the body; a value of another type is an error ----------------
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -228,8 +229,6 @@ class KubeObject(
             body = _decode_body(self)
             decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.stored))
         return body
-
-    # -- identity -----------------------------------------------------------------------------
 
     def _compare_texts(self, uid: str, version: str) -> int:
         """Compare with the uid and version of another object: the result of compare_identity."""

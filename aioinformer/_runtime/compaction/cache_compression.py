@@ -20,7 +20,7 @@ from aioinformer._core.compression.compressed_object import (
     KnownValues,
     saved_bytes,
 )
-from aioinformer._core.compression.compressor import Compressor
+from aioinformer._core.compression.compressor import CompressionBatch, Compressor
 from aioinformer._core.compression.zstd import BodyCodec, find_zstd
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import (
@@ -217,25 +217,25 @@ class CacheCompression:
             batches.setdefault(compressor.owner_of(obj), []).append(obj)
             if number % OBJECTS_PER_CLOCK == 0:
                 await time_slice.maybe_yield(STEP_SECONDS)
-        for owner, batch in batches.items():
-            with compressor.batch(owner, batch):
-                await self._compress_batch(batch, time_slice, walk=walk)
-            await time_slice.maybe_yield(STEP_SECONDS)
-
-    async def _compress_batch(
-        self, batch: Sequence[KubeObject], time_slice: TimeSlice, *, walk: bool
-    ) -> None:
-        for number, obj in enumerate(batch, 1):
-            if self._has_rested(obj):
-                # Without a coroutine for each object, which would take a tenth of the time.
-                large = len(obj.stored) >= LARGE_BYTES
-                saved = await self._compress_large(obj) if large else self._compress(obj)
-                self.saved_bytes += saved
-                self._freed += saved
-            if number % OBJECTS_PER_CLOCK == 0:
-                await time_slice.maybe_yield(STEP_SECONDS)
-            if walk and self._freed > FREED_PART:
-                await self._release(time_slice)
+        number = 0
+        for owner, objects in batches.items():
+            batch = compressor.batch(owner, objects)
+            for obj in objects:
+                number += 1
+                if self._has_rested(obj):
+                    # Without a coroutine for each object, which would take a tenth of the time.
+                    large = len(obj.stored) >= LARGE_BYTES
+                    values = self._index_values(obj)
+                    if large:
+                        saved = await self._compress_large(batch, obj, values)
+                    else:
+                        saved = compressor.store(obj, batch.compress(obj, values))
+                    self.saved_bytes += saved
+                    self._freed += saved
+                if number % OBJECTS_PER_CLOCK == 0:
+                    await time_slice.maybe_yield(STEP_SECONDS)
+                if walk and self._freed > FREED_PART:
+                    await self._release(time_slice)
 
     async def _release(self, time_slice: TimeSlice) -> None:
         """Return freed memory to the system, as one step."""
@@ -255,17 +255,13 @@ class CacheCompression:
         key = obj.key
         return key not in self._recent and key not in self._resting and self._is_cached(obj)
 
-    def _compress(self, obj: KubeObject) -> int:
-        """Compress an object; return the bytes that are saved in addition."""
-        compressor = self.compressor
-        return compressor.store(obj, compressor.compress(obj, self._index_values(obj)))
-
-    async def _compress_large(self, obj: KubeObject) -> int:
-        """Do the same in a thread."""
-        compressor, values = self.compressor, self._index_values(obj)
-        compressed = await asyncio.to_thread(compressor.compress, obj, values)
-        still_due = self._is_cached(obj) and compressor.is_due(obj)
-        return compressor.store(obj, compressed) if still_due else 0
+    async def _compress_large(
+        self, batch: CompressionBatch, obj: KubeObject, values: KnownValues
+    ) -> int:
+        """Compress an object in a thread; return the bytes that are saved in addition."""
+        compressed = await asyncio.to_thread(batch.compress, obj, values)
+        still_due = self._is_cached(obj) and self.compressor.is_due(obj)
+        return self.compressor.store(obj, compressed) if still_due else 0
 
     def _index_values(self, obj: KubeObject) -> KnownValues:
         """Return the values of the indexes that read stored objects; none if a function raises."""

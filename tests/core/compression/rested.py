@@ -15,7 +15,7 @@ from aioinformer._core.objects.kube_object import create_object, create_packed_o
 from benchmarks.load.workloads import make_pods
 from tests.core.builders import PODS
 
-__all__ = ["compress", "object_of", "pod_bodies", "trained_compressor"]
+__all__ = ["compress", "compress_batch", "object_of", "pod_bodies", "trained_compressor"]
 
 
 @cache
@@ -52,6 +52,13 @@ def compress(
     assert compressor.store(obj, compressor.compress(obj, values or {})) > 0
     assert type(obj) is CompressedObject
     return obj
+
+
+def compress_batch(compressor: Compressor, owner: bytes, objects: Sequence[KubeObject]) -> None:
+    """Compress objects of one owner in place, as a batch."""
+    batch = compressor.batch(owner, objects)
+    for obj in objects:
+        assert compressor.store(obj, batch.compress(obj, {})) > 0
 
 
 def change(raw: bytes, **fields: Any) -> bytes:

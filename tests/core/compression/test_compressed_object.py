@@ -7,7 +7,6 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -32,7 +31,7 @@ from aioinformer._core.objects.kube_object import (
     compare_identity,
     pack_identity,
 )
-from aioinformer._core.objects.object_body import MAX_DECODED, IdentityPlace, ObjectBody
+from aioinformer._core.objects.object_body import COMPRESSED, MAX_DECODED, IdentityPlace
 from aioinformer.errors import ObjectDecodeError
 from tests.core.builders import PODS
 from tests.core.compression.rested import (
@@ -45,9 +44,6 @@ from tests.core.compression.rested import (
 
 RAW = pod_bodies()[0]
 BROKEN = b'{"metadata":{"name":"web-0"},"data":"' + b"x" * 4000 + b'\xff"}'
-
-new_lengths = count(101)
-"""Lengths of names, for layouts that no object of this process has had."""
 
 
 def group_without_dictionary() -> CompressionGroup:
@@ -156,7 +152,7 @@ def test_a_compressed_object_is_compared_with_newer_objects_of_any_form(packed: 
 
 @pytest.mark.parametrize("uid", ["0b1d2c3e-5f60-4a7b-8c9d-0123456789ab", "uid-1", "", "u" * 254])
 def test_any_uid_is_compared(uid: str) -> None:
-    compressed = CompressedBytes.of(RAW, uid, "7", group_without_dictionary())
+    compressed = CompressedBytes.of(RAW, b"", uid, "7", group_without_dictionary())
     assert compressed.compare(uid, "7") == SAME_VERSION
     assert compressed.compare(uid, "70") == SAME_UID
     assert compressed.compare(f"{uid}x", "7") == DIFFERENT
@@ -240,16 +236,16 @@ def test_a_text_beyond_the_length_of_the_header_is_an_error(
 ) -> None:
     group = group_without_dictionary()
     with pytest.raises(ValueError, match=f"^the {what} is too long$"):
-        CompressedBytes.of(RAW, uid, version, group)
+        CompressedBytes.of(RAW, b"", uid, version, group)
 
 
 def test_index_values_are_none_unless_they_are_given() -> None:
     group = group_without_dictionary()
     assert not group.is_reference
-    assert CompressedBytes.of(RAW, "uid", "7", group).known_values == {}
+    assert CompressedBytes.of(RAW, b"", "uid", "7", group).known_values == {}
     valued = CompressionGroup(group.codec, [(), (("node", ("node-1",)),)])
     assert not valued.is_reference
-    assert CompressedBytes.of(RAW, "uid", "7", valued, 1).known_values == {"node": ("node-1",)}
+    assert CompressedBytes.of(RAW, b"", "uid", "7", valued, 1).known_values == {"node": ("node-1",)}
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -263,26 +259,41 @@ def test_an_object_is_readable_between_the_two_steps_of_its_compression(packed: 
     )
 
 
-def test_a_reader_that_has_found_the_places_of_an_identity_can_go_on_after_compression() -> None:
-    layouts = [change(RAW, name="n" * next(new_lengths)) for _ in range(2)]
-    found: list[list[ObjectBody]] = []
-    for raw in layouts:
-        before = [pack_identity(object_of(raw)) for _ in range(2)]
-        after = [pack_identity(compress(object_of(raw))) for _ in range(2)]
-        assert before[0] is before[1]
-        assert after[0] is after[1], "all objects of a layout share the places"
-        for state in (before[0], after[0]):
-            assert isinstance(state, IdentityPlace)
-            assert raw[state.uid].decode() == object_of(raw).uid
-            assert raw[state.version].decode() == object_of(raw).resource_version
-        found.append(after)
-    assert found[0][0] is not found[1][0]
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("name", ["uid", "resource_version"])
+def test_a_reader_that_was_called_before_the_compression_can_go_on_after_it(
+    name: str, packed: bool
+) -> None:
+    obj, expected = object_of(RAW, packed=packed), object_of(RAW)
+    state, read = pack_identity(obj), vars(KubeObject)[name].fget
+    compress(obj)
+    assert read(obj) == getattr(expected, name)
+    assert isinstance(state, IdentityPlace)
+    assert obj.raw[state.uid].decode() == expected.uid, "the places are those in the JSON"
+
+
+def test_compressed_objects_have_no_state_of_their_own() -> None:
+    states = [
+        pack_identity(compress(object_of(raw, packed=number % 2 == 0)))
+        for number, raw in enumerate(pod_bodies())
+    ]
+    assert set(states) == {COMPRESSED}
+    assert COMPRESSED.closed is COMPRESSED
+
+
+def test_an_object_that_is_opened_while_it_is_compressed_stays_open() -> None:
+    obj, compressor = object_of(RAW), Compressor(find_zstd())
+    compressed = compressor.compress(obj, {})
+    body = obj["metadata"]
+    assert compressor.store(obj, compressed) > 0
+    assert cached_body(obj) is not None
+    assert (obj.uid, obj.raw, obj["metadata"]) == (object_of(RAW).uid, RAW, body)
 
 
 def test_a_uuid_takes_16_bytes() -> None:
     group = group_without_dictionary()
     uid = "0b1d2c3e-5f60-4a7b-8c9d-0123456789ab"
-    packed, text = (CompressedBytes.of(RAW, each, "7", group) for each in (uid, uid.upper()))
+    packed, text = (CompressedBytes.of(RAW, b"", each, "7", group) for each in (uid, uid.upper()))
     assert len(text.data) - len(packed.data) == 36 - 16
 
 

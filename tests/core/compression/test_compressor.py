@@ -34,6 +34,7 @@ from tests.core.builders import pod
 from tests.core.compression.rested import (
     change,
     compress,
+    compress_batch,
     object_of,
     pod_bodies,
     trained_compressor,
@@ -372,8 +373,8 @@ def test_the_objects_of_a_batch_have_the_reference_of_its_owner() -> None:
     owner = compressor.owner_of(object_of(raw))
     for each, expected in ((owner, True), (b"", False), (owner, True)):
         objects = [object_of(raw), object_of(raw)]
-        with compressor.batch(each, objects):
-            groups = [stored_bytes(compress(obj, compressor)).group for obj in objects]
+        compress_batch(compressor, each, objects)
+        groups = [stored_bytes(obj).group for obj in objects]
         assert [group.is_reference for group in groups] == [expected, expected]
         assert groups[0] is groups[1]
         assert [obj.raw for obj in objects] == [raw, raw]

@@ -24,6 +24,7 @@ from benchmarks.load.workloads import changed_pod
 from tests.core.compression.rested import (
     change,
     compress,
+    compress_batch,
     object_of,
     pod_bodies,
     trained_compressor,
@@ -134,9 +135,7 @@ def test_a_batch_of_objects_of_one_owner_has_their_reference() -> None:
     compressor = counted(bodies)
     objects = [object_of(raw) for raw in bodies]
     assert {compressor.owner_of(obj) for obj in objects} == {OWNER}
-    with compressor.batch(OWNER, objects):
-        for obj in objects:
-            compress(obj, compressor)
+    compress_batch(compressor, OWNER, objects)
     assert [obj.raw for obj in objects] == bodies
     assert len({id(stored(obj).group) for obj in objects}) == 1
     assert stored(objects[0]).group.is_reference
@@ -150,9 +149,7 @@ def test_a_batch_goes_on_without_a_reference_that_does_not_fit() -> None:
     ]
     compressor = counted(strangers)
     objects = [object_of(raw) for raw in strangers]
-    with compressor.batch(OWNER, objects):
-        for obj in objects:
-            compress(obj, compressor)
+    compress_batch(compressor, OWNER, objects)
     assert [obj.raw for obj in objects] == strangers
     assert [stored(obj).group.is_reference for obj in objects[:3]] == [True, False, False]
     assert compressor.references.find(strangers[0]) is None
@@ -161,9 +158,7 @@ def test_a_batch_goes_on_without_a_reference_that_does_not_fit() -> None:
 def test_a_batch_of_objects_without_a_reference_has_the_dictionary() -> None:
     compressor = trained_compressor(pod_bodies())
     objects = [object_of(raw) for raw in pod_bodies()[:3]]
-    with compressor.batch(b"", objects):
-        for obj in objects:
-            compress(obj, compressor)
+    compress_batch(compressor, b"", objects)
     assert len({id(stored(obj).group) for obj in objects}) == 1
     assert [obj.raw for obj in objects] == list(pod_bodies()[:3])
 

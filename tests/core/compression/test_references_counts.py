@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.compression.compressed_object import CompressedBytes
 from aioinformer._core.compression.compressor import Compressor
 from aioinformer._core.compression.references import (
     FIT_BYTES,
@@ -110,11 +109,11 @@ def test_a_reference_that_leaves_too_many_bytes_is_given_up() -> None:
     assert group is not None
     assert other is not None
     limit = FIT_BYTES + len(raw) // FIT_PART
-    assert references.fits(raw, CompressedBytes(bytes(limit), group))
+    assert references.fits(raw, bytes(limit))
     assert references.find(raw) is group
-    assert not references.fits(raw, CompressedBytes(bytes(limit + 1), group))
+    assert not references.fits(raw, bytes(limit + 1))
     assert references.find(raw) is None, "its members are to be counted again"
-    assert not references.fits(raw, CompressedBytes(bytes(limit + 1), group))
+    assert not references.fits(raw, bytes(limit + 1))
     assert references.find(owned(2)) is other
     for _ in range(MIN_MEMBERS):
         references.count(raw)

@@ -18,9 +18,10 @@ from aioinformer._core.cache.compressed_index import CompressedIndex
 from aioinformer._core.compression.compressed_object import (
     CompressedBytes,
     CompressedObject,
+    KnownValues,
     saved_bytes,
 )
-from aioinformer._core.compression.compressor import MIN_SAMPLES, WINDOW
+from aioinformer._core.compression.compressor import MIN_SAMPLES, WINDOW, CompressionBatch
 from aioinformer._runtime.compaction.cache_compression import LARGE_BYTES, CacheCompression
 from aioinformer._runtime.compaction.free_memory import FreedMemory
 from aioinformer._runtime.informer.pump import Pump
@@ -191,15 +192,14 @@ async def test_a_dictionary_is_trained_and_trained_again_for_other_objects() -> 
 
 
 async def test_a_large_object_is_compressed_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = Parts(0.02)
-    compressor, names = parts.compression.compressor, list[str]()
-    compress = compressor.compress
+    parts, names = Parts(0.02), list[str]()
+    compress = CompressionBatch.compress
 
-    def observed(obj: KubeObject, values: dict[str, tuple[str, ...]]) -> object:
+    def observed(batch: CompressionBatch, obj: KubeObject, values: KnownValues) -> object:
         names.append(threading.current_thread().name)
-        return compress(obj, values)
+        return compress(batch, obj, values)
 
-    monkeypatch.setattr(compressor, "compress", observed)
+    monkeypatch.setattr(CompressionBatch, "compress", observed)
     async with (
         running_in_background(parts.pump.run()),
         running_in_background(parts.compression.run()),
@@ -219,14 +219,13 @@ async def test_the_saved_bytes_are_correct_after_a_change_during_a_walk(
     monkeypatch.setattr("aioinformer._runtime.compaction.cache_compression.GROUPED_OBJECTS", 1)
     large = change(BODIES[0], annotations={"text": "x" * LARGE_BYTES})
     parts = Parts(0.02)
-    compressor = parts.compression.compressor
-    compress, begun, go_on = compressor.compress, threading.Event(), threading.Event()
+    compress, begun, go_on = CompressionBatch.compress, threading.Event(), threading.Event()
 
-    def held_up(obj: KubeObject, values: dict[str, tuple[str, ...]]) -> object:
+    def held_up(batch: CompressionBatch, obj: KubeObject, values: KnownValues) -> object:
         if len(obj.stored) >= LARGE_BYTES:
             begun.set()
             assert go_on.wait(60)
-        return compress(obj, values)
+        return compress(batch, obj, values)
 
     async with (
         running_in_background(parts.pump.run()),
@@ -234,7 +233,7 @@ async def test_the_saved_bytes_are_correct_after_a_change_during_a_walk(
     ):
         await parts.relist([large, *BODIES[1:]])
         await until(lambda: parts.compressed == len(BODIES))
-        monkeypatch.setattr(compressor, "compress", held_up)
+        monkeypatch.setattr(CompressionBatch, "compress", held_up)
         await parts.relist([newer(large, 10**9), *BODIES[1:]])
         await until(begun.is_set)  # the walk has met no other object yet
         await parts.change(newer(BODIES[5], 10**9))
