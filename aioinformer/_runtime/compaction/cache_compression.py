@@ -217,25 +217,29 @@ class CacheCompression:
             batches.setdefault(compressor.owner_of(obj), []).append(obj)
             if number % OBJECTS_PER_CLOCK == 0:
                 await time_slice.maybe_yield(STEP_SECONDS)
-        number = 0
+        for number, (batch, obj) in enumerate(self._open_batches(batches), 1):
+            if self._has_rested(obj):
+                values = self._index_values(obj)
+                # Without a coroutine for each object, which would take a tenth of the time.
+                if len(obj.stored) < LARGE_BYTES:
+                    saved = compressor.store(obj, batch.compress(obj, values))
+                else:
+                    saved = await self._compress_large(batch, obj, values)
+                self.saved_bytes += saved
+                self._freed += saved
+            if number % OBJECTS_PER_CLOCK == 0:
+                await time_slice.maybe_yield(STEP_SECONDS)
+            if walk and self._freed > FREED_PART:
+                await self._release(time_slice)
+
+    def _open_batches(
+        self, batches: Mapping[bytes, Sequence[KubeObject]]
+    ) -> Iterator[tuple[CompressionBatch, KubeObject]]:
+        """Return the objects of each owner, with the batch that they are compressed in."""
         for owner, objects in batches.items():
-            batch = compressor.batch(owner, objects)
+            batch = self.compressor.batch(owner, objects)
             for obj in objects:
-                number += 1
-                if self._has_rested(obj):
-                    # Without a coroutine for each object, which would take a tenth of the time.
-                    large = len(obj.stored) >= LARGE_BYTES
-                    values = self._index_values(obj)
-                    if large:
-                        saved = await self._compress_large(batch, obj, values)
-                    else:
-                        saved = compressor.store(obj, batch.compress(obj, values))
-                    self.saved_bytes += saved
-                    self._freed += saved
-                if number % OBJECTS_PER_CLOCK == 0:
-                    await time_slice.maybe_yield(STEP_SECONDS)
-                if walk and self._freed > FREED_PART:
-                    await self._release(time_slice)
+                yield batch, obj
 
     async def _release(self, time_slice: TimeSlice) -> None:
         """Return freed memory to the system, as one step."""
