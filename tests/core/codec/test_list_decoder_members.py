@@ -116,6 +116,10 @@ def test_a_list_has_the_items_that_json_loads_finds_or_is_rejected(body: bytes, 
 
 # -- work --------------------------------------------------------------------------------------
 
+MAX_CPU = 10.0
+"""CPU seconds for a body of 2 MB: 0.2 to 1.1 on a machine without other work. Work that grows with
+the square of the size takes minutes."""
+
 
 def feed_in_slices(body: bytes, most: int = 128 * 1024) -> tuple[list[str], float, float]:
     """Return the names, the CPU seconds in all, and those of the longest call."""
@@ -139,7 +143,7 @@ def test_false_beginnings_in_a_head_take_linear_time(look_alike: str) -> None:
     names, total, longest = feed_in_slices(f'{{{VERSION},"x":[{many}],"items":[{ITEM}]}}'.encode())
 
     assert names == ["a"]
-    assert total < 1.5
+    assert total < MAX_CPU
     assert longest < 0.04  # CPU seconds of a machine that may be busy; 0.004 on an idle one
 
 
@@ -151,7 +155,7 @@ def test_the_bytes_of_a_long_item_are_scanned_and_copied_a_few_times_only(filler
     names, total, _ = feed_in_slices(body, 64 * 1024)
 
     assert names == ["a", "a"]
-    assert total < 1.25  # minutes, if each piece copied or scanned what came before
+    assert total < MAX_CPU
 
 
 def test_a_long_item_in_tiny_pieces_takes_memory_in_proportion_to_its_size() -> None:
