@@ -119,6 +119,18 @@ async def test_enter_opens_an_object_and_escape_closes_it(
         await expect(page.locator("#search")).to_have_value("")
 
 
+async def test_the_tab_key_reaches_the_first_row_also_if_another_row_was_the_first(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    async with open_page(service) as page:
+        await expect(row(page, "web-0").first).to_be_visible()
+        restart(server, "web-170")  # rows are sorted by their last change
+        await expect(page.locator(".row .name").first).to_have_text("web-170", timeout=SOON)
+        await page.get_by_role("columnheader", name="Changed").get_by_role("button").focus()
+        await page.keyboard.press("Tab")
+        await expect_focus(page, "web-170")
+
+
 async def test_the_tab_key_stops_once_in_the_table(service: Service, open_page: Open) -> None:
     async with open_page(service) as page:
         await enter_table(page)

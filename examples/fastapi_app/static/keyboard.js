@@ -14,6 +14,7 @@ export class Keyboard {
     this.column = NAME;
     this.index = 0; // of the row with the focus
     this.stop = null; // the element that the Tab key reaches
+    this.entered = false; // until then, the Tab key reaches the first row, whichever that is
     const { rows } = table;
     rows.addEventListener("click", (event) => {
       const row = event.target.closest("button") && event.target.closest(".row");
@@ -39,6 +40,7 @@ export class Keyboard {
     const row = target.closest(".row");
     const column = row?.stops.indexOf(target) ?? -1;
     if (column < 0) return;
+    this.entered = true;
     this.column = column;
     this.index = row.index;
     this.table.pinned = row.record.key;
@@ -91,7 +93,7 @@ export class Keyboard {
     const element = table.elements.get(table.pinned);
     if (element) this.index = element.index;
     else if (inside && table.shown.length) this.go(Math.min(this.index, table.shown.length - 1), 0); // it was deleted
-    if (!this.stop?.isConnected) this.setStop(table.rows.firstElementChild?.stops[NAME] ?? null);
+    if (!this.entered || !this.stop?.isConnected) this.setStop(table.rows.firstElementChild?.stops[NAME] ?? null);
   }
 
   setStop(stop) {
