@@ -257,7 +257,8 @@ ROWS: Mapping[str, Row] = {
         within=5,
         options=("--list",),
         effect=lambda: CorruptGzip(2),
-        log=["gzip|decompress|compress"],
+        # The damage may make other JSON before the decompression notices it.
+        log=["gzip|decompress|compress|malformed"],
     ),
     "etcd compaction": Row(
         fault=compact,
