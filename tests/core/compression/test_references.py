@@ -141,6 +141,14 @@ def test_a_batch_of_objects_of_one_owner_has_their_reference() -> None:
     assert stored(objects[0]).group.is_reference
 
 
+def test_objects_with_a_reference_have_their_index_values() -> None:
+    bodies = versions(MIN_MEMBERS)
+    compressor, values = counted(bodies), {"node": ("node-1",)}
+    obj = compress(object_of(bodies[0]), compressor, values)
+    assert stored(obj).group.is_reference
+    assert stored(obj).known_values == values
+
+
 def test_a_batch_goes_on_without_a_reference_that_does_not_fit() -> None:
     chance = random.Random(0)
     strangers = [
