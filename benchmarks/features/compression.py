@@ -7,14 +7,13 @@ The pods are those of 400 workloads. In each round both informers run at the sam
 of their own, so that a load of the machine meets both. A server in this process sends each of them
 the same list, and then ``--rate`` events a second: changes of random pods, of which each is
 compressed again, or pods that replace others, which change several times before they rest
-(``benchmarks.load.changes``). Memory is what a process holds
-above a client without informers, once everything is compressed. CPU time is that of the process
-while the changes arrive, over windows of whole passes of the compression, from the time on at which
-changed pods are compressed as fast as pods change. Each round starts the processes in the other
-order, since the order alone makes a difference: of two plain informers, the one that was started
-first took 7 % more. The longest turn of the event loop is measured
-in CPU time, too, while the cache is compressed. Last, client-go's informer lists the same pods, if
-Go can build that program.
+(``benchmarks.load.changes``). Memory is what a process holds above a client without informers, once
+everything is compressed. CPU time is that of the process while the changes arrive, over windows of
+whole passes of the compression, from the time on at which changed pods are compressed as fast as
+pods change. Of two plain informers, one took 7 or 10 % more in a whole round, once the first and
+once the second. So each round starts the processes in the other order, and a result needs several
+rounds. The longest turn of the event loop is measured in CPU time, too, while the cache is
+compressed. Last, client-go's informer lists the same pods, if Go can build that program.
 """
 
 from __future__ import annotations
@@ -444,7 +443,7 @@ def added_cost(plain: Sequence[Measurement], compressed: Sequence[Measurement]) 
     """Return the CPU time that compression adds to an event, with the spread of the windows.
 
     Both informers of a round have their windows at the same time. The result is the mean of the
-    rounds' medians: a median of all windows would be that of one order of the processes.
+    rounds' medians, since the windows of one round are alike, and rounds differ.
     """
     rounds = [
         [

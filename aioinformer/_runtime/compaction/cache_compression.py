@@ -44,6 +44,10 @@ STEP_SECONDS = 0.001
 OBJECTS_PER_CLOCK = 16
 """Objects between two readings of the clock: 0.3 ms of compressing pods."""
 
+CLOCK_BYTES = 32 * 1024
+"""Bytes of JSON from which on the clock is read after each object: 16 objects of nearly
+``LARGE_BYTES`` would hold the loop for more than 10 ms."""
+
 LARGE_BYTES = 256 * 1024
 """Bytes of JSON from which on an object is compressed in a thread: it takes a millisecond and
 more."""
@@ -218,16 +222,17 @@ class CacheCompression:
             if number % OBJECTS_PER_CLOCK == 0:
                 await time_slice.maybe_yield(STEP_SECONDS)
         for number, (batch, obj) in enumerate(self._open_batches(batches), 1):
+            size = len(obj.stored)
             if self._has_rested(obj):
                 values = self._index_values(obj)
                 # Without a coroutine for each object, which would take a tenth of the time.
-                if len(obj.stored) < LARGE_BYTES:
+                if size < LARGE_BYTES:
                     saved = compressor.store(obj, batch.compress(obj, values))
                 else:
                     saved = await self._compress_large(batch, obj, values)
                 self.saved_bytes += saved
                 self._freed += saved
-            if number % OBJECTS_PER_CLOCK == 0:
+            if number % OBJECTS_PER_CLOCK == 0 or size >= CLOCK_BYTES:
                 await time_slice.maybe_yield(STEP_SECONDS)
             if walk and self._freed > FREED_PART:
                 await self._release(time_slice)
