@@ -250,6 +250,26 @@ def make_many_bodies() -> list[bytes]:
     return [change(raw, name=f"pod-{n}-{m}") for n in range(15) for m, raw in enumerate(bodies)]
 
 
+async def test_no_turn_of_the_loop_has_several_objects_of_much_json(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of them takes 10 ms, and 16 in one turn would take 0.15 s."""
+    monkeypatch.setattr("aioinformer._runtime.compaction.cache_compression.LARGE_BYTES", 2**30)
+    text = f"{random.Random(0).getrandbits(4 * 1_700_000):x}"
+    changed = [
+        newer(change(raw, annotations={"text": text[n:]}), 10**9)
+        for n, raw in enumerate(BODIES[:16])
+    ]
+    parts = Parts(0.05)
+    async with running_in_background(parts.pump.run()):
+        await parts.relist(BODIES)
+        async with running_in_background(parts.compression.run()):
+            await until(lambda: parts.compressed == len(BODIES))
+            await parts.change(*changed)
+            async with short_turns(LONG_TURN):
+                await until(lambda: parts.compressed == len(BODIES))
+
+
 async def test_no_turn_of_the_loop_is_long(many_bodies: list[bytes]) -> None:
     parts, listed = Parts(0.05), many_bodies
     async with running_in_background(parts.pump.run()):
