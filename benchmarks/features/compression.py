@@ -1,19 +1,13 @@
-"""Measure an informer with ``compress=`` beside one without, and beside client-go.
+"""Measure the memory of an informer with ``compress=`` beside one without, and beside client-go.
 
-    python -m benchmarks.features.compression [--changes random|rollouts] [--pods N] [--rate N]
-                                              [--rounds N] [--windows N]
+    python -m benchmarks.features.compression [--pods N] [--rest SECONDS] [--rounds N]
 
-The pods are those of 400 workloads. In each round both informers run at the same time, in processes
-of their own, so that a load of the machine meets both. A server in this process sends each of them
-the same list, and then ``--rate`` events a second: changes of random pods, of which each is
-compressed again, or pods that replace others, which change several times before they rest
-(``benchmarks.load.changes``). Memory is what a process holds above a client without informers, once
-everything is compressed. CPU time is that of the process while the changes arrive, over windows of
-whole passes of the compression, from the time on at which changed pods are compressed as fast as
-pods change. Of two plain informers, one took 7 or 10 % more in a whole round, once the first and
-once the second. So each round starts the processes in the other order, and a result needs several
-rounds. The longest turn of the event loop is measured in CPU time, too, while the cache is
-compressed. Last, client-go's informer lists the same pods, if Go can build that program.
+The pods are those of 400 workloads. Each informer runs in a process of its own, and a server in
+this process sends the list. Memory is what a process holds above a client without informers, once
+everything is compressed. The longest turn of the event loop is measured in CPU time while the cache
+is compressed. Last, client-go's informer lists the same pods, if Go can build that program.
+
+``benchmarks.features.compression_cost`` measures the CPU time of an event.
 """
 
 from __future__ import annotations
@@ -22,16 +16,11 @@ import argparse
 import asyncio
 import gc
 import random
-import socket
 import statistics
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -43,53 +32,36 @@ from aioinformer._runtime.informer.options import COMPRESS_AFTER
 from benchmarks.contestants.clientgo import CLIENT_GO, version
 from benchmarks.contestants.compiled import PeerMissing
 from benchmarks.contestants.ours import Count
-from benchmarks.load.changes import random_changes, rollouts
-from benchmarks.load.meter import Sample, Stopwatch, resident
-from benchmarks.load.processes import MeasurementFailed, output
+from benchmarks.load.changes import random_changes
+from benchmarks.load.meter import Sample, resident
+from benchmarks.load.pod_server import PodServer
+from benchmarks.load.processes import output
 from benchmarks.load.workloads import make_pods
 
 __all__ = [
     "Measurement",
     "Plan",
-    "PodServer",
-    "added_cost",
     "compared_with_client_go",
     "measure",
     "measure_client_go",
-    "measure_pair",
+    "measure_informer",
 ]
 
-WARM_RESTS = 3
-"""The times of rest until changed pods are compressed as fast as pods change: at most two."""
-WINDOW_RESTS = 2
-"""The times of rest of a window, each of which has one pass."""
 READS = 5000
 """Objects that are read, and compressed once more, for the times of one."""
 SEED = 7
 
-MODES = ("plain", "compressed")
-SETTLED = b"settled"
-"""The line that a process prints when it waits for the changes."""
 LIMIT = 300
 """Seconds for client-go."""
-REPLACED_PER_EVENT = 1.0
-"""Pods that are replaced at the same time, for each event a second: a second between two changes of
-a pod, and nine seconds until its replacement is complete."""
 
 
 class Plan(Struct, kw_only=True):
     """The sizes of the measurement."""
 
     pods: int = 50_000
-    changes: Literal["random", "rollouts"] = "random"
-    """The pattern of the events."""
-    rate: float = 100.0
-    """Events a second."""
     rest: float = COMPRESS_AFTER
     """Seconds of rest before a pod is compressed: those of ``compress=True``."""
-    windows: int = 4
-    """Windows in which CPU time is measured, in each round."""
-    rounds: int = 2
+    rounds: int = 1
 
 
 class Measurement(Struct, kw_only=True):
@@ -103,8 +75,6 @@ class Measurement(Struct, kw_only=True):
     """Bytes of JSON an object."""
     stored: float
     """Bytes an object that its JSON takes as stored."""
-    event_cpu: list[float]
-    """CPU microseconds an event, of each window."""
     longest_turn: float
     """CPU milliseconds of the longest turn of the event loop between the list and the rest."""
     read: float
@@ -115,110 +85,16 @@ class Measurement(Struct, kw_only=True):
     """Bytes of the dictionary."""
 
 
-# -- the server ----------------------------------------------------------------------------------
-
-
-NO_WATCH_LIST = (
-    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Invalid",'
-    b'"message":"sendInitialEvents is forbidden for watch","code":422}'
-)
-"""The answer of an API server without WatchLists."""
-
-
-class PodServer:
-    """Serves one list, and changes at a steady rate once they are asked for."""
-
-    def __init__(self, pods: Sequence[bytes], changes: Iterable[bytes], rate: float) -> None:
-        """Listen on a free port.
-
-        Args:
-            pods: the pods of the list.
-            changes: the lines of the watch, once they are asked for.
-            rate: lines a second.
-        """
-        self._pods = list(pods)
-        self._changes = changes
-        self._rate = rate
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._go = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        """The address of the server."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def _accept(self) -> None:
-        while True:
-            connection, _ = self._listener.accept()
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as requests:
-            try:
-                while line := requests.readline():
-                    while requests.readline().strip():
-                        pass
-                    self._answer(connection, line.decode().split()[1])
-            except OSError:
-                pass  # the client has closed the connection
-
-    def _answer(self, connection: socket.socket, target: str) -> None:
-        if target == "/go":
-            self._go.set()
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            return
-        if "sendInitialEvents=" in target:  # client-go lists then
-            connection.sendall(
-                b"HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\n"
-                b"Content-Length: %d\r\n\r\n%b" % (len(NO_WATCH_LIST), NO_WATCH_LIST)
-            )
-            return
-        connection.sendall(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n"
-        )
-
-        def send(data: bytes) -> None:
-            connection.sendall(b"%x\r\n%b\r\n" % (len(data), data))
-
-        if "watch=" in target:
-            self._send_changes(send)
-        else:
-            self._send_list(send)
-            connection.sendall(b"0\r\n\r\n")
-
-    def _send_list(self, send: Callable[[bytes], None]) -> None:
-        send(
-            b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"20000000"},"items":['
-        )
-        for number, pod in enumerate(self._pods):
-            send(pod if number == 0 else b"," + pod)
-        send(b"]}\n")
-
-    def _send_changes(self, send: Callable[[bytes], None]) -> None:
-        self._go.wait()
-        self._go.clear()
-        start = time.monotonic()
-        for number, line in enumerate(self._changes):
-            time.sleep(max(start + number / self._rate - time.monotonic(), 0))
-            send(line)
-        threading.Event().wait()  # the watch stays open without changes
-
-
 # -- one informer --------------------------------------------------------------------------------
 
 
-async def measure(
-    server: str, plan: Plan, *, compressed: bool, when_settled: Callable[[], object]
-) -> Measurement:
-    """Measure one informer against the server.
+async def measure(server: str, plan: Plan, *, compressed: bool) -> Measurement:
+    """Measure one informer against the server with this URL.
 
     Args:
         server: the URL.
         plan: the sizes.
         compressed: True to compress the cache.
-        when_settled: is called in a thread before the changes begin.
     """
     async with (
         Client(server) as client,
@@ -238,10 +114,6 @@ async def measure(
         longest = await _longest_turn(lambda: rest.reached(informer.memory().saved_bytes))
         gc.collect()
         memory, settled = informer.memory(), resident()
-        await asyncio.to_thread(when_settled)
-        await asyncio.to_thread(_post, server)
-        await asyncio.sleep(WARM_RESTS * plan.rest)
-        event_cpu = [await _event_cpu(handler, plan) for _ in range(plan.windows)]
         reads = random.Random(SEED).sample(list(informer.lister), min(READS, plan.pods))
         compress, dictionary = _time_compression(reads) if compressed else (0.0, 0)
         return Measurement(
@@ -249,20 +121,11 @@ async def measure(
             estimate=memory.total / plan.pods,
             json=memory.json_bytes / plan.pods,
             stored=(memory.json_bytes - memory.saved_bytes) / plan.pods,
-            event_cpu=event_cpu,
             longest_turn=longest * 1e3,
             read=_time_reads(informer.lister.get, reads),
             compress=compress,
             dictionary=dictionary,
         )
-
-
-async def _event_cpu(handler: Count, plan: Plan) -> float:
-    """Return the CPU microseconds of an event in one window."""
-    events, watch = handler.events, Stopwatch()
-    await asyncio.sleep(WINDOW_RESTS * plan.rest)
-    _, cpu = watch.stop()
-    return cpu / (handler.events - events) * 1e6
 
 
 class _Rest:
@@ -294,13 +157,6 @@ async def _longest_turn(done: Callable[[], bool]) -> float:
             last = time.thread_time()
 
 
-def _post(server: str) -> None:
-    host, _, port = server.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(b"POST /go HTTP/1.1\r\nHost: x\r\n\r\n")
-        connection.recv(100)
-
-
 def _time_reads(get: Callable[..., KubeObject | None], objects: list[KubeObject]) -> float:
     read = field("status.podIP")
     pairs = [(obj.name, obj.namespace) for obj in objects]
@@ -327,75 +183,22 @@ def _time_compression(objects: list[KubeObject]) -> tuple[float, int]:
     return took / len(plain) * 1e6, compressor.dictionary_bytes
 
 
-# -- both informers, and client-go ---------------------------------------------------------------
+# -- in processes --------------------------------------------------------------------------------
 
 
-def measure_pair(
-    pods: Sequence[bytes], plan: Plan, *, compressed_first: bool = False
-) -> list[Measurement]:
-    """Measure an informer without compression and one with it, at the same time.
-
-    Args:
-        pods: the pods of the list.
-        plan: the sizes.
-        compressed_first: True to start the informer with compression first.
-
-    Returns:
-        The measurement without compression, and that with it.
-    """
-    order = -1 if compressed_first else 1
-    with ExitStack() as stack:
-        processes = [
-            stack.enter_context(_start(_serve(pods, plan).url, plan, mode))
-            for mode in MODES[::order]
-        ]
-        for process in processes:
-            stack.callback(process.kill)  # unless it has ended
-        for process in processes:
-            assert process.stdout is not None
-            if process.stdout.readline().strip() != SETTLED:
-                raise MeasurementFailed("a program ended before it was settled")
-        for process in processes:  # both are settled: the changes begin for both
-            assert process.stdin is not None
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-        return [_read_measurement(process) for process in processes][::order]
-
-
-def _serve(pods: Sequence[bytes], plan: Plan) -> PodServer:
-    if plan.changes == "random":
-        changes = random_changes(pods)
-    else:
-        changes = rollouts(pods, max(int(plan.rate * REPLACED_PER_EVENT), 1))
-    return PodServer(pods, changes, plan.rate)
-
-
-def _read_measurement(process: subprocess.Popen[bytes]) -> Measurement:
-    printed, _ = process.communicate()
-    if process.returncode:
-        raise MeasurementFailed(f"a program ended with {process.returncode}")
-    return msgspec.json.decode(printed, type=Measurement)
-
-
-def _start(server: str, plan: Plan, mode: str) -> subprocess.Popen[bytes]:
-    job = msgspec.json.encode((server, plan, mode)).decode()
+def measure_informer(pods: Sequence[bytes], plan: Plan, *, compressed: bool) -> Measurement:
+    """Measure one informer in a process of its own."""
+    server = PodServer(pods, [], 1.0)
+    job = msgspec.json.encode((server.url, plan, compressed)).decode()
     command = [sys.executable, "-m", "benchmarks.features.compression", f"--job={job}"]
-    return subprocess.Popen(  # noqa: S603 - ours
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    return msgspec.json.decode(output(command, "the informer"), type=Measurement)
 
 
 def _run_job(job: str) -> None:
-    """Measure one informer in this process, as ``measure_pair`` has asked for."""
-    server, plan, mode = msgspec.json.decode(job, type=tuple[str, Plan, str])
-
-    def when_settled() -> None:
-        sys.stdout.buffer.write(SETTLED + b"\n")
-        sys.stdout.buffer.flush()
-        sys.stdin.buffer.readline()
-
-    measurement = measure(server, plan, compressed=mode == "compressed", when_settled=when_settled)
-    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(measurement)) + b"\n")
+    """Measure one informer in this process, as ``measure_informer`` has asked for."""
+    server, plan, compressed = msgspec.json.decode(job, type=tuple[str, Plan, bool])
+    measurement = asyncio.run(measure(server, plan, compressed=compressed))
+    sys.stdout.buffer.write(msgspec.json.encode(measurement))
 
 
 def measure_client_go(pods: Sequence[bytes]) -> float:
@@ -431,33 +234,6 @@ def _print(plain: Sequence[Measurement], compressed: Sequence[Measurement]) -> N
             for found in (plain, compressed)
         ]
         print(f"{text:<32}" + "".join(f"{cell:>12,.1f}" for cell in cells))
-    cells = [
-        statistics.median(cpu for each in found for cpu in each.event_cpu)
-        for found in (plain, compressed)
-    ]
-    print(f"{'CPU µs an event':<32}" + "".join(f"{cell:>12,.1f}" for cell in cells))
-    print(added_cost(plain, compressed))
-
-
-def added_cost(plain: Sequence[Measurement], compressed: Sequence[Measurement]) -> str:
-    """Return the CPU time that compression adds to an event, with the spread of the windows.
-
-    Both informers of a round have their windows at the same time. The result is the mean of the
-    rounds' medians, since the windows of one round are alike, and rounds differ.
-    """
-    rounds = [
-        [
-            with_it / without - 1
-            for without, with_it in zip(one.event_cpu, other.event_cpu, strict=True)
-        ]
-        for one, other in zip(plain, compressed, strict=True)
-    ]
-    added = [each for found in rounds for each in found]
-    mean = statistics.fmean(statistics.median(found) for found in rounds)
-    return (
-        f"CPU time of an event with compression: {mean:+.1%} "
-        f"({min(added):+.1%} to {max(added):+.1%} in {len(added)} pairs)"
-    )
 
 
 def compared_with_client_go(peer: float, compressed: Sequence[Measurement]) -> str:
@@ -470,11 +246,8 @@ def main() -> None:
     """Measure and print the results."""
     usual = Plan()
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--changes", choices=["random", "rollouts"], default=usual.changes)
     parser.add_argument("--pods", type=int, default=usual.pods)
-    parser.add_argument("--rate", type=float, default=usual.rate)
     parser.add_argument("--rest", type=float, default=usual.rest)
-    parser.add_argument("--windows", type=int, default=usual.windows)
     parser.add_argument("--rounds", type=int, default=usual.rounds)
     parser.add_argument("--job", help=argparse.SUPPRESS)
     options = vars(parser.parse_args())
@@ -483,10 +256,10 @@ def main() -> None:
         return
     plan = Plan(**options)
     pods = list(make_pods(plan.pods))
-    pairs = [
-        measure_pair(pods, plan, compressed_first=number % 2 == 1) for number in range(plan.rounds)
+    plain, compressed = [
+        [measure_informer(pods, plan, compressed=each) for _ in range(plan.rounds)]
+        for each in (False, True)
     ]
-    plain, compressed = [list(each) for each in zip(*pairs, strict=True)]
     _print(plain, compressed)
     try:
         print(compared_with_client_go(measure_client_go(pods), compressed))
