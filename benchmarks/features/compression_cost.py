@@ -166,23 +166,33 @@ def _run_job(job: str) -> None:
 def added_cost(rounds: Sequence[Sequence[Pair]]) -> str:
     """Return the CPU time that compression adds to an event, with the spread of the pairs.
 
-    The result compares the sums of all windows: single windows differ by up to a half.
+    The result compares the median windows of each round. A single window may take twice the CPU
+    time of its neighbours, also on an idle machine, for a reason that is not known.
     """
-    pairs = [each for found in rounds for each in found]
-    added = [_added([each]) for each in pairs]
-    plain = statistics.fmean(each.plain for each in pairs)
-    compressed = statistics.fmean(each.compressed for each in pairs)
-    by_round = ", ".join(f"{_added(each):+.1%}" for each in rounds)
+    medians = [_median_windows(each) for each in rounds]
+    total = Pair(
+        plain=statistics.fmean(each.plain for each in medians),
+        compressed=statistics.fmean(each.compressed for each in medians),
+    )
+    added = [_added(pair) for pairs in rounds for pair in pairs]
+    by_round = ", ".join(f"{_added(each):+.1%}" for each in medians)
     return (
-        f"CPU time of an event: {plain:,.0f} µs, with compression {compressed:,.0f} µs, "
-        f"{_added(pairs):+.1%} "
+        f"CPU time of an event: {total.plain:,.0f} µs, "
+        f"with compression {total.compressed:,.0f} µs, {_added(total):+.1%} "
         f"({min(added):+.1%} to {max(added):+.1%} in {len(added)} pairs; rounds: {by_round})"
     )
 
 
-def _added(pairs: Sequence[Pair]) -> float:
+def _median_windows(pairs: Sequence[Pair]) -> Pair:
+    return Pair(
+        plain=statistics.median(each.plain for each in pairs),
+        compressed=statistics.median(each.compressed for each in pairs),
+    )
+
+
+def _added(pair: Pair) -> float:
     """Return the part by which an event takes more CPU time with compression."""
-    return sum(each.compressed for each in pairs) / sum(each.plain for each in pairs) - 1
+    return pair.compressed / pair.plain - 1
 
 
 def main() -> None:

@@ -25,13 +25,21 @@ def test_it_measures_both_informers_in_turns(changes: Literal["random", "rollout
         assert pair.compressed > 0
 
 
-def test_the_added_cost_compares_the_sums_and_shows_the_spread_of_the_pairs() -> None:
+def test_the_added_cost_compares_the_median_windows_and_shows_the_spread_of_the_pairs() -> None:
     rounds = [
-        [Pair(plain=100, compressed=110), Pair(plain=100, compressed=107)],
-        [Pair(plain=200, compressed=220), Pair(plain=200, compressed=206)],
+        [
+            Pair(plain=100, compressed=110),
+            Pair(plain=101, compressed=107),
+            Pair(plain=99, compressed=198),  # twice its neighbours
+        ],
+        [
+            Pair(plain=200, compressed=220),
+            Pair(plain=202, compressed=206),
+            Pair(plain=404, compressed=212),
+        ],
     ]
 
     assert added_cost(rounds) == (
-        "CPU time of an event: 150 µs, with compression 161 µs, +7.2% "
-        "(+3.0% to +10.0% in 4 pairs; rounds: +8.5%, +6.5%)"
+        "CPU time of an event: 151 µs, with compression 161 µs, +6.6% "
+        "(-47.5% to +100.0% in 6 pairs; rounds: +10.0%, +5.0%)"
     )
