@@ -42,7 +42,14 @@ GUIDES = ROOT / "examples" / "guides"
 NAMES = ("informers", "controllers", "operations", "testing", "restarts")
 PAGE = MarkdownPage(ROOT / "README.md", *(GUIDES / f"{name}.md" for name in NAMES))
 README, block = PAGE.text, PAGE.block
-PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(
+        page
+        for each in ("examples", "docs", "tests")
+        for page in sorted((ROOT / each).rglob("*.md"))
+    ),
+]
 
 
 def pods(cluster: Cluster) -> None:

@@ -116,7 +116,9 @@ class _Trigger:
 class ControllerBuilder:
     """A controller of an operator, declared before the operator runs.
 
-    operator.controller("foos.example.com", reconcile).owns("deployments")
+    Example::
+
+        operator.controller("foos.example.com", reconcile).owns("deployments")
     """
 
     def __init__(
@@ -182,7 +184,7 @@ class ControllerBuilder:
         _check_filter(filter)
         together = self.shards is not None and self.shards.by == "namespace"
         reference = self._refer(resource, self.shards if together else None)
-        return self._add(reference, lambda it, informer: it.owns(informer, filter=filter))
+        return self._add(reference, lambda owner, informer: owner.owns(informer, filter=filter))
 
     def watches(
         self,
@@ -206,7 +208,9 @@ class ControllerBuilder:
         check_to_keys(to_keys)
         _check_filter(filter)
         reference = self._refer(resource, None)
-        return self._add(reference, lambda it, other: it.watches(other, to_keys, filter=filter))
+        return self._add(
+            reference, lambda owner, other: owner.watches(other, to_keys, filter=filter)
+        )
 
     def _refer(self, resource: WatchedResource, shards: ShardGroup | None) -> _Reference:
         if self._started:

@@ -1,4 +1,4 @@
-"""Metrics as both adapters record them, for Prometheus and for OpenTelemetry: what counts where.
+"""The counters and histograms that both adapters, Prometheus and OpenTelemetry, record.
 
 Events that are rare (requests, errors, processed keys) are recorded in instruments of the metrics
 system when they happen, in the event loop. The adapter makes these instruments. All else is kept in

@@ -126,7 +126,7 @@ DIFFERENCES = (
         (97, 98, 107, 115),
         "Batches end by time and by the room in mailboxes. An object that an index function or a "
         "transformer rejects is reported by itself, and the object before stays cached.",
-        "One faulty object holds back no other one; ``health.rejections`` names it.",
+        "One faulty object holds back no other one; ``health.rejected`` names it.",
     ),
     Difference(
         (114,),

@@ -115,7 +115,9 @@ class PartitionedState:
         """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}
         for part in self.parts.values():
-            objects = part.state.objects  # ``update`` looks each key up in a mapping but a dict
+            objects = part.state.objects
+            # ``dict.update`` looks up each key of a mapping that is not a dict; ``items`` avoids
+            # these calls.
             copied.update(objects if isinstance(objects, dict) else objects.items())
         return copied
 
@@ -359,7 +361,7 @@ class PartitionedIndexer:
         return part is not None and part.holds(obj)
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """Return the cached object if it is the same version as ``obj``, else ``obj``."""
+        """Return the cached object if it equals ``obj`` in version and content, else ``obj``."""
         part = self.state.parts.get(obj.key.namespace)
         return obj if part is None else part.deduplicate(obj)
 

@@ -155,7 +155,7 @@ class ObjectCache(Protocol):
         ...
 
     def deduplicate(self, obj: KubeObject) -> KubeObject:
-        """Return the cached object if it is the same version as ``obj``, else ``obj``."""
+        """Return the cached object if it equals ``obj`` in version and content, else ``obj``."""
         ...
 
     def add_indexers(self, indexers: Mapping[str, IndexFunction[Any]]) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.identity import is_older
-from aioinformer._core.sharding.ranges import HashRanges, ShardKey, shard_start
+from aioinformer._core.sharding.ranges import HashRanges, shard_start
 
 __all__ = ["RecordedShards", "SealedShards", "outdated_shards"]
 
@@ -29,15 +29,13 @@ class SealedShards(Struct, frozen=True):
 class RecordedShards:
     """The shards that one scope of a cache holds. It changes in the step that changes the cache."""
 
-    def __init__(self, count: int, by: ShardKey) -> None:
+    def __init__(self, count: int) -> None:
         """Hold no shard.
 
         Args:
             count: the number of shards of the group.
-            by: the field whose hash divides the objects.
         """
         self._starts = tuple(shard_start(index, count) for index in range(count))
-        self._by = by
         self.held: frozenset[int] = frozenset()
         """The shards whose objects are cached."""
         self._ahead: list[tuple[frozenset[int], str]] = []

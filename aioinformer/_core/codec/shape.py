@@ -1,10 +1,10 @@
 """``Shape``: the form in which an informer keeps objects, and the form in which programs see them.
 
-There are five forms. The whole object, as its bytes. With ``metadata_only=True``, the bytes of its
-metadata. With ``model=``, an instance of a class, built
-when the object arrives, and nothing else. With ``convert=``, the bytes are kept, and a program's
-function converts the object when it is read. And before any of these, ``transform=``: a program's
-function that replaces or drops objects before anything else sees them.
+There are four forms. By default, the bytes of the whole object are kept. With
+``metadata_only=True``, the bytes of its metadata are kept. With ``model=``, an instance of a class
+is built when the object arrives, and nothing else is kept. With ``convert=``, the bytes are kept,
+and a program's function converts the object when the program reads it. Before any of these,
+``transform=`` names a program's function that replaces or drops objects.
 
 ``transform=`` runs once for each version that arrives, in whatever kind of event, so that removed
 parts are never cached. Its result must be the same object by key, uid and version: else the cache

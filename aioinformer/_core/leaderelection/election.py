@@ -82,7 +82,7 @@ class ElectionTimes:
             )
 
 
-# -- what to do --------------------------------------------------------------------------------
+# -- actions -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Election:
         self.released = False
         """True if the Lease was released, so that other candidates may take it at once."""
 
-    # -- how it stands -------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     def leads(self, now: float) -> bool:
         """Return True if this candidate leads at this moment."""
@@ -246,7 +246,7 @@ class Election:
             limit = min(limit, self._release_deadline - now)
         return max(0.0, limit)
 
-    # -- what is wanted ------------------------------------------------------------------------
+    # -- requests of the owner -----------------------------------------------------------------
 
     def seek(self, now: float) -> None:
         """Start to run for a term. Everything that ran in the previous term must have ended."""
@@ -313,7 +313,7 @@ class Election:
             else ReadLease()
         )
 
-    # -- what came of it -----------------------------------------------------------------------
+    # -- results of actions --------------------------------------------------------------------
 
     def record_read(self, lease: Mapping[str, Any] | None, now: float, jitter: float) -> None:
         """Take the result of a read.

@@ -6,10 +6,10 @@ don't cause twice as many requests as one kind.
 
 An outage begins with a failure, and ends with a quiet time, or with a success after which requests
 keep working for some seconds. A success is a whole state that was read, or a watch that the server
-has accepted. Three things shorten the waits of an outage, each of them
-once: a request of another kind follows at once, an answer from a server that was unreachable lowers
-the count of failures, and an answer to another informer ends a wait. Each happens once per outage,
-because two kinds of failure in turn would otherwise never wait long.
+has accepted. Three things shorten the waits of an outage: a request of another kind follows at
+once, an answer from a server that was unreachable lowers the count of failures, and an answer to
+another informer ends a wait. Each happens once per outage, because two kinds of failure in turn
+would otherwise never wait long.
 """
 
 from __future__ import annotations

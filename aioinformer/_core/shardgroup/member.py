@@ -6,15 +6,15 @@ is renewed, and until when the member may act. The rules:
 
 - The *claims* of a member are the shards in its Lease. A member works on claimed shards only.
 - A member claims a shard that the assignment gives it when no other live member claims it.
-- It begins to work when its cache contains the write with the claim and no other live member
+- A member begins to work when its cache contains the write with the claim and no other live member
   claims the shard. The server orders the writes, so of two members that claim the same shard at
   least one sees the other's claim; a member that sees it doesn't begin.
-- It gives a shard away that the assignment gives to another: it stops new work, and removes the
-  claim when the last user of the shard has ended its work.
-- It renews its own Lease when another live member's Lease expires, since only a renewal that was
-  sent after the expiry, and that its cache contains, proves that the other member is dead.
-- It acts on no shard when its own renewal is older than ``renew_deadline``. It then removes all
-  claims: when all work has ended, it acquires its Lease again, without claims.
+- A member gives a shard away that the assignment gives to another: the member stops new work, and
+  removes the claim when the last user of the shard has ended its work.
+- A member renews its own Lease when another live member's Lease expires, since only a renewal that
+  was sent after the expiry, and that its cache contains, proves that the other member is dead.
+- A member acts on no shard when its own renewal is older than ``renew_deadline``. The member then
+  removes all claims: when all work has ended, it acquires its Lease again, without claims.
 
 Time is an argument: seconds of a monotonic clock that includes suspension.
 """
@@ -123,7 +123,7 @@ class GroupMember:
         self._expiry_at = NEVER
         """The time at which another member's Lease expires if it isn't renewed until then."""
 
-    # -- how it stands -------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def identity(self) -> str:
@@ -168,7 +168,7 @@ class GroupMember:
     def _in_state(self, *states: _ClaimState) -> frozenset[int]:
         return frozenset(shard for shard, claim in self._claims.items() if claim.state in states)
 
-    # -- what is seen --------------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------
 
     def observe(self, name: str, lease: Mapping[str, Any] | None, now: float) -> None:
         """Take a Lease of the group as the cache has it.
@@ -191,7 +191,7 @@ class GroupMember:
         own = self.view.own
         return own.write if own is not None and own.incarnation == self._incarnation else 0
 
-    # -- what is decided -----------------------------------------------------------------------
+    # -- decisions -----------------------------------------------------------------------------
 
     def decide(self, now: float, working: Collection[int]) -> list[ShardMove]:
         """Return the changes of shards that are due.
@@ -304,7 +304,7 @@ class GroupMember:
         deadline = self.election.leads_until if self.election.phase == "leading" else NEVER
         return min(deadline, self.planner.next_at, self._expiry_at)
 
-    # -- what is written -----------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------
 
     def stamp(self, body: Mapping[str, Any], now: float) -> dict[str, Any]:
         """Return the body of the member's own Lease with its claims. Send it at once.

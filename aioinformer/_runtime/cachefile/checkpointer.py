@@ -256,7 +256,7 @@ class Checkpointer:
         group = self._group
         if group is None:
             raise AssertionError("an informer without a group has no shards that come and go")
-        self._started, self._shards[scope] = True, RecordedShards(group.count, group.by)
+        self._started, self._shards[scope] = True, RecordedShards(group.count)
         identity = await self._open(source, scope)
         stored = await self._access.read_scope(identity) if identity else None
         if stored is None:
@@ -418,7 +418,7 @@ class Checkpointer:
     async def _advance(self) -> None:
         """Seal the present state, and write the sealed one if it was handled."""
         await finish_record(self._record)
-        if self._sealed is None and not self._stopped and self._has_news:
+        if self._sealed is None and not self._stopped and self._has_unwritten_state:
             self._sealed = self._seal()
             if self.positioned:
                 self._put_marks()
@@ -427,7 +427,7 @@ class Checkpointer:
             await self._write(self._sealed)
 
     @property
-    def _has_news(self) -> bool:
+    def _has_unwritten_state(self) -> bool:
         """True if the cache shows another state than the last written one."""
         states, scopes, stored = self._cache.scope_states(), self._recorded_scopes(), self._stored
         if len(self._record) or stored is None:

@@ -33,9 +33,9 @@ CHECK_INTERVAL = 0.005
 event announces."""
 CHECK_INTERVAL_GROWTH = 1.1
 MAX_CHECK_INTERVAL = 0.1
+"""The checks of a long wait are rarer: a key may wait for its retry for minutes."""
 MAX_KEYS = 3
 """Keys of one controller that an error names."""
-"""The checks of a long wait are rarer: a key may wait for its retry for minutes."""
 
 
 class WatchedCluster(Protocol):

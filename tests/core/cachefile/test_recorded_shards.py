@@ -22,7 +22,7 @@ def ranges(shards: frozenset[int]) -> HashRanges:
 
 
 def test_shards_ahead_of_the_watch_belong_to_the_state_once_it_has_reached_them() -> None:
-    shards = RecordedShards(COUNT, "uid")
+    shards = RecordedShards(COUNT)
     assert shards.seal("") == SealedShards(frozenset(), frozenset())
     shards.apply(Replaced((), "5", gained=ranges(frozenset({0, 1}))))
     assert shards.seal("5") == SealedShards(frozenset({0, 1}), frozenset({0, 1}))
@@ -36,7 +36,7 @@ def test_shards_ahead_of_the_watch_belong_to_the_state_once_it_has_reached_them(
 
 
 def test_a_whole_state_is_of_one_version() -> None:
-    shards = RecordedShards(COUNT, "uid")
+    shards = RecordedShards(COUNT)
     shards.apply(Replaced((), "5", gained=ranges(frozenset({0}))))
     shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
     shards.apply(Replaced((), "11"))
@@ -47,7 +47,7 @@ def test_a_whole_state_is_of_one_version() -> None:
 def test_no_shard_is_complete_before_the_watch_has_reached_its_state(
     steps: list[tuple[str, frozenset[int]]],
 ) -> None:
-    shards = RecordedShards(COUNT, "uid")
+    shards = RecordedShards(COUNT)
     version, known = 1, dict[int, int]()
     for number, (step, chosen) in enumerate(steps):
         if step == "whole":
@@ -79,7 +79,7 @@ def test_the_first_write_keeps_the_rows_that_may_still_be_restored() -> None:
 
 
 def test_the_repr_counts_the_shards_and_the_states_that_are_ahead() -> None:
-    shards = RecordedShards(COUNT, "uid")
+    shards = RecordedShards(COUNT)
     shards.apply(Replaced((), "5", gained=ranges(frozenset({0, 1}))))
     shards.apply(Replaced((), "12", gained=ranges(frozenset({7})), extends=True))
 

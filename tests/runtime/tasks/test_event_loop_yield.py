@@ -25,7 +25,9 @@ async def test_a_time_slice_expires_after_its_budget(loop_clock: LoopClock) -> N
     assert pace.expired
 
 
-async def test_maybe_yield_yields_to_the_loop_when_the_time_slice_is_expired(loop_clock: LoopClock) -> None:
+async def test_maybe_yield_yields_to_the_loop_when_the_time_slice_is_expired(
+    loop_clock: LoopClock,
+) -> None:
     pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
@@ -36,7 +38,9 @@ async def test_maybe_yield_yields_to_the_loop_when_the_time_slice_is_expired(loo
     assert not pace.expired
 
 
-async def test_maybe_yield_does_not_yield_before_the_time_slice_is_expired(loop_clock: LoopClock) -> None:
+async def test_maybe_yield_does_not_yield_before_the_time_slice_is_expired(
+    loop_clock: LoopClock,
+) -> None:
     pace, turns = TimeSlice(), list[str]()
     asyncio.get_running_loop().call_soon(turns.append, "other")
 
