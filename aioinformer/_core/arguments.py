@@ -15,6 +15,7 @@ __all__ = [
     "MAX_MANAGER_LENGTH",
     "check_bool",
     "check_field_manager",
+    "check_int",
     "check_names",
     "check_seconds",
     "check_text",
@@ -89,6 +90,12 @@ def check_bool(name: str, value: object) -> None:
     """Raise a ``TypeError`` unless an option is True or False: the text "false" would be true."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
+def check_int(name: str, value: object) -> None:
+    """Raise a ``TypeError`` unless an option is a whole number. True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
 
 
 def check_seconds(name: str, seconds: object, *, zero: str = "") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from inspect import Signature, iscoroutinefunction, signature
 
-__all__ = ["check_not_async", "check_signature"]
+__all__ = ["check_not_async", "check_signature", "is_async"]
 
 
 def check_signature(function: object, name: str, *positional: str, **keywords: object) -> None:
@@ -48,11 +48,20 @@ def _signature(function: object) -> Signature | None:
         return None
 
 
+def is_async(function: object) -> bool:
+    """Return True if a call of ``function`` returns a coroutine, as far as its definition shows.
+
+    An object counts by its ``__call__``. A plain function that returns an awaitable is not async.
+    """
+    called = getattr(type(function), "__call__", None)  # noqa: B004 - the method is inspected
+    return iscoroutinefunction(function) or iscoroutinefunction(called)
+
+
 def check_not_async(function: object, what: str) -> None:
     """Raise if ``function`` is async, where the library calls it without awaiting.
 
     Raises:
         TypeError: the function is async; ``what`` names its purpose.
     """
-    if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
+    if is_async(function):
         raise TypeError(f"{what} is async; it must answer at once")

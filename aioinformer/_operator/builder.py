@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeAlias, cast
 
 from aioinformer._core.arguments import check_names
 from aioinformer._core.objects.resources import Resource, versioned_name
-from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
 from aioinformer._runtime.controllers.options import (
@@ -140,7 +140,7 @@ class ControllerBuilder:
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
         named = {**self._keywords, "name": self.name}
         compile_functions(reconcile, ControllerOptions(**cast("Any", named)))
-        _check_filter(keywords.get("filter"))
+        check_filter(keywords.get("filter"))
         self._triggers: list[_Trigger] = []
         self._started = False
 
@@ -181,7 +181,7 @@ class ControllerBuilder:
             UsageError: the operator has started.
             TypeError: ``resource`` or ``filter`` has the wrong type.
         """
-        _check_filter(filter)
+        check_filter(filter)
         together = self.shards is not None and self.shards.by == "namespace"
         reference = self._refer(resource, self.shards if together else None)
         return self._add(reference, lambda owner, informer: owner.owns(informer, filter=filter))
@@ -206,7 +206,7 @@ class ControllerBuilder:
             TypeError: an argument has the wrong type.
         """
         check_to_keys(to_keys)
-        _check_filter(filter)
+        check_filter(filter)
         reference = self._refer(resource, None)
         return self._add(
             reference, lambda owner, other: owner.watches(other, to_keys, filter=filter)
@@ -289,12 +289,3 @@ def _without_aliases(keywords: ControllerKeywords) -> ControllerKeywords:
 def _is_resource(given: object) -> bool:
     """Return True for a name and a ``Resource``; the program may not be type-checked."""
     return isinstance(given, str | Resource)
-
-
-def _check_filter(given: Filter[Any] | None) -> None:
-    if given is not None:
-        EventFilter(given, _ignore)  # raises TypeError if it isn't a filter
-
-
-def _ignore(*_: object) -> None:
-    """Accept anything: the error callback of a filter that is made only to check its type."""

@@ -7,11 +7,10 @@ import socket
 import uuid
 from dataclasses import dataclass
 
-from aioinformer._core.arguments import check_field_manager, check_seconds
+from aioinformer._core.arguments import check_field_manager, check_int, check_seconds
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.leaderelection.election import ElectionTimes
 from aioinformer._core.objects.kube_object import ObjectKey
-from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer.errors import UsageError

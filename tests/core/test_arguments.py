@@ -10,6 +10,7 @@ from aioinformer._core.arguments import (
     MAX_MANAGER_LENGTH,
     check_bool,
     check_field_manager,
+    check_int,
     check_names,
     check_seconds,
     check_text,
@@ -169,6 +170,14 @@ def test_only_true_and_false_are_booleans(value: object) -> None:
     with pytest.raises(TypeError) as caught:
         check_bool("resync", value)
     assert str(caught.value) == f"resync must be True or False, not {value!r}"
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "8", None])
+def test_only_integers_are_whole_numbers(value: object) -> None:
+    check_int("concurrency", 8)
+    with pytest.raises(TypeError) as caught:
+        check_int("concurrency", value)
+    assert str(caught.value) == f"concurrency must be a whole number, not {value!r}"
 
 
 def test_seconds_out_of_range_are_named_with_the_meaning_of_zero() -> None:

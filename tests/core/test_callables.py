@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer._core.callables import check_not_async, check_signature
+from aioinformer._core.callables import check_not_async, check_signature, is_async
 
 
 def fits(obj: object, *, initial: bool) -> None: ...
@@ -83,6 +83,14 @@ def test_an_async_function_in_a_synchronous_place_is_an_error() -> None:
     for function in (later, Later()):
         with pytest.raises(TypeError, match="it is async; it must answer at once"):
             check_not_async(function, "it")
+
+
+def test_a_plain_function_that_returns_a_coroutine_is_not_async() -> None:
+    async def later() -> None: ...
+
+    assert is_async(later)
+    assert not is_async(lambda: later())
+    assert not is_async(int)
 
 
 def test_the_error_shows_both_signatures() -> None:

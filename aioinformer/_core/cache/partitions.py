@@ -29,7 +29,7 @@ from aioinformer._core.cache.store import (
 )
 from aioinformer._core.chunked_list import ChunkedList
 from aioinformer._core.objects.deltas import Bookmark, Confirmed, Correction, Delta, Replaced
-from aioinformer._core.objects.identity import is_numeric
+from aioinformer._core.objects.identity import oldest_version
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.objects.view import ObjectView
 
@@ -82,10 +82,7 @@ class PartitionedState:
     @property
     def resource_version(self) -> str:
         """The oldest version of the namespaces' states; empty if they can't be compared."""
-        versions = {part.state.resource_version for part in self.parts.values()} - {""}
-        if len(versions) > 1 and not all(map(is_numeric, versions)):
-            return ""
-        return min(versions, key=lambda version: (len(version), version), default="")
+        return oldest_version(part.state.resource_version for part in self.parts.values())
 
     @property
     def json_bytes(self) -> int:

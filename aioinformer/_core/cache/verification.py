@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from aioinformer._core.cache.comparison import has_equal_content
 from aioinformer._core.objects.deltas import Correction, RepairGuard
+from aioinformer._core.objects.identity import oldest_version
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import ExcludedObject
 from aioinformer._core.quantities import quantity
@@ -49,12 +50,14 @@ class Verification:
 
     @classmethod
     def merge(cls, results: Sequence[Verification]) -> Verification:
-        """Return the results of several namespaces as one, with the oldest of their versions."""
+        """Return the results of several namespaces as one, with the oldest of their versions.
+
+        Versions that are no numbers can't be ordered: the result has an empty version then.
+        """
         if len(results) == 1:
             return results[0]
-        versions = [each.resource_version for each in results]
         return cls(
-            min(versions, key=lambda version: (len(version), version), default=""),
+            oldest_version(each.resource_version for each in results),
             sum(each.objects for each in results),
             {key: how for each in results for key, how in each.differences.items()},
             sum(each.rejected for each in results),

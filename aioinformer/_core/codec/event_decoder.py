@@ -22,7 +22,6 @@ from aioinformer._core.codec.metadata_head import (
     find_end,
 )
 from aioinformer._core.codec.object_decoder import (
-    DECODE_ERRORS,
     ObjectEnvelope,
     ObjectMetadata,
     decode_envelope,
@@ -30,6 +29,7 @@ from aioinformer._core.codec.object_decoder import (
 )
 from aioinformer._core.codec.status_decoder import decode_status
 from aioinformer._core.codec.type_check import (
+    DELTA_KINDS,
     LINE_ENDS,
     PLAIN_HEADS,
     LineHeads,
@@ -37,7 +37,7 @@ from aioinformer._core.codec.type_check import (
     iter_line_heads,
     read_other_type,
 )
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
@@ -87,7 +87,6 @@ _decode_annotations = Decoder(dict[str, Raw]).decode
 _decode_event_envelope = Decoder(_EventEnvelope).decode
 _decode_bookmark_body = Decoder(_BookmarkBody).decode
 
-_DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
 _UNKNOWN_HEAD: tuple[DeltaKind, bytes, int] = "Updated", b"no line of JSON begins like this", 0
 
 
@@ -285,7 +284,7 @@ class EventDecoder:
                 return bookmark
             if envelope.type == "ERROR":
                 raise server_error(decode_status(bytes(envelope.object)), phase="watch")
-            kind = _DELTA_KINDS.get(envelope.type)
+            kind = DELTA_KINDS.get(envelope.type)
             if kind is None:
                 raise _unknown_type(envelope.type)
             obj = self._decode_object(bytes(envelope.object))

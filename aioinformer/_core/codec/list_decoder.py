@@ -24,7 +24,6 @@ from msgspec.json import Decoder
 
 from aioinformer._core.codec.json_scanner import BraceScanner, ItemsScanner
 from aioinformer._core.codec.object_decoder import (
-    DECODE_ERRORS,
     ItemEnvelope,
     ObjectMetadata,
     decode_item,
@@ -33,7 +32,7 @@ from aioinformer._core.codec.object_decoder import (
 )
 from aioinformer._core.codec.status_decoder import quote_kind
 from aioinformer._core.codec.type_check import find_other_namespace, find_other_type
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.identity import VersionText
 from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import KubeObject

@@ -19,7 +19,7 @@ import re
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from aioinformer._core.codec.object_decoder import DECODE_ERRORS
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.identity import VersionText
 
 __all__ = ["BRACKET", "MANAGED_FIELDS", "METADATA", "HeadMetadata", "decode_head", "find_end"]

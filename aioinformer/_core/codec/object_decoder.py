@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from sys import intern
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
 from aioinformer._core.objects.identity import VersionText
@@ -28,7 +28,6 @@ from aioinformer._core.objects.object_body import IdentityText
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
-    "DECODE_ERRORS",
     "ItemEnvelope",
     "ObjectEnvelope",
     "ObjectMetadata",
@@ -38,10 +37,6 @@ __all__ = [
     "encode_type_meta",
     "remove_managed_fields",
 ]
-
-DECODE_ERRORS = (DecodeError, UnicodeDecodeError, RecursionError)
-"""The errors of decoding bytes that aren't JSON of the expected form. A thousand nested arrays are
-a ``RecursionError``."""
 
 _MANAGED_FIELDS = b'"managedFields"'
 _COMMA, _COLON = b",:"

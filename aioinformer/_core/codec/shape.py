@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeAlias, cast, overload
 
 import msgspec
 from msgspec import Struct, inspect
 from typing_extensions import TypeVar
 
+from aioinformer._core.callables import is_async
 from aioinformer._core.codec.metadata_form import keep_metadata
 from aioinformer._core.codec.object_decoder import decode_envelope
 from aioinformer._core.objects.identity import ObjectKey
@@ -315,7 +315,7 @@ def _check_function(name: str, function: object) -> None:
         return
     if not callable(function):
         raise TypeError(f"{name}= is a function of an object, not {function!r}")
-    if iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__):
+    if is_async(function):
         raise TypeError(f"{name}= {name_of(function)} is async; it must be a plain function")
     try:
         hash(function)

@@ -20,6 +20,7 @@ from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.resources import Resource
 
 __all__ = [
+    "DELTA_KINDS",
     "LINE_ENDS",
     "PLAIN_HEADS",
     "LineHeads",
@@ -35,13 +36,14 @@ and the offset of the object's opening brace."""
 
 LINE_ENDS = b"}}\n", b"}}"
 
-_DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
+DELTA_KINDS: dict[str, DeltaKind] = {"ADDED": "Added", "MODIFIED": "Updated", "DELETED": "Deleted"}
+"""The kinds of changes by the types of watch events."""
 _METADATA_ONLY = "PartialObjectMetadata", "meta.k8s.io/v1"
 
 
 def _make_heads(type_meta: bytes) -> LineHeads:
     heads: LineHeads = {}
-    for name, kind in _DELTA_KINDS.items():
+    for name, kind in DELTA_KINDS.items():
         before = f'{{"type":"{name}","object":'.encode()
         heads[name[:1].encode()] = kind, before + type_meta, len(before)
     return heads

@@ -19,9 +19,13 @@ from aioinformer.errors import ObjectDecodeError
 if TYPE_CHECKING:
     from aioinformer._core.objects.kube_object import KubeObject
 
-__all__ = ["decode_error", "discard_input", "iter_related"]
+__all__ = ["DECODE_ERRORS", "decode_error", "discard_input", "iter_related"]
 
 E = TypeVar("E", bound=BaseException)
+
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""The errors of decoding bytes that aren't JSON of the expected form. A thousand nested arrays are
+a ``RecursionError``."""
 
 _QUOTES = re.compile(r"'[^']*'|`[^`]*`(?= - at|$)|\".*\"", re.DOTALL)
 """Parts of msgspec's messages that may quote the input: ``Invalid value 'x' - at `$.kind```, and

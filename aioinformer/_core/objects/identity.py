@@ -13,6 +13,7 @@ Versions are compared as strings of digits and never as ``int``, which rejects t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct
@@ -26,6 +27,7 @@ __all__ = [
     "has_reached",
     "is_numeric",
     "is_older",
+    "oldest_version",
 ]
 
 MAX_VERSION_LENGTH = 256
@@ -88,3 +90,11 @@ def has_reached(version: str, wanted: str) -> bool:
         if not is_numeric(each):
             raise NotComparable(each)
     return not is_older(version, wanted)
+
+
+def oldest_version(versions: Iterable[str]) -> str:
+    """Return the oldest of the versions that aren't empty; empty if they can't be ordered."""
+    known = {*versions} - {""}
+    if len(known) > 1 and not all(map(is_numeric, known)):
+        return ""
+    return min(known, key=lambda version: (len(version), version), default="")

@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.missing_names import declare_missing, mapping_hints, missing_key
-from aioinformer._core.objects.decode_errors import decode_error
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error
 from aioinformer._core.objects.identity import ObjectKey as ObjectKey
 from aioinformer._core.objects.label_decoder import decode_labels
 from aioinformer._core.objects.object_body import (
@@ -52,8 +52,6 @@ __all__ = [
 
 
 T = TypeVar("T")
-
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _STRING_MAP = dict[str, str]
 _OBJECT_LIST = list[dict[str, Any]]
@@ -219,7 +217,7 @@ class KubeObject(
         except msgspec.ValidationError:
             _decode_body(self)  # raises for a number that no type can hold: not the model's fault
             raise
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise decode_error(self, error) from error
 
     def _decoded_body(self) -> dict[str, Any]:
@@ -331,7 +329,7 @@ _read_body = msgspec.json.Decoder(dict[str, Any]).decode
 def _decode_body(obj: KubeObject) -> dict[str, Any]:
     try:
         body = _read_body(obj.raw)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         raise decode_error(obj, error) from error
     if "apiVersion" not in body:
         body["apiVersion"] = obj.api_version
@@ -357,7 +355,7 @@ def decoded_body(obj: KubeObject) -> dict[str, Any]:
 def _read_labels(obj: KubeObject) -> dict[str, str]:
     try:
         return decode_labels(obj.raw)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         raise decode_error(obj, error, path="metadata.labels") from error
 
 

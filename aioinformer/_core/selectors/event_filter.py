@@ -22,12 +22,12 @@ process. The object counts as passing then, so that no event is lost, and the er
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from inspect import isasyncgenfunction, isgeneratorfunction
 from typing import Any, TypeAlias
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.callables import check_signature
+from aioinformer._core.callables import check_signature, is_async
 from aioinformer._core.objects.kube_object import (
     Added,
     Deleted,
@@ -43,7 +43,7 @@ from aioinformer._core.selectors.predicates import (
     ObjectPredicate,
 )
 
-__all__ = ["EventFilter", "Filter"]
+__all__ = ["EventFilter", "Filter", "check_filter"]
 
 T = TypeVar("T", default=KubeObject)
 
@@ -164,10 +164,20 @@ def _split_predicate(
     return predicate, None
 
 
+def check_filter(predicate: Filter[Any] | None) -> None:
+    """Raise unless ``predicate`` can be the filter of a listener, or is ``None``.
+
+    Raises:
+        TypeError: ``predicate`` is of another type, async, or takes other arguments.
+    """
+    if predicate is not None:
+        _split_predicate(predicate)
+
+
 def _check_sync(test: Callable[..., object]) -> None:
     functions: tuple[object, object] = (test, type(test).__call__)
     name: str = getattr(test, "__qualname__", None) or repr(test)
-    if any(map(iscoroutinefunction, functions)):
+    if is_async(test):
         raise TypeError(f"the filter {name} is async; it must answer at once")
     if any(isgeneratorfunction(each) or isasyncgenfunction(each) for each in functions):
         raise TypeError(f"the filter {name} has a yield in it, so that everything would pass")

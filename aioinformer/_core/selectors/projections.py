@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from aioinformer._core.objects.decode_errors import decode_error
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, decode_error
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     cached_body,
@@ -34,8 +34,6 @@ __all__ = ["Field", "Fields", "field", "fields"]
 CACHE_SIZE = 4096
 """The number of projections that are cached; paths are constants of a program. One path gives one
 function object, so that two parts of a program can request the same index of an informer."""
-
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _MetadataReader: TypeAlias = Callable[[KubeObject], str | None]
 
@@ -105,7 +103,7 @@ class Fields(NeedsJson):
                 values.append(value)
         except (msgspec.ValidationError, StepMismatch):  # a value on the path has another shape
             return self._walk(obj, decoded_body(obj))
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise decode_error(obj, error) from error
         return tuple(values)
 

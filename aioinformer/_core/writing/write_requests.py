@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from aioinformer._core.codec.object_decoder import DECODE_ERRORS, decode_envelope, decode_object
-from aioinformer._core.objects.decode_errors import discard_input
+from aioinformer._core.codec.object_decoder import decode_envelope, decode_object
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import ProtocolError, UsageError

@@ -22,7 +22,7 @@ from aioinformer._core.controllers.reconcile import FailingKey, Reason
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
-from aioinformer._core.selectors.event_filter import EventFilter, Filter
+from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._runtime.controllers.finalizer import DeletionTrigger, finalized
 from aioinformer._runtime.controllers.health import (
     ControllerHealth,
@@ -330,8 +330,7 @@ class Controller:
     def _add_source(self, source: TriggerSource) -> None:
         if self._controller_run.loop is not None:
             raise UsageError(f"the controller {self.name} has started; add triggers before")
-        if source.event_filter is not None:
-            EventFilter(source.event_filter, _ignore)  # raises TypeError if it isn't a filter
+        check_filter(source.event_filter)
         self._sources.append(source)
         self._own_writes.add_informer(source.informer)
 
@@ -486,7 +485,3 @@ def _make_gate(informer: SharedInformer[Any]) -> ShardGate | None:
     """Return the gate of a controller whose informer reads the shards of a group, or ``None``."""
     shards = informer.group_shards
     return None if shards is None else ShardGate(shards, informer.stored)
-
-
-def _ignore(*_: object) -> None:
-    """Accept anything: the error callback of a filter that is made only to check its type."""

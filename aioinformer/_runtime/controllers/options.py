@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
-from aioinformer._core.arguments import check_field_manager
+from aioinformer._core.arguments import check_field_manager, check_int
 from aioinformer._core.controllers.finalizers import check_finalizer_name
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.selectors.event_filter import Filter
-from aioinformer._runtime.delivery.options import check_int
 from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer._runtime.shardgroup.group import ShardGroup

@@ -8,12 +8,11 @@ program's ``to_keys`` raises for one of the two objects, the keys of the other a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeAlias, cast
 
 from typing_extensions import TypeVar
 
-from aioinformer._core.callables import check_signature
+from aioinformer._core.callables import check_signature, is_async
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
@@ -114,7 +113,7 @@ def check_to_keys(to_keys: object) -> None:
     """
     if isinstance(to_keys, type) or not callable(to_keys):
         raise TypeError(f"to_keys must be a function of an object, not {to_keys!r}")
-    if iscoroutinefunction(to_keys) or iscoroutinefunction(type(to_keys).__call__):
+    if is_async(to_keys):
         raise TypeError(f"{to_keys!r} is async; to_keys must be a plain function")
     check_signature(to_keys, getattr(to_keys, "__qualname__", "to_keys"), "obj")
 

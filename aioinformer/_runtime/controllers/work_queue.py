@@ -23,9 +23,8 @@ from aioinformer._core.controllers.rate_limiters import RateLimiter, default_lim
 from aioinformer._core.controllers.work_queue import KeyQueue
 from aioinformer._core.instrumentation import Metrics, QueueStatistics
 from aioinformer._runtime.controllers.options import resolve_alias
-from aioinformer._runtime.delivery.listener import loop_time
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
-from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
+from aioinformer._runtime.tasks.event_loop import check_loop, loop_time, running_loop
 from aioinformer.errors import QueueShutDown
 
 __all__ = ["FairWaiters", "WorkContext", "WorkQueue"]

@@ -16,7 +16,6 @@ computed when a program asks for them.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
@@ -25,6 +24,7 @@ from aioinformer._core.delivery.key_concurrency import KeyConcurrency
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.replay import EventBatch
 from aioinformer._core.objects.kube_object import Event, KubeObject
+from aioinformer._runtime.tasks.event_loop import loop_time
 from aioinformer._runtime.tasks.sync_timeout import sync_timeout
 from aioinformer.errors import ListenerOverflow, NotRunning
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for programs that read the numbers, and for types
     from aioinformer._runtime.delivery.durable_position import DurablePosition
     from aioinformer._runtime.delivery.statistics import Statistics
 
-__all__ = ["BackpressureGate", "CallTimes", "Listener", "loop_time"]
+__all__ = ["BackpressureGate", "CallTimes", "Listener"]
 
 
 class BackpressureGate:
@@ -104,17 +104,6 @@ class CallTimes:
 
     def __repr__(self) -> str:
         return f"<CallTimes calls={self._calls} mean={self.mean:g} max={self.max:g}>"
-
-
-def loop_time() -> float:
-    """Return the time of the running loop, or the monotonic clock in a thread without a loop.
-
-    The loop's time is the monotonic clock, except in a simulated loop.
-    """
-    try:
-        return asyncio.get_running_loop().time()
-    except RuntimeError:
-        return time.monotonic()
 
 
 class Listener:

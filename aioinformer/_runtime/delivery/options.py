@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_int, check_seconds
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer.errors import UsageError
@@ -19,13 +19,7 @@ if TYPE_CHECKING:  # for listeners with a filter, or with a position in a cache 
     from aioinformer._core.selectors.event_filter import Filter
     from aioinformer._runtime.delivery.durable_position import DurableSince
 
-__all__ = ["HandlerOptions", "ListenerOptions", "check_int"]
-
-
-def check_int(name: str, value: object) -> None:
-    """Raise TypeError unless the argument of this name is an integer."""
-    if not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
+__all__ = ["HandlerOptions", "ListenerOptions"]
 
 
 def _is_name(value: object) -> bool:

@@ -17,9 +17,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
+from aioinformer._core.callables import is_async
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.leaderelection.election import Election, ElectionTimes
@@ -89,7 +89,7 @@ class LeaderElector:
         """
         if (leases.resource.group, leases.resource.plural) != (GROUP, "leases"):
             raise UsageError(f"a LeaderElector needs leases.{GROUP}, not {leases.resource}")
-        if iscoroutinefunction(on_new_leader):
+        if is_async(on_new_leader):
             raise TypeError("on_new_leader is called, not awaited: it must not be async")
         key = ObjectKey.parse(key) if isinstance(key, str) else key
         times = ElectionTimes(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from inspect import iscoroutinefunction
 from typing import Concatenate, ParamSpec, TypeVar
+
+from aioinformer._core.callables import is_async
 
 __all__ = ["LogThrottle", "call_hook", "check_hook"]
 
@@ -32,7 +33,7 @@ def check_hook(on_error: object) -> None:
         return
     if isinstance(on_error, type) or not callable(on_error):
         raise TypeError(f"on_error is a function of a Problem, not {on_error!r}")
-    if iscoroutinefunction(on_error) or iscoroutinefunction(type(on_error).__call__):
+    if is_async(on_error):
         raise TypeError(f"on_error is called, not awaited: {on_error!r} must not be async")
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "TimeSlice",
     "check_loop",
     "loop_clock",
+    "loop_time",
     "own_loop",
     "running_loop",
     "running_task",
@@ -108,6 +109,17 @@ def loop_clock() -> Callable[[], float]:
     loop = asyncio.get_running_loop()
     own = getattr(loop.time, "__func__", None)  # None for a function that a test has put there
     return time.monotonic if own is asyncio.BaseEventLoop.time else loop.time
+
+
+def loop_time() -> float:
+    """Return the time of the running loop, or the monotonic clock in a thread without a loop.
+
+    The loop's time is the monotonic clock, except in a simulated loop.
+    """
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return time.monotonic()
 
 
 SLICE_SECONDS = 0.004

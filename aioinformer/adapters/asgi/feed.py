@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from aioinformer._core.arguments import check_seconds
+from aioinformer._core.arguments import check_int, check_seconds
 from aioinformer._core.callables import check_signature
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.selectors.event_filter import Filter
-from aioinformer._runtime.delivery.options import ListenerOptions, check_int
+from aioinformer._runtime.delivery.options import ListenerOptions
 from aioinformer._runtime.delivery.streams import EventStream
 from aioinformer.adapters.asgi.client import STREAM_HEADERS, FeedClient
 from aioinformer.adapters.asgi.probes import Informers, check_informers

@@ -168,3 +168,8 @@ def test_the_results_of_several_namespaces_are_one_result() -> None:
     )
     assert Verification.merge([first]) is first
     assert Verification.merge([]) == Verification("", 0)
+
+
+def test_results_with_versions_that_are_no_numbers_have_no_common_version() -> None:
+    first, second = Verification("a9", 3, {}), Verification("b10", 4, {})
+    assert Verification.merge([first, second]).resource_version == ""

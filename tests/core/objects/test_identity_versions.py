@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aioinformer._core.objects.identity import has_reached, is_numeric, is_older
+from aioinformer._core.objects.identity import has_reached, is_numeric, is_older, oldest_version
 from aioinformer.errors import NotComparable
 
 OPAQUE = ["abc", "01", "0", "-1", "1.0", "٣", "1 "]
@@ -25,6 +25,18 @@ def test_versions_are_compared_as_numbers(a: int, b: int) -> None:
 def test_is_older_is_false_for_versions_of_another_form(version: str, than: str) -> None:
     """Some aggregated servers have versions of another form (KEP-5504 is about conformant ones)."""
     assert not is_older(version, than)
+
+
+@given(st.lists(st.integers(1, 10**20), min_size=1))
+def test_the_oldest_version_is_the_least_number(numbers: list[int]) -> None:
+    assert oldest_version([*map(str, numbers), ""]) == str(min(numbers))
+
+
+@pytest.mark.parametrize("version", OPAQUE)
+def test_versions_of_another_form_have_no_oldest(version: str) -> None:
+    assert oldest_version(["5", version]) == ""
+    assert oldest_version([version, version, ""]) == version
+    assert oldest_version([]) == ""
 
 
 @pytest.mark.parametrize("version", OPAQUE)

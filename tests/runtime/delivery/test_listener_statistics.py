@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from aioinformer._runtime.delivery.listener import CallTimes, loop_time
+from aioinformer._runtime.delivery.listener import CallTimes
+from aioinformer._runtime.tasks.event_loop import loop_time
 from aioinformer.testing.simulation.loop import run
 
 

@@ -951,17 +951,22 @@ def test_other_resources_and_async_hooks_are_rejected() -> None:
     async def hook(leader: str) -> None:
         raise AssertionError(leader)
 
+    class Hook:
+        async def __call__(self, leader: str) -> None:
+            raise AssertionError(leader)
+
     async def main() -> None:
         source = ClusterSource(Cluster())
         with pytest.raises(UsageError, match=r"needs leases\.coordination\.k8s\.io, not pods"):
             LeaderElector(source.api(find_built_in("pods")), KEY, identity="a")
-        with pytest.raises(TypeError, match="must not be async"):
-            LeaderElector(
-                source.api(LEASES),
-                KEY,
-                identity="a",
-                on_new_leader=hook,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            )
+        for each in (hook, Hook()):
+            with pytest.raises(TypeError, match="must not be async"):
+                LeaderElector(
+                    source.api(LEASES),
+                    KEY,
+                    identity="a",
+                    on_new_leader=each,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+                )
 
     run_simulated(main)
 
