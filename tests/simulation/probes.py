@@ -176,7 +176,7 @@ class MailboxProbe:
         itself shows that: it is pending behind an initial state that still has the object.
         """
         box = self.mailbox
-        return bool(box._unseen) or (box._initial is not None and self._has_deletions())  # pyright: ignore[reportPrivateUsage]
+        return bool(box._unseen.objects) or (box._initial is not None and self._has_deletions())  # pyright: ignore[reportPrivateUsage]
 
     def _has_deletions(self) -> bool:
         """Return True if a deletion is pending, in the open batch or in the queue."""

@@ -16,6 +16,7 @@ frequently changing object neither overtakes the others nor delays them.
 from __future__ import annotations
 
 from collections import OrderedDict
+from enum import Enum
 
 from msgspec import Struct
 
@@ -28,10 +29,16 @@ from aioinformer._core.objects.kube_object import (
     Updated,
 )
 
-__all__ = ["POSITION", "CoalescedEvents", "PendingChange"]
+__all__ = ["CoalescedEvents", "Mark", "PendingChange"]
 
-POSITION = "position"
-"""The key of the mark behind the events that lead to a state of a cache file."""
+
+class Mark(Enum):
+    """A place in the order of pending events."""
+
+    SYNC = "sync"
+    """The end of the initial state of a listener."""
+    POSITION = "position"
+    """The end of the events that lead to a state of a cache file."""
 
 
 class PendingChange(Struct, gc=False):
@@ -75,7 +82,7 @@ class CoalescedEvents:
         self.merged = merged
         """The number of events that were merged into others, and so not delivered by themselves."""
         # No plain dict: popping its first key is slow, since it skips all keys deleted before.
-        self.changes: OrderedDict[ObjectKey | str | None, PendingChange] = OrderedDict()
+        self.changes: OrderedDict[ObjectKey | Mark, PendingChange] = OrderedDict()
         """The changes by key. To be read only. An attribute because it is read for every batch."""
 
     def add(self, event: Event, at: float) -> None:
@@ -97,26 +104,24 @@ class CoalescedEvents:
         if not size:
             del self.changes[key]
 
-    def mark(self) -> None:
-        """Mark this place in the order, where ``pop`` will return ``None``. There is one mark."""
-        self.changes.pop(None, None)
-        self.changes[None] = PendingChange(0.0)
-
-    def mark_position(self) -> bool:
-        """Mark this place for a cache file, where ``pop`` will return ``None``.
+    def add_mark(self, mark: Mark) -> bool:
+        """Mark this place in the order, where ``pop`` will return the mark.
 
         Returns:
-            True if this mark replaces an earlier one.
+            True if the mark moves here from an earlier place.
         """
-        replaced = self.changes.pop(POSITION, None) is not None
-        self.changes[POSITION] = PendingChange(0.0)
-        return replaced
+        moved = self.changes.pop(mark, None) is not None
+        self.changes[mark] = PendingChange(0.0)
+        return moved
 
-    def pop(self) -> Event | None:
-        """Return the next event, or ``None`` at a mark and if nothing is pending."""
-        change = next(iter(self.changes.values()), None)
+    def pop(self) -> Event | Mark | None:
+        """Return the next event or mark, or ``None`` if nothing is pending."""
+        key, change = next(iter(self.changes.items()), (None, None))
         if change is None:
             return None
+        if isinstance(key, Mark):
+            del self.changes[key]
+            return key
         event: Event | None = change.latest
         if change.deletion is not None:
             event, change.deletion = change.deletion, None

@@ -30,7 +30,7 @@ from aioinformer._core.delivery.batch_queue import (
     SYNC_MARK,
     BatchQueue,
 )
-from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents
+from aioinformer._core.delivery.coalescing import CoalescedEvents, Mark
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
 from aioinformer._core.delivery.replay import (
     EventBatch,
@@ -116,7 +116,7 @@ class Mailbox:
         self._unseen = UnseenDeletions()
         self._relist_scopes: set[str | None] = set()
         """The scopes of the diffs that were put since none was pending."""
-        self._delivered_singly = 0  # events that did not come from ``_live``
+        self._delivered_singly = 0  # events that did not come from ``recent``
 
     # -- filling -------------------------------------------------------------------------------
 
@@ -188,9 +188,12 @@ class Mailbox:
             self._relist_scopes.clear()
         if batches:
             self._relist_scopes.add(scope)
-        live = self.recent
+        recent = self.recent
         behind = (
-            self._initial or self._coalesced.changes or live.queue or live.rest.__length_hint__()
+            self._initial
+            or self._coalesced.changes
+            or recent.queue
+            or recent.rest.__length_hint__()
         )
         if overflowed:
             self.overflowed = True
@@ -200,7 +203,7 @@ class Mailbox:
             events = initial_events(source, self._event_map, self._holds, self._skip_deleted)
             self._initial = Replay(events, source, at)
         else:
-            live.add_uncounted(batches, at, marked=initial)
+            recent.add_uncounted(batches, at, marked=initial)
 
     def resync(self, objects: Iterable[KubeObject], current: Callable[[KubeObject], bool]) -> bool:
         """Deliver ``objects`` again, once nothing else is pending.
@@ -245,15 +248,15 @@ class Mailbox:
         self.recent.split_open_batch()
 
     def _merge(self, count: int) -> None:
-        live = self.recent
-        if not live.rest.__length_hint__():
+        recent = self.recent
+        if not recent.rest.__length_hint__():
             self._open_batch(by_consumer=False)
-        for event in islice(live.rest, count):
-            live.dropped += 1
+        for event in islice(recent.rest, count):
+            recent.dropped += 1
             if not (self._unseen.objects and self._unseen.discard_event(event)):
-                self._coalesced.add(event, live.at)
+                self._coalesced.add(event, recent.at)
         pending = self.pending
-        self.needs_merge = bool(live) and pending > self.limit
+        self.needs_merge = bool(recent) and pending > self.limit
         if not self.needs_merge and pending > self.max_pending:
             self.max_pending = pending
 
@@ -323,33 +326,32 @@ class Mailbox:
         Returns:
             ``None`` if nothing is pending, or if other events come first and need ``pop``.
         """
-        live = self.recent
+        recent = self.recent
         if self._initial is not None or self._coalesced.changes or self._unseen.objects:
             return None
-        if live.uncounted and self._event_map is not None:
+        if recent.uncounted and self._event_map is not None:
             return None  # to filter a whole batch takes long: ``pop`` pauses in between
         self.should_yield = False
-        while not live.rest.__length_hint__():
-            events = live.open()
+        while not recent.rest.__length_hint__():
+            events = recent.open()
             if events is None:
                 return None
             if events is SYNC_MARK:
                 self.synced = True
             elif events is POSITION_MARK:
                 self.marks_pending -= 1
-        live.borrowed = True
-        return live.rest
+        recent.borrowed = True
+        return recent.rest
 
-    def _open_batch(self, *, by_consumer: bool) -> bool:
-        """Open the next batch, for the consumer or for merging. Returns False if there is none."""
+    def _open_batch(self, *, by_consumer: bool) -> None:
+        """Open the next batch, for the consumer or for merging."""
         events = self.recent.open()
         if events is SYNC_MARK and by_consumer:
             self.synced = True
         elif events is SYNC_MARK:
-            self._coalesced.mark()
-        elif events is POSITION_MARK and (by_consumer or self._coalesced.mark_position()):
+            self._coalesced.add_mark(Mark.SYNC)
+        elif events is POSITION_MARK and (by_consumer or self._coalesced.add_mark(Mark.POSITION)):
             self.marks_pending -= 1
-        return events is not None
 
     def _next_initial(self, initial: Replay) -> Event | None:
         event = initial.next()
@@ -361,13 +363,14 @@ class Mailbox:
         return event
 
     def _next_coalesced(self) -> Event | None:
-        key = next(iter(self._coalesced.changes))
-        event = self._coalesced.pop()
-        if event is None and key == POSITION:
+        found = self._coalesced.pop()
+        if found is Mark.POSITION:
             self.marks_pending -= 1
-        elif event is None:
+            return None
+        if found is Mark.SYNC:
             self.synced = True
-        return event
+            return None
+        return found
 
     def _next_resync(self, resync: Replay) -> Event | None:
         event = resync.next()
@@ -416,10 +419,10 @@ class Mailbox:
     @property
     def empty(self) -> bool:
         """True if nothing is pending, live or not."""
-        live = self.recent  # read for every batch: so no call of its properties
-        if self._initial is not None or self._coalesced.changes or live.queue:
+        recent = self.recent  # read for every batch: so no call of its properties
+        if self._initial is not None or self._coalesced.changes or recent.queue:
             return False
-        return self._resync is None and not live.rest.__length_hint__()
+        return self._resync is None and not recent.rest.__length_hint__()
 
     @property
     def delivered(self) -> int:

@@ -71,9 +71,6 @@ class UnseenDeletions:
             self.objects.remove(identity)
         return True
 
-    def __bool__(self) -> bool:
-        return bool(self.objects)
-
     def __repr__(self) -> str:
         return f"<UnseenDeletions {len(self.objects)}>"
 

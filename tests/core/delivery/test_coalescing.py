@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aioinformer._core.delivery.coalescing import POSITION, CoalescedEvents, PendingChange
+from aioinformer._core.delivery.coalescing import CoalescedEvents, Mark, PendingChange
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, Updated
 from tests.core.builders import pod
 
@@ -21,9 +21,9 @@ def coalesced(*events: Event) -> CoalescedEvents:
     return pending
 
 
-def drained(pending: CoalescedEvents) -> list[Event]:
+def drained(pending: CoalescedEvents) -> list[Event | Mark]:
     """Everything that is pending."""
-    events: list[Event] = []
+    events: list[Event | Mark] = []
     while (event := pending.pop()) is not None:
         events.append(event)
     return events
@@ -122,17 +122,17 @@ def test_oldest_is_the_time_of_the_oldest_change() -> None:
 
 def test_a_mark_is_popped_in_its_place() -> None:
     pending = coalesced(Added(A1))
-    pending.mark()
+    pending.add_mark(Mark.SYNC)
     pending.add(Added(B1), 1.0)
     pending.add(Updated(A1, A2), 2.0)
 
-    assert [pending.pop() for _ in range(3)] == [Added(A2), None, Added(B1)]
+    assert [pending.pop() for _ in range(3)] == [Added(A2), Mark.SYNC, Added(B1)]
     assert not pending
 
 
 def test_a_mark_is_no_pending_change() -> None:
     pending = CoalescedEvents()
-    pending.mark()
+    pending.add_mark(Mark.SYNC)
 
     assert (pending.count, pending.oldest, bool(pending)) == (0, None, True)
 
@@ -147,7 +147,7 @@ def test_the_number_of_merged_events_goes_on_from_a_given_number() -> None:
 
 def test_each_delivered_event_no_longer_counts() -> None:
     pending = coalesced(Deleted(A1), Added(REBORN), Added(B1))
-    pending.mark()
+    pending.add_mark(Mark.SYNC)
 
     counts: list[int] = []
     while pending:
@@ -165,24 +165,24 @@ def test_a_new_collection_is_empty() -> None:
 
 def test_a_second_mark_moves_the_first() -> None:
     pending = CoalescedEvents()
-    pending.mark()
+    pending.add_mark(Mark.SYNC)
     pending.add(Added(A1), 0.0)
-    pending.mark()
+    pending.add_mark(Mark.SYNC)
 
-    assert [pending.pop() for _ in range(2)] == [Added(A1), None]
+    assert [pending.pop() for _ in range(2)] == [Added(A1), Mark.SYNC]
     assert not pending
 
 
 def test_a_second_mark_of_a_position_moves_the_first() -> None:
     pending = CoalescedEvents()
-    assert not pending.mark_position()
+    assert not pending.add_mark(Mark.POSITION)
     pending.add(Added(A1), 7.0)
-    pending.mark()
-    assert pending.mark_position(), "replaces the mark before the addition"
+    pending.add_mark(Mark.SYNC)
+    assert pending.add_mark(Mark.POSITION), "replaces the mark before the addition"
 
-    assert list(pending.changes)[-2:] == [None, POSITION]
+    assert list(pending.changes)[-2:] == [Mark.SYNC, Mark.POSITION]
     assert (pending.oldest, pending.count) == (7.0, 1)
-    assert [pending.pop() for _ in range(3)] == [Added(A1), None, None]
+    assert [pending.pop() for _ in range(3)] == [Added(A1), Mark.SYNC, Mark.POSITION]
     assert not pending
 
 

@@ -76,7 +76,7 @@ def test_a_filter_may_replace_an_event() -> None:
 
 def test_events_of_a_deleted_object_are_discarded_up_to_its_deletion() -> None:
     unseen = UnseenDeletions()
-    assert not unseen
+    assert not unseen.objects
     unseen.add(A1)
 
     assert [unseen.discard_event(each) for each in (Updated(A1, A2), Added(B1), Deleted(A2))] == [
@@ -109,12 +109,12 @@ def test_only_the_deletion_of_the_same_object_ends_the_discarding() -> None:
     reborn = pod("a", uid="another")
 
     assert not unseen.discard_event(Deleted(reborn))
-    assert unseen
+    assert unseen.objects
     assert repr(unseen) == "<UnseenDeletions 1>"
     assert unseen.discard_event(Added(A1))
-    assert unseen, "an addition ends nothing"
+    assert unseen.objects, "an addition ends nothing"
     assert unseen.discard_event(Deleted(A2, "vanished"))
-    assert not unseen
+    assert not unseen.objects
 
 
 def test_pending_events_are_freed_in_steps() -> None:
