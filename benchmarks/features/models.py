@@ -151,7 +151,7 @@ class Weight(Struct):
 def measure(form: str, pods: int) -> Weight:
     """Fill a cache with objects of this form, and measure it. Run it in a process of its own."""
     shape = FORMS[form]
-    indexer, keep = Indexer(view=shape.view()), shape.keep()
+    indexer, keep = Indexer(view=shape.view()), shape.converter()
     events: list[Event] = []
     empty = _collection()
     bare, began = resident(), time.thread_time()

@@ -220,7 +220,7 @@ async def test_no_error_of_a_write_contains_a_secret(
 ) -> None:
     """Neither the token, nor what is in the Secret."""
     secret = {"metadata": {"name": "a"}, "stringData": {"password": PASSWORD}}
-    timeouts = Timeouts(silence=0.05)
+    timeouts = Timeouts(read=0.05)
     async with (
         tcp_server(repeating(REPEATED[place])) as address,
         Client(f"http://{address}", token=CANARY, timeouts=timeouts) as client,

@@ -34,7 +34,7 @@ CANARY = "canary-3f9a"
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 LIST = ApiRequest("list", "/api/v1/pods", {"limit": "500"})
 WATCH = ApiRequest("watch", "/api/v1/pods", {"watch": "true"}, watch_timeout=300)
-SHORT_TIMEOUTS = Timeouts(connect=10, silence=10, watch_start=10, grace=10)
+SHORT_TIMEOUTS = Timeouts(connect=10, read=10, watch_start=10, grace=10)
 """For tests in accelerated time."""
 
 

@@ -209,7 +209,7 @@ async def test_a_reflector_can_be_cancelled_during_its_backoff(ending: Ending) -
     source = scripted_lister_watcher(ErrorResponse(ConnectionFailed("refused")))
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
 
-    await ending.at(lambda: reflector.condition.state == "waiting", reflector.run)
+    await ending.at(lambda: reflector.status.state == "waiting", reflector.run)
 
     assert source.open_responses == 0
     assert len(source.requests) == 1

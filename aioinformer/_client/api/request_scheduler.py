@@ -167,7 +167,7 @@ class ReflectorLane:
         """Wait until a request may be sent. Send it and read its response inside the context.
 
         A ``FetchError`` that leaves the context counts as a failure, wherever in the response it
-        happened. A slot is freed at the end of the context, or after ``Limits.patience``.
+        happened. A slot is freed at the end of the context, or after ``Limits.slot_timeout``.
         """
         scheduler = self._scheduler
         failures = scheduler.limiter.failures
@@ -175,7 +175,7 @@ class ReflectorLane:
         try:
             await scheduler.wait_permitted(request, failures)
             if slot is not None:
-                slot.release_after(scheduler.limits.patience)
+                slot.release_after(scheduler.limits.slot_timeout)
             yield
         except BaseException as error:
             if slot is not None:

@@ -166,7 +166,7 @@ LOGIN_HINT = (
 
 INITIALIZING_MESSAGE = "initializing"
 """A part of the message of a 429 with which a server that has just started, or whose custom
-resource has changed, asks for some patience: "storage is (re)initializing"."""
+resource has changed, asks for more time: "storage is (re)initializing"."""
 
 OVERLOAD_HINT = (
     "the server limits its load, and informers try again: the User-Agent in its audit log names "

@@ -86,14 +86,14 @@ class Timeouts:
 
     Example::
 
-        patient = Timeouts(connect=30, silence=120)  # for a slow network
-        shop = Client("https://cluster.example.com", token="secret", timeouts=patient)
+        slow = Timeouts(connect=30, read=120)  # for a slow network
+        shop = Client("https://cluster.example.com", token="secret", timeouts=slow)
     """
 
     connect: float = 10.0
     """Maximum time to open a connection: DNS, TCP, proxy and TLS together. The refresh of a token
     and the reading of a kubeconfig have the same limit, because a file system may hang."""
-    silence: float = 75.0
+    read: float = 75.0
     """Maximum time without a byte of the response to a list or a single request, the first byte
     included. kube-apiserver ends such requests after 60 s (``--request-timeout``); its own error
     should arrive first."""

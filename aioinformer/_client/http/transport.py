@@ -288,7 +288,7 @@ class Transport:
         previous = self._current_sessions
         if previous is not None and previous.tls is tls:
             return previous
-        current = Sessions(tls, connect=self._timeouts.connect, read_timeout=self._timeouts.silence)
+        current = Sessions(tls, connect=self._timeouts.connect, read_timeout=self._timeouts.read)
         self._current_sessions = current
         self._sessions = {each for each in self._sessions if not each.closed} | {current}
         if previous is not None:

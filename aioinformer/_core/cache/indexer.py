@@ -201,11 +201,11 @@ class Indexer:
             return None
         if type(obj) is ExcludedObject:
             return self._exclude(old, obj, events)
-        likeness = DIFFERENT if old is None else compare_identity(old, obj)
-        if likeness == SAME_VERSION and old is not None and is_same_content(old, obj):
+        comparison = DIFFERENT if old is None else compare_identity(old, obj)
+        if comparison == SAME_VERSION and old is not None and is_same_content(old, obj):
             self.rejected.pop(obj.key, None)
             return None
-        if likeness == DIFFERENT and old is not None and self._is_predecessor(obj, old):
+        if comparison == DIFFERENT and old is not None and self._is_predecessor(obj, old):
             return None
         try:
             state.put(obj, old)
@@ -216,7 +216,7 @@ class Indexer:
             self.rejected.pop(obj.key, None)
         if old is None:
             events.append(Added(obj))
-        elif likeness != DIFFERENT:  # as in ``append_change``, without a second comparison
+        elif comparison != DIFFERENT:  # as in ``append_change``, without a second comparison
             events.append(Updated(old, obj))
         else:
             append_change(old, obj, events)

@@ -101,7 +101,7 @@ class PartitionedState:
         part = self.parts.get(key.namespace)
         return _UNREAD if part is None else part.state
 
-    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+    def candidates(self, namespace: str | None) -> list[KubeObject]:
         """Return the objects of ``namespace``; all objects for ``None``."""
         if namespace is None:
             return list(self.objects.values())

@@ -77,7 +77,7 @@ class ReadableState(Protocol):
         """
         ...
 
-    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+    def candidates(self, namespace: str | None) -> list[KubeObject]:
         """Return all objects that may be in ``namespace``, and perhaps others."""
         ...
 

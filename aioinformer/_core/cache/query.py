@@ -116,7 +116,7 @@ class Query(Struct, frozen=True):
         """Return a search of ``state`` as it is now."""
         lookups = list(self._index_candidates(state))
         if not lookups:
-            return self._search(state.objects_near(self.namespace))
+            return self._search(state.candidates(self.namespace))
         lookup = min(lookups, key=lambda lookup: lookup.size)
         rest = tuple(each for each in self.labels.requirements if each is not lookup.requirement)
         return replace(self, labels=LabelSelector(rest))._search(lookup.objects())

@@ -258,7 +258,7 @@ class CacheState:
         sizes = (estimate_index(index.buckets) for index in self.all_indexes)
         return estimate_overhead(self.objects) + sum(sizes)
 
-    def objects_near(self, namespace: str | None) -> list[KubeObject]:
+    def candidates(self, namespace: str | None) -> list[KubeObject]:
         """Return all objects that may be in ``namespace``: all there are."""
         return list(self.objects.values())
 

@@ -214,7 +214,7 @@ class Shape(Struct, Generic[T], frozen=True):
             return model_view(self.model)
         return None if self.convert is None else conversion_view(self.convert)
 
-    def keep(self) -> Converter | None:
+    def converter(self) -> Converter | None:
         """Return the function that converts an object to its stored form.
 
         ``None`` if objects are stored unchanged.

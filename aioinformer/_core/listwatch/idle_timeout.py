@@ -12,7 +12,7 @@ Everything about the idle timeout of a watch is decided here: ``LivenessPolicy``
 ``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
 has learned. The timer that waits until ``IdleTimeout.deadline`` belongs to the runtime (the
 watchdog). aioinformer's client additionally ends every watch ``Timeouts.grace`` seconds after its
-deadline, and a list or single request after ``Timeouts.silence`` seconds without data.
+deadline, and a list or single request after ``Timeouts.read`` seconds without data.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class LivenessPolicy(Struct, frozen=True, kw_only=True):
 
     Example::
 
-        patient = LivenessPolicy(initial_silence=60, list_total=1200)
-        nodes = informers.informer("nodes", liveness=patient)
+        slow = LivenessPolicy(initial_idle=60, list_total=1200)
+        nodes = informers.informer("nodes", liveness=slow)
     """
 
     idle_factor: float = 1.25
     """The idle timeout of a watch is this many times the interval of bookmarks: 75 s on a
     kube-apiserver, which sends one per minute. 0 disables the idle timeout."""
-    initial_silence: float = 30.0
+    initial_idle: float = 30.0
     """Seconds without data after which a WatchList that hasn't sent its initial-events-end bookmark
     is abandoned. Servers write the initial list as fast as it is read. A server that doesn't know
     WatchLists sends all objects and then nothing."""
@@ -63,8 +63,8 @@ class LivenessPolicy(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.idle_factor < 0 or 0 < self.idle_factor < 1:
             raise ValueError(f"idle_factor must be 0 or at least 1, not {self.idle_factor:g}")
-        if min(self.initial_silence, self.initial_total, self.list_total) <= 0:
-            raise ValueError("initial_silence, initial_total and list_total must be above 0")
+        if min(self.initial_idle, self.initial_total, self.list_total) <= 0:
+            raise ValueError("initial_idle, initial_total and list_total must be above 0")
 
 
 class IdleTimeout:
@@ -122,13 +122,13 @@ class IdleTimeout:
         self.last_data = now
         self._watch_deadline = max(self._watch_deadline, now)
         self._interval_start = None  # the reader was late, so the interval is unknown
-        self._initial_deadline = max(self._initial_deadline, now + self._policy.initial_silence)
+        self._initial_deadline = max(self._initial_deadline, now + self._policy.initial_idle)
 
     @property
     def timeout(self) -> float:
         """The idle timeout in seconds, as of now."""
         if not self.initial_list_complete:
-            return self._policy.initial_silence
+            return self._policy.initial_idle
         interval, factor = self._profile.bookmark_interval, self._policy.idle_factor
         return NEVER if interval is None or not factor else max(MIN_TIMEOUT, factor * interval)
 

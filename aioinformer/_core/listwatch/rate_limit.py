@@ -50,7 +50,7 @@ class Limits:
     retry_after: float = 30.0
     """The most seconds of a ``Retry-After`` that all informers wait. The informer that received it
     waits longer if asked to. Without this limit one absurd header would stop all informers."""
-    patience: float = 60.0
+    slot_timeout: float = 60.0
     """Seconds after which an initial list that still isn't complete no longer counts among
     ``lists``. kube-apiserver ends a list after 60 s by itself; a response that drips for longer
     must not keep other informers from starting."""
@@ -58,8 +58,8 @@ class Limits:
     def __post_init__(self) -> None:
         if self.lists < 1 or self.burst < 1 or not self.restarts > 0:
             raise ValueError("lists and burst must be at least 1, and restarts above 0")
-        if not (self.retry_after >= 0 and self.patience > 0):
-            raise ValueError("retry_after must not be negative, and patience above 0")
+        if not (self.retry_after >= 0 and self.slot_timeout > 0):
+            raise ValueError("retry_after must not be negative, and slot_timeout above 0")
 
 
 class Bucket:

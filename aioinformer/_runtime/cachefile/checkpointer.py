@@ -207,7 +207,7 @@ class Checkpointer:
         reflector = self._reflectors[scope]
         follower = ScopeFollower(
             *(self._access, leadership, identity, reflector.source.resource),
-            *(queue, reflector.reports),
+            *(queue, reflector.reporter),
         )
         leads = await follower.run()
         found = follower.reached
@@ -370,7 +370,7 @@ class Checkpointer:
         if not self._file.shared:
             return {}
         now = time.time()
-        ages = {scope: self._reflectors[scope].condition.fresh for scope in scopes}
+        ages = {scope: self._reflectors[scope].status.fresh for scope in scopes}
         return {scope: 0.0 if age is None else now - age for scope, age in ages.items()}
 
     def _scope_of(self, key: ObjectKey) -> str:

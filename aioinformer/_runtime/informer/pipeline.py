@@ -87,7 +87,7 @@ class InformerPipeline(Generic[T]):
         """Make and connect the parts. ``SharedInformer`` documents the arguments."""
         self.name = reporter.informer
         self._source = source
-        self._converter = shape.keep()
+        self._converter = shape.converter()
         self.keeps_bodies = shape.is_whole
         """True if objects are cached as the server sent them."""
         self._managed_fields = managed_fields

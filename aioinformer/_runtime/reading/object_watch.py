@@ -153,7 +153,7 @@ class ObjectWatch(Generic[T]):
             _WatchOnlySource(source),
             self._queue,
             managed_fields=managed_fields,
-            keep=keep_metadata if metadata_only else None,
+            converter=keep_metadata if metadata_only else None,
             fail_fast=FATAL_ERRORS,
         )
         self._task: asyncio.Task[NoReturn] | None = None

@@ -77,10 +77,10 @@ class Reflector:
         options: ReflectorOptions | None = None,
         profile: ServerProfile | None = None,
         managed_fields: bool = False,
-        keep: Converter | None = None,
-        known: Callable[[KubeObject], KubeObject] = _unchanged,
+        converter: Converter | None = None,
+        deduplicate: Callable[[KubeObject], KubeObject] = _unchanged,
         fail_fast: tuple[type[FetchError], ...] = (),
-        reports: InformerReporter | None = None,
+        reporter: InformerReporter | None = None,
         **keywords: Unpack[ReflectorKeywords],
     ) -> None:
         """Create a reflector; ``run`` starts it.
@@ -91,12 +91,12 @@ class Reflector:
             options: the options; default: ``ReflectorOptions()``.
             profile: the server's behaviour for this resource, shared by its informers.
             managed_fields: True keeps ``metadata.managedFields`` in the objects.
-            keep: converts an object that was read to its stored form (``Shape.keep``); ``None``
-                stores objects unchanged.
-            known: returns the cached object if it equals the object that was read, so that a
+            converter: converts an object that was read to its stored form (``Shape.converter``);
+                ``None`` stores objects unchanged.
+            deduplicate: returns the cached object if it equals the object that was read, so that a
                 relist doesn't hold it twice (``Indexer.deduplicate``).
             fail_fast: errors that ``run`` raises instead of trying again.
-            reports: receives states, numbers and problems.
+            reporter: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
         self._options = options = (options or ReflectorOptions()).merge(keywords)
@@ -113,8 +113,8 @@ class Reflector:
             watch_seconds=options.watch_seconds,
         )
         self._managed_fields = managed_fields
-        self._converter = keep
-        self._find_cached = known
+        self._converter = converter
+        self._deduplicate = deduplicate
         self._fail_fast = fail_fast
         self._listed = ChunkedList[KubeObject]()
         self._pages = PageSequence()
@@ -122,7 +122,7 @@ class Reflector:
         self.shard = make_shard_filter(options.shard, source.resource)
         """The check of objects, and what the server has sent; ``None`` for no shard."""
         self._source = source
-        self.reports = reports or InformerReporter(str(source.resource))
+        self.reporter = reporter or InformerReporter(str(source.resource))
         """The receiver of states, numbers and problems."""
 
     @property
@@ -148,9 +148,9 @@ class Reflector:
         return None if self.shard is None else self.shard.ranges
 
     @property
-    def condition(self) -> ReflectorStatus:
+    def status(self) -> ReflectorStatus:
         """The state of the reflector, and its last error."""
-        return self.reports.status
+        return self.reporter.status
 
     @property
     def strategy(self) -> Literal["watchlist", "list"]:
@@ -163,14 +163,14 @@ class Reflector:
         return not self._state.watches
 
     def with_shards(
-        self, queue: EntryQueue, ranges: HashRanges, reports: InformerReporter
+        self, queue: EntryQueue, ranges: HashRanges, reporter: InformerReporter
     ) -> Reflector:
         """Return a reflector of other shards of the same source, with the same options.
 
         Args:
             queue: the queue that the reflector feeds.
             ranges: the shards.
-            reports: receives states, numbers and problems.
+            reporter: receives states, numbers and problems.
         """
         other = Reflector(
             self._source,
@@ -178,10 +178,10 @@ class Reflector:
             options=self._options,
             profile=self._state.profile,
             managed_fields=self._managed_fields,
-            keep=self._converter,
-            known=self._find_cached,
+            converter=self._converter,
+            deduplicate=self._deduplicate,
             fail_fast=self._fail_fast,
-            reports=reports,
+            reporter=reporter,
         )
         if other.shard is None:
             raise AssertionError("a reflector of shards has a filter")
@@ -216,7 +216,7 @@ class Reflector:
         from random import random
 
         clock = asyncio.get_running_loop().time
-        self.reports.start(clock)
+        self.reporter.start(clock)
         known = self._state.resource_version if read_again else not_older_than
         request = self._state.begin(
             now=clock(),
@@ -231,7 +231,7 @@ class Reflector:
             step = self._state.advance(
                 end.outcome, now=clock(), jitter=random(), retry_after=end.retry_after
             )
-            self.reports.request_ended(end, step.transition, step.delay)
+            self.reporter.request_ended(end, step.transition, step.delay)
             if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
                 try:
                     raise end.error
@@ -252,7 +252,7 @@ class Reflector:
     async def _attempt(self, request: AnyRequest) -> RequestEnd:
         """Make one request."""
         self._opened = False
-        self.reports.request_started(request)
+        self.reporter.request_started(request)
         try:
             if isinstance(request, ListRequest):
                 return await self._list(request)
@@ -262,7 +262,7 @@ class Reflector:
         except FetchError as error:
             return self._state.finish_failed(discard_input(error), opened=self._opened)
         except asyncio.CancelledError:
-            self.reports.request_cancelled()
+            self.reporter.request_cancelled()
             raise
 
     # -- lists ---------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ class Reflector:
         if end.outcome in (Outcome.COMPLETE, Outcome.POLLED):
             listed, self._listed = self._listed, ChunkedList[KubeObject]()
             self._publish_state(listed)
-            self.reports.mark_fresh(asyncio.get_running_loop().time())
+            self.reporter.mark_fresh(asyncio.get_running_loop().time())
         return end
 
     def _begin_state(self) -> None:
@@ -300,7 +300,7 @@ class Reflector:
         self, page: ChunkedList[KubeObject]
     ) -> Callable[[Iterable[KubeObject]], None]:
         """Return a function that appends the stored or cached form of objects to ``page``."""
-        convert, deduplicate = self._converter, self._find_cached
+        convert, deduplicate = self._converter, self._deduplicate
 
         def collect(objects: Iterable[KubeObject]) -> None:
             page.extend(map(deduplicate, objects if convert is None else map(convert, objects)))
@@ -332,7 +332,7 @@ class Reflector:
                     decoder,
                     on_objects,
                     yield_after_each=self._converter is not None,
-                    received=self.reports.received,
+                    received=self.reporter.received,
                 )
         except TimeoutError as error:
             if not limit.expired():
@@ -340,7 +340,7 @@ class Reflector:
             message = f"the list did not end within {total:g} s (liveness.list_total); trying again"
             raise RequestTimedOut(message, phase="list") from error
         if self.shard is not None and self.shard.excluded > excluded:
-            self.reports.other_shards(self.shard.excluded - excluded)
+            self.reporter.other_shards(self.shard.excluded - excluded)
         return envelope, decoder.count
 
     def _publish_state(self, objects: Sequence[KubeObject]) -> None:
@@ -350,14 +350,14 @@ class Reflector:
         gained = None if self.shard is None else self.shard.take_gained()
         self._queue.replace(objects, version, gained=gained)
         if self._state.version_went_back:
-            self.reports.server_rewound(ServerRewound(str(self._source.resource), version))
+            self.reporter.server_rewound(ServerRewound(str(self._source.resource), version))
 
     # -- watches -------------------------------------------------------------------------------
 
     def _make_watch_decoder(self, request: WatchRequest) -> WatchDecoder:
         return WatchDecoder(
             self._source.resource,
-            initial=InitialList(self._find_cached) if request.initial else None,
+            initial=InitialList(self._deduplicate) if request.initial else None,
             managed_fields=self._managed_fields,
             namespace=served_namespace(self._source),
             line_cap=self._options.line_cap,
@@ -377,7 +377,7 @@ class Reflector:
             idle_timeout = self._state.open_watch(request, clock())
             watchdog.guard(idle_timeout)
             if not request.initial:
-                self.reports.watch_opened()
+                self.reporter.watch_opened()
             async for chunk in chunks:
                 for start in range(0, len(chunk), size):
                     began = clock()
@@ -412,13 +412,13 @@ class Reflector:
         Raises:
             FetchError: the watch ended with an error. The changes before it were queued.
         """
-        batch, state, reports = decoder.feed(data), self._state, self.reports
+        batch, state, reporter = decoder.feed(data), self._state, self.reporter
         if batch.initial_list is not None:
             self._complete_initial_list(batch.initial_list)
         entries, bookmarks, full = batch.entries, batch.bookmarks, False
         if entries:
             full = self._queue.feed(entries)
-            reports.status.fresh_at = now
+            reporter.status.fresh_at = now
         state.record_watch_data(
             batch.resource_version,
             now=now,
@@ -428,12 +428,12 @@ class Reflector:
         )
         if state.confirmation.pending and state.confirmation.reach(state.resource_version):
             self._confirm_restored()
-        if reports.has_telemetry:
-            reports.received(len(data), batch.event_count)
+        if reporter.has_telemetry:
+            reporter.received(len(data), batch.event_count)
         if batch.excluded:
-            reports.other_shards(batch.excluded)
+            reporter.other_shards(batch.excluded)
         if batch.unexpected is not None:
-            reports.events_ignored(batch.unexpected, batch.ignored)
+            reporter.events_ignored(batch.unexpected, batch.ignored)
         if batch.error is not None:
             raise batch.error
         return full
@@ -441,7 +441,7 @@ class Reflector:
     def _confirm_restored(self) -> None:
         """Queue the mark that the restored state is as new as the server's was."""
         self._queue.confirm()
-        self.reports.mark_fresh(asyncio.get_running_loop().time())
+        self.reporter.mark_fresh(asyncio.get_running_loop().time())
 
     def _complete_initial_list(self, initial: InitialList) -> None:
         """Publish the initial list of a WatchList. From now on, the WatchList is a watch."""
@@ -450,8 +450,8 @@ class Reflector:
         if isinstance(self._source, SharesListSlots):
             self._source.release_list_slot()
         self._publish_state(initial.objects())
-        self.reports.mark_fresh(now)
-        self.reports.watch_opened()
+        self.reporter.mark_fresh(now)
+        self.reporter.watch_opened()
 
     # -- discovery -----------------------------------------------------------------------------
 
@@ -464,16 +464,16 @@ class Reflector:
         outcome = self._availability.record(found, requested, asyncio.get_running_loop().time())
         if outcome is Outcome.NOT_SERVED:
             confirmed = self._availability.absence_confirmed and not was_confirmed
-            self.reports.resource_absent(confirmed=confirmed)
+            self.reporter.resource_absent(confirmed=confirmed)
             if confirmed and self._state.resource_version:
                 # Not before the first state: an empty cache must not pass for a synced one.
                 self._queue.replace([], self._state.resource_version, reason="resource_gone")
         elif found is not None and outcome is Outcome.API_VERSION_CHANGED:
             self._source = source.with_resource(found)
-            self.reports.resource_moved(
+            self.reporter.resource_moved(
                 ResourceMoved(f"{requested} ({requested.api_version})", found.api_version)
             )
         return RequestEnd(outcome)
 
     def __repr__(self) -> str:
-        return f"<Reflector {self._source.resource} {self.condition.state} {self._state!r}>"
+        return f"<Reflector {self._source.resource} {self.status.state} {self._state!r}>"

@@ -70,10 +70,10 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
             options=self.options,
             profile=self.profile,
             managed_fields=self.managed_fields,
-            keep=self.converter,
-            known=self.deduplicate,
+            converter=self.converter,
+            deduplicate=self.deduplicate,
             fail_fast=() if optional else self.fail_fast,
-            reports=reporter or self.reporter,
+            reporter=reporter or self.reporter,
         )
 
     def make_scoped(

@@ -135,7 +135,7 @@ class SingleReflector:
     @property
     def fresh(self) -> float | None:
         """Seconds since the server last proved that the cache is up to date."""
-        return self._reflector.condition.fresh
+        return self._reflector.status.fresh
 
     def parts(self) -> Sequence[ScopePart]:
         """Return the only source and the whole cache."""

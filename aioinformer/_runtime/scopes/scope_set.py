@@ -64,7 +64,7 @@ class _ScopeReader(Struct, eq=False):
     @property
     def status(self) -> ReflectorStatus:
         """The state of the reflector."""
-        return _NOT_STARTED if self.reflector is None else self.reflector.condition
+        return _NOT_STARTED if self.reflector is None else self.reflector.status
 
 
 class ScopeSet:
@@ -190,7 +190,7 @@ class ScopeSet:
     def _start(self, namespace: str, reader: _ScopeReader, group: StrictTaskGroup) -> None:
         reflector = self._make_reflector(namespace, reader.scope, reader.queue)
         if reader.scope.optional:
-            reflector.reports.on_request_failed = partial(self._skip_if_refused, namespace, reader)
+            reflector.reporter.on_request_failed = partial(self._skip_if_refused, namespace, reader)
         reader.reflector = reflector
         name = f"reflector of {self._name} in {namespace}"
         reader.task = group.start(self._run_to_end(reflector, reader.queue, namespace), name=name)
@@ -200,9 +200,9 @@ class ScopeSet:
         try:
             await self._run(reflector, queue, namespace)
         finally:
-            reflector.reports.on_request_failed = None  # it refers to this set and the reflector
-            reflector.reports.close()
-            reflector.reports.status.set_state("stopped")
+            reflector.reporter.on_request_failed = None  # it refers to this set and the reflector
+            reflector.reporter.close()
+            reflector.reporter.status.set_state("stopped")
 
     def _skip_if_refused(
         self, namespace: str, reader: _ScopeReader, error: FetchError, delay: float
@@ -261,7 +261,7 @@ class ScopeSet:
             resource_version="" if part is None else part.state.resource_version,
             fresh=status.fresh,
             strategy="list" if reflector is None else reflector.strategy,
-            rewinds=0 if reflector is None else reflector.reports.rewinds,
+            rewinds=0 if reflector is None else reflector.reporter.rewinds,
         )
 
     def summarize(self, health: Health) -> Health:

@@ -106,7 +106,7 @@ class ShardReader:
 
     async def run(self) -> None:
         """Read the shards that are held, until cancelled."""
-        self._reflector.reports.start(asyncio.get_running_loop().time)
+        self._reflector.reporter.start(asyncio.get_running_loop().time)
         try:
             if self._open_shards is not None:
                 source = self._reflector.unsharded_source
@@ -129,7 +129,7 @@ class ShardReader:
             return
         self._has_state = True
         self._queue.replace((), self._reflector.resource_version)
-        self._reflector.reports.status.set_state("watching")
+        self._reflector.reporter.status.set_state("watching")
 
     def gain(self, gained: frozenset[int]) -> None:
         """Read further shards."""
@@ -250,9 +250,11 @@ class ShardReader:
         self._stop_gain()
         self._gaining = shards
         if shards:
-            reports = self._reflector.reports.make_part(f"gained {quantity(len(shards), 'shard')}")
+            reporter = self._reflector.reporter.make_part(
+                f"gained {quantity(len(shards), 'shard')}"
+            )
             queue = GainedState(self._publish_gained)
-            gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reports)
+            gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
             self._gained_reflector, self._restores = gained, restores
             stored = self._stored if restores else None
             name = f"reflector of gained shards of {self._name}"
@@ -301,7 +303,7 @@ class ShardReader:
         self._has_state = True
         self._queue.replace(list(objects), version, gained=ranges)
         self._filter.narrow(ranges, None)
-        self._reflector.reports.mark_fresh(asyncio.get_running_loop().time())
+        self._reflector.reporter.mark_fresh(asyncio.get_running_loop().time())
         self._start_main("watch", resume_from=version)
         self._read_waiting()
 
@@ -336,7 +338,7 @@ class ShardReader:
         gained = self._gained_reflector
         if gained is None or health.state != "watching":
             return health
-        status = gained.condition
+        status = gained.status
         return replace(
             health,
             state=status.state,
@@ -367,5 +369,5 @@ async def _run_gain(
         else:
             await reflector.run(resume_from=stored.version, restored=True, newest=True)
     finally:
-        reflector.reports.trace.closed()
-        reflector.reports.status.set_state("stopped")
+        reflector.reporter.trace.closed()
+        reflector.reporter.status.set_state("stopped")

@@ -47,7 +47,7 @@ __all__ = ["ClusterListerWatcher", "ClusterSender", "ClusterSource"]
 
 TIMEOUTS = Timeouts()
 """The time limits of lists and watches: those of a client by default."""
-REQUEST_TIMEOUT = TIMEOUTS.silence
+REQUEST_TIMEOUT = TIMEOUTS.read
 """Seconds that a write can take, by the event loop's time: the time in which a client expects the
 first byte of an answer."""
 
@@ -236,11 +236,11 @@ class ClusterListerWatcher:
     async def _read_body(self, driver: RequestDriver, body: bytes) -> AsyncGenerator[bytes]:
         """Yield a whole body; the client gives up if no byte comes for some time."""
         clock = self.source.clock
-        driver.client_deadline = clock.now + TIMEOUTS.silence
+        driver.client_deadline = clock.now + TIMEOUTS.read
         async with aclosing(driver.transfer(split_chunks(body))) as chunks:
             async for chunk in chunks:
                 yield chunk
-                driver.client_deadline = clock.now + TIMEOUTS.silence
+                driver.client_deadline = clock.now + TIMEOUTS.read
 
     @asynccontextmanager
     async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
@@ -298,7 +298,7 @@ class ClusterListerWatcher:
         async with self.lane.acquire(DiscoveryRequest()):
             with FaultedRequest(self.source.faults, "get", None) as faulted:
                 driver = RequestDriver(faulted, self.source.clock)
-                driver.client_deadline = self.source.clock.now + TIMEOUTS.silence
+                driver.client_deadline = self.source.clock.now + TIMEOUTS.read
                 try:
                     if await driver.start_response() is not None:
                         raise ProtocolError("the answer is no discovery document")
@@ -338,7 +338,7 @@ class ClusterListerWatcher:
     ) -> RespondWithBody | None:
         """Wait until the answer can begin; return it if it is not the server's own."""
         is_watch = queries.is_watch(query)
-        limit = TIMEOUTS.watch_start if is_watch else TIMEOUTS.silence
+        limit = TIMEOUTS.watch_start if is_watch else TIMEOUTS.read
         driver.client_deadline = self.source.clock.now + limit
         foreign = await driver.start_response()
         if foreign is None:

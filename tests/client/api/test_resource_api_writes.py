@@ -188,7 +188,7 @@ async def test_the_error_of_a_write_that_timed_out_states_that_its_effect_is_unk
         await asyncio.sleep(10)
         return web.Response()
 
-    brisk = Timeouts(silence=0.05)
+    brisk = Timeouts(read=0.05)
     async with http_server(silent) as server, writing(server, timeouts=brisk) as pods:
         with pytest.raises(RequestTimedOut, match="may or may not have done it") as caught:
             await pods.update(WEB_0)

@@ -156,10 +156,10 @@ async def test_one_transport_keeps_150_watches_open() -> None:
         await asyncio.Event().wait()
         return response
 
-    patient = Timeouts(connect=50)  # 150 connections at once take seconds on a busy machine
+    slow = Timeouts(connect=50)  # 150 connections at once take seconds on a busy machine
     async with (
         http_server(answer) as server,
-        running_transport(server, timeouts=patient) as transport,
+        running_transport(server, timeouts=slow) as transport,
     ):
         all_open = asyncio.Barrier(151)
 

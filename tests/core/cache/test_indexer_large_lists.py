@@ -127,7 +127,7 @@ def test_a_namespace_of_many_objects_is_kept_in_segments(monkeypatch: pytest.Mon
     assert {type(part.state.objects) for part in state.parts.values()} == {dict, SegmentedDict}
     assert state.copy_objects() == {obj.key: obj for each in objects.values() for obj in each}
     assert sorted(obj.key for obj in state.objects.values()) == sorted(state.objects)
-    assert len(state.objects_near("large")) == 3
+    assert len(state.candidates("large")) == 3
 
 
 def test_a_step_enlarges_few_of_the_buckets_that_are_of_one_size(

@@ -232,7 +232,7 @@ def test_only_the_first_rejection_of_a_list_has_its_traceback() -> None:
 
 
 def test_models_of_an_equal_version_are_compared() -> None:
-    keep = Shape.of(model=Pod).keep()
+    keep = Shape.of(model=Pod).converter()
     assert keep is not None
     indexer = Indexer(view=Shape.of(model=Pod).view())
     relist(indexer, [keep(pod("a", rv="5")), keep(pod("b", rv="5"))], rv="5")
@@ -288,7 +288,7 @@ def test_the_events_and_the_cache_agree_for_any_history_of_rejections(
 
 
 def test_the_queue_counts_models_as_the_bytes_of_their_json() -> None:
-    keep = Shape.of(model=Pod).keep()
+    keep = Shape.of(model=Pod).converter()
     assert keep is not None
     fifo, obj = DeltaFIFO(), pod("a")
     fifo.push(added(keep(obj)))
@@ -315,7 +315,9 @@ def test_a_transform_is_called_once_for_each_event_of_any_kind() -> None:
         return obj
 
     initial = InitialList(lambda obj: obj)
-    decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(transform=transform).keep())
+    decoder = WatchDecoder(
+        PODS, initial=initial, converter=Shape.of(transform=transform).converter()
+    )
     lines = [
         line("ADDED", pod_body("a", rv="2")),
         line("BOOKMARK", END),
@@ -333,7 +335,7 @@ def test_a_transform_is_called_once_for_each_event_of_any_kind() -> None:
 
 def test_an_initial_list_contains_its_rejected_objects() -> None:
     initial = InitialList(lambda obj: obj)
-    decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).keep())
+    decoder = WatchDecoder(PODS, initial=initial, converter=Shape.of(model=Pod).converter())
     bad = pod_body("a", rv="2") | {"spec": {"nodeName": 7}}
     lines = [
         line("ADDED", bad),
@@ -375,7 +377,7 @@ def test_a_rejected_object_is_left_out_of_a_comparison() -> None:
 
 
 def test_models_are_compared_by_their_contents() -> None:
-    keep = Shape.of(model=Pod).keep()
+    keep = Shape.of(model=Pod).converter()
     assert keep is not None
     indexer = Indexer()
     relist(indexer, [keep(pod("a"))])
@@ -389,7 +391,7 @@ def test_models_are_compared_by_their_contents() -> None:
 
 def test_index_functions_get_models() -> None:
     shape = Shape.of(model=Pod)
-    keep = shape.keep()
+    keep = shape.converter()
     assert keep is not None
     indexer = Indexer({"node": lambda seen: seen.spec.nodeName}, view=shape.view())
     relist(indexer, [keep(pod("a")), keep(pod("b", node="node-2"))])
@@ -437,7 +439,7 @@ def test_an_object_that_can_not_be_converted_for_an_index_is_rejected() -> None:
 def test_the_items_of_a_list_fit_the_model_of_watch_events() -> None:
     decoder = ListDecoder(PODS)
     (obj,) = decoder.feed(encode(pod_list([pod_body("a")]))) or decoder.close()[0]
-    keep = Shape.of(model=Pod).keep()
+    keep = Shape.of(model=Pod).converter()
 
     assert keep is not None
     assert type(keep(obj)) is ModelObject

@@ -47,7 +47,7 @@ def shout(obj: KubeObject) -> str:
 def cache_of(
     shape: Shape[Any], *objects: KubeObject, indexers: Indexers[Any] | None = None
 ) -> Indexer:
-    keep: Callable[[KubeObject], KubeObject] = shape.keep() or (lambda obj: obj)
+    keep: Callable[[KubeObject], KubeObject] = shape.converter() or (lambda obj: obj)
     functions: Any = indexers
     indexer = Indexer(functions, view=shape.view())
     replacement = indexer.replace(Replaced(tuple(map(keep, objects)), "100"))

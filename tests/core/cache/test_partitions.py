@@ -251,8 +251,8 @@ def test_a_list_of_one_namespace_reads_that_namespace_only() -> None:
     assert [str(obj.key) for obj in lister.list(namespace="b", where=record)] == ["b/x"]
     assert read == ["b/x"]
     assert lister.list(namespace="z") == []
-    assert [obj.key for obj in cache.state.objects_near("a")] == [ObjectKey("a", "x")]
-    assert len(cache.state.objects_near(None)) == 2
+    assert [obj.key for obj in cache.state.candidates("a")] == [ObjectKey("a", "x")]
+    assert len(cache.state.candidates(None)) == 2
 
 
 # -- any history -------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def test_a_state_without_namespaces_contains_every_key() -> None:
     state.put(a, None)
     state.put(b, None)
     assert state.part_of(a.key) is state
-    assert state.objects_near("web") == [a, b]
-    assert state.objects_near(None) == [a, b]
+    assert state.candidates("web") == [a, b]
+    assert state.candidates(None) == [a, b]
     copied = state.copy_objects()
     assert copied == {a.key: a, b.key: b}
     state.remove(a)

@@ -94,7 +94,7 @@ def test_a_transform_and_a_model_see_the_metadata() -> None:
         seen.append(set(obj))
         return None if obj.name == "b" else obj
 
-    keep = Shape.of(model=MetadataModel, transform=transform, metadata_only=True).keep()
+    keep = Shape.of(model=MetadataModel, transform=transform, metadata_only=True).converter()
     assert keep is not None
     kept, dropped = (keep(make_object(pod_body(name, node="n"))) for name in "ab")
     assert seen == [{"kind", "apiVersion", "metadata"}] * 2

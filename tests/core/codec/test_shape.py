@@ -20,7 +20,7 @@ from tests.core.models import AttrsPod, DataPod, Metadata, Pod, PodDict, Raising
 
 
 def keeping(shape: Shape[Any]) -> Converter:
-    keep = shape.keep()
+    keep = shape.converter()
     assert keep is not None
     return keep
 
@@ -170,7 +170,7 @@ def test_an_object_that_is_converted_keeps_its_bytes() -> None:
     shape = Shape.of(convert=named)
     view = shape.view()
 
-    assert shape.keep() is None
+    assert shape.converter() is None
     assert view is not None
     assert view.convert(pod("a")) == "a"
 

@@ -187,7 +187,7 @@ def test_a_factor_below_one_is_rejected(factor: float) -> None:
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
 def test_the_timeouts_of_an_initial_list_are_above_zero(seconds: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
-        LivenessPolicy(initial_silence=seconds)
+        LivenessPolicy(initial_idle=seconds)
     with pytest.raises(ValueError, match="above 0"):
         LivenessPolicy(initial_total=seconds)
 
@@ -198,8 +198,8 @@ def test_the_repr_shows_the_timeout() -> None:
 
 
 def test_a_factor_of_one_and_all_limits_above_zero_are_allowed() -> None:
-    LivenessPolicy(idle_factor=1, initial_silence=0.1, initial_total=0.1, list_total=0.1)
-    with pytest.raises(ValueError, match=r"^initial_silence, .* and list_total must be above 0$"):
+    LivenessPolicy(idle_factor=1, initial_idle=0.1, initial_total=0.1, list_total=0.1)
+    with pytest.raises(ValueError, match=r"^initial_idle, .* and list_total must be above 0$"):
         LivenessPolicy(list_total=0)
     with pytest.raises(ValueError, match=r"^idle_factor must be 0 or at least 1, not 0\.5$"):
         LivenessPolicy(idle_factor=0.5)

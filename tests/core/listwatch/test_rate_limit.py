@@ -189,7 +189,7 @@ def test_the_error_classes_in_this_module_are_those_of_their_codes() -> None:
         {"restarts": float("nan")},
         {"retry_after": -1.0},
         {"retry_after": float("nan")},
-        {"patience": 0.0},
+        {"slot_timeout": 0.0},
     ],
     ids=str,
 )
@@ -216,15 +216,15 @@ def test_the_state_shows_in_the_repr() -> None:
 
 
 def test_the_least_limits_are_accepted() -> None:
-    limits = Limits(lists=1, burst=1, restarts=0.5, retry_after=0, patience=0.5)
+    limits = Limits(lists=1, burst=1, restarts=0.5, retry_after=0, slot_timeout=0.5)
     assert (limits.lists, limits.burst, limits.retry_after) == (1, 1, 0)
 
 
 def test_the_errors_of_limits_name_each_bound() -> None:
     with pytest.raises(ValueError, match=r"^lists and burst must be at least 1, and restarts"):
         Limits(burst=0)
-    with pytest.raises(ValueError, match=r"^retry_after must not be negative, and patience"):
-        Limits(patience=0)
+    with pytest.raises(ValueError, match=r"^retry_after must not be negative, and slot_timeout"):
+        Limits(slot_timeout=0)
 
 
 def test_a_request_takes_a_token_of_the_limiter() -> None:

@@ -92,10 +92,10 @@ async def failure(source: ScriptedListerWatcher, requests: int = 2) -> FetchErro
     """Return the error in the status while the reflector waits."""
     reflector = Reflector(source, DeltaQueue(), backoff=SLOW_BACKOFF)
     async with running_in_background(reflector.run()):
-        await wait_until(lambda: reflector.condition.state == "waiting")
+        await wait_until(lambda: reflector.status.state == "waiting")
         assert len(source.requests) == requests
-        assert isinstance(reflector.condition.error, FetchError)
-        return reflector.condition.error
+        assert isinstance(reflector.status.error, FetchError)
+        return reflector.status.error
 
 
 # -- from the list to the watch ---------------------------------------------------------------
@@ -230,7 +230,7 @@ async def test_the_first_410_is_answered_with_a_list_at_once() -> None:
 
     async with running_in_background(reflector.run()):
         await source.wait_for_request(3)
-        assert isinstance(reflector.condition.error, Expired)
+        assert isinstance(reflector.status.error, Expired)
 
 
 @pytest.mark.client_go(1)
@@ -272,7 +272,7 @@ async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
     )
 
     async with reflecting(source, line_cap=1024) as reflector:
-        await wait_until(lambda: isinstance(reflector.condition.error, LineTooLong))
+        await wait_until(lambda: isinstance(reflector.status.error, LineTooLong))
         await source.wait_for_request(3)
 
     assert _in_short(source.requests[2]) == "list 11"
@@ -281,9 +281,9 @@ async def test_a_line_beyond_the_cap_leads_to_a_list() -> None:
 async def test_an_item_of_a_list_that_is_longer_than_the_cap_is_an_error() -> None:
     source = scripted_lister_watcher(list_response(body("a", 1, size=40_000)))
     async with reflecting(source, line_cap=1024) as reflector:
-        await wait_until(lambda: reflector.condition.error is not None)
+        await wait_until(lambda: reflector.status.error is not None)
 
-    error = reflector.condition.error
+    error = reflector.status.error
     assert isinstance(error, ProtocolError)
     assert "item 1 is longer than 1024 bytes; if the cluster" in str(error)
     assert "raise line_cap" in str(error)
@@ -382,9 +382,9 @@ async def test_the_error_of_a_list_is_cleared_by_a_successful_request() -> None:
     )
 
     async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.condition.error is not None)
-        await wait_until(lambda: reflector.condition.state == "watching")
-        assert reflector.condition.error is None
+        await wait_until(lambda: reflector.status.error is not None)
+        await wait_until(lambda: reflector.status.state == "watching")
+        assert reflector.status.error is None
 
 
 async def test_the_error_of_a_watch_is_cleared_by_a_successful_watch() -> None:
@@ -393,9 +393,9 @@ async def test_the_error_of_a_watch_is_cleared_by_a_successful_watch() -> None:
     )
 
     async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.condition.error is not None)
-        await wait_until(lambda: reflector.condition.state == "watching")
-        assert reflector.condition.error is None
+        await wait_until(lambda: reflector.status.error is not None)
+        await wait_until(lambda: reflector.status.state == "watching")
+        assert reflector.status.error is None
 
 
 async def test_a_watch_that_the_server_rejects_after_a_successful_one_is_repeated() -> None:
@@ -415,8 +415,8 @@ async def test_a_reflector_waits_at_least_the_time_in_retry_after() -> None:
     source = scripted_lister_watcher(error_response(429, "TooManyRequests", retry=50))
 
     async with reflecting(source) as reflector:
-        await wait_until(lambda: reflector.condition.state == "waiting")
-        assert reflector.condition.retry_in == pytest.approx(50, abs=1)
+        await wait_until(lambda: reflector.status.state == "waiting")
+        assert reflector.status.retry_in == pytest.approx(50, abs=1)
 
 
 async def test_a_list_without_a_resource_version_is_a_protocol_error() -> None:
@@ -527,7 +527,7 @@ async def test_a_failure_is_one_warning_in_one_line(caplog: pytest.LogCaptureFix
 
     async with reflecting(source) as reflector:
         await source.wait_for_request(6)
-        await wait_until(lambda: reflector.condition.state == "watching")
+        await wait_until(lambda: reflector.status.state == "watching")
 
     lines = [record.getMessage() for record in caplog.records]
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
@@ -554,7 +554,7 @@ async def test_the_repr_of_a_reflector_shows_its_state() -> None:
 
     async with reflecting(source) as reflector:
         assert repr(reflector) == "<Reflector pods new <ListWatchState LIST rv=none failures=0>>"
-        await wait_until(lambda: reflector.condition.state == "watching")
+        await wait_until(lambda: reflector.status.state == "watching")
         assert (
             repr(reflector) == "<Reflector pods watching <ListWatchState WATCH rv=10 failures=0>>"
         )

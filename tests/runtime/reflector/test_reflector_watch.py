@@ -81,7 +81,7 @@ class Watched:
             self.queue,
             liveness=liveness,
             profile=self.profile,
-            reports=InformerReporter("pods", on_error=self.problems.append),
+            reporter=InformerReporter("pods", on_error=self.problems.append),
         )
         async with running_in_background(reflector.run()):
             yield reflector
@@ -135,7 +135,7 @@ def test_a_watch_list_delivers_the_state_and_continues_as_the_watch() -> None:
             assert watched.asked() == ["watchlist"]
             assert watched.popped() == ["state 5: a", "Updated a 6"]
             assert reflector.resource_version == "6"
-            assert (reflector.condition.state, reflector.strategy) == ("watching", "watchlist")
+            assert (reflector.status.state, reflector.strategy) == ("watching", "watchlist")
 
     in_virtual_time(main)
 
@@ -148,7 +148,7 @@ def test_a_watch_list_without_its_end_mark_queues_no_state_and_sets_no_version()
             await asyncio.sleep(1)
             assert watched.popped() == []
             assert reflector.resource_version == ""
-            assert reflector.condition.state == "listing"
+            assert reflector.status.state == "listing"
 
     in_virtual_time(main)
 
@@ -178,7 +178,7 @@ def test_a_watch_list_that_ends_before_its_end_mark_is_repeated_after_a_wait() -
         )
         async with watched.runs() as reflector:
             await asyncio.sleep(0.5)
-            assert reflector.condition.state == "waiting"
+            assert reflector.status.state == "waiting"
             await asyncio.sleep(2)
             assert watched.popped() == ["state 5: a"]
 
@@ -384,7 +384,7 @@ def test_a_watch_with_a_bookmark_every_minute_is_not_replaced() -> None:
         async with watched.runs() as reflector:
             await asyncio.sleep(5.5 * MINUTE)
             assert watched.asked() == ["list 0", "watch 10"]
-            fresh = reflector.condition.fresh
+            fresh = reflector.status.fresh
             assert fresh is not None
             assert fresh < MINUTE
 
@@ -445,7 +445,7 @@ def test_a_bookmark_without_a_version_does_not_reset_the_version() -> None:
 def test_an_initial_list_is_replaced_after_the_configured_idle_timeout() -> None:
     async def main() -> None:
         watched = streaming(quiet(added("a", 3)), list_response(body("a", 3), version="10"))
-        async with watched.runs(LivenessPolicy(initial_silence=2)):
+        async with watched.runs(LivenessPolicy(initial_idle=2)):
             await asyncio.sleep(2.5)
             assert watched.asked() == ["watchlist", "list 0", "watch 10"]
 
@@ -521,7 +521,7 @@ def test_an_idle_watch_of_a_restored_server_leads_to_a_list_of_its_state() -> No
             assert watched.popped() == ["state 10: a,b", "state 7: a"]
             assert watched.causes == ["watch idle_timeout", "rewind rewound"]
             assert isinstance(watched.problems[-1].error, ServerRewound)
-            assert reflector.reports.rewinds == 1
+            assert reflector.reporter.rewinds == 1
 
     in_virtual_time(main)
 

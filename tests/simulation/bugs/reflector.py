@@ -135,7 +135,7 @@ an_end_mark_is_waited_for = other_options(
     SharedInformer,
     "__init__",
     (),
-    liveness=LivenessPolicy(initial_silence=1e6, initial_total=1e6),
+    liveness=LivenessPolicy(initial_idle=1e6, initial_total=1e6),
 )
 
 

@@ -155,7 +155,7 @@ async def test_a_client_gives_up_a_list_without_a_byte(
         with switch_on():
             listing = asyncio.create_task(listed(pods))
             await waits(listing)
-            clock.advance(TIMEOUTS.silence - 1)
+            clock.advance(TIMEOUTS.read - 1)
             await waits(listing)
             clock.advance(1)
             with pytest.raises(RequestTimedOut):
