@@ -199,7 +199,7 @@ class EventRecorder:
                 continue
             self._unsent.add(entry)
             self._queue.append(entry)
-        self._wakeup.set()
+            self._wakeup.set()
 
     def statistics(self) -> EventStatistics:
         """Return the counts since the recorder was made."""
@@ -245,7 +245,7 @@ class EventRecorder:
         self._ending = True
         self._idle.clear()
         self._enqueue(self._series_tracker.close())
-        if not self._supervisor.running:
+        if not self._unsent or not self._supervisor.running:
             return
         try:
             async with asyncio.timeout(self._shutdown_timeout):
@@ -256,18 +256,28 @@ class EventRecorder:
     # -- sending -------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        clock = running_loop().time
+        check_at = clock() + SERIES_CHECK_INTERVAL
         while True:
-            while self._queue:
+            if clock() >= check_at:  # also while there is always something to send
+                self._enqueue(self._series_tracker.take_due(clock()))
+                check_at = clock() + SERIES_CHECK_INTERVAL
+            if self._queue:
                 entry = self._queue.popleft()
                 await self._send_with_retries(entry)
                 self._unsent.discard(entry)
-            self._idle.set()
-            self._wakeup.clear()
-            try:
-                async with asyncio.timeout(SERIES_CHECK_INTERVAL):
-                    await self._wakeup.wait()
-            except TimeoutError:
-                self._enqueue(self._series_tracker.take_due(running_loop().time()))
+            else:
+                self._idle.set()
+                await self._wait_queued(until=check_at)
+
+    async def _wait_queued(self, *, until: float) -> None:
+        """Wait until an Event is queued, or the time is ``until``."""
+        self._wakeup.clear()
+        try:
+            async with asyncio.timeout_at(until):
+                await self._wakeup.wait()
+        except TimeoutError:
+            pass  # a check for series that are over is due
 
     async def _send_with_retries(self, series: EventSeries) -> None:
         """Send the pending part of a series until the server accepts it or the attempts are used

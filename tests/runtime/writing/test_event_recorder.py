@@ -118,6 +118,32 @@ def test_the_count_of_an_inactive_series_is_sent_while_the_recorder_runs() -> No
     assert not staged(act).problems
 
 
+def test_the_recorder_refreshes_the_count_of_a_series_that_is_recorded_every_few_seconds() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            for _ in range(200):  # 50 s apart: there is no minute without a record
+                recorder.record(POD, "Warning", "Failed", "again")
+                await asyncio.sleep(50)
+            assert recorder.statistics().sent == 2 + 5, "the count of each half hour"
+            assert stage.events["Failed"]["series"]["count"] > 150
+
+    assert not staged(act).problems
+
+
+def test_the_recorder_sends_the_count_of_an_inactive_series_while_others_are_recorded() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            for _ in range(5):
+                recorder.record(POD, "Warning", "Failed", "again")
+                await asyncio.sleep(1)
+            for _ in range(45):
+                recorder.record(NODE, "Normal", "Seen")
+                await asyncio.sleep(10)
+            assert stage.events["Failed"]["series"]["count"] == 5
+
+    assert not staged(act).problems
+
+
 def test_records_before_entering_are_sent_after_entering() -> None:
     async def act(stage: Stage) -> None:
         (recorder := stage.recorder()).record(POD, "Normal", "Early")
