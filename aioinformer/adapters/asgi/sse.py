@@ -1,8 +1,10 @@
 """Events as frames of an event stream. Each object is encoded once for all clients.
 
 All clients receive the same data of an object, at different times. So the encoded data is kept for
-a while, by informer, uid and resourceVersion. The informer is identified by ``id()``, because
-informers with different selectors or transforms have the same name.
+a while, by the informer itself (informers with different selectors or transforms have the same
+name) and by the object's identity, version and content: a server may serve other content under an
+unchanged resourceVersion. The content is represented by its hash, since a reference to the object
+would keep old states in memory. CPython computes the hash of the bytes of an object once.
 
 Source: the HTML standard, section 9.2 "Server-sent events".
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import TypeAlias, cast
+from weakref import ref
 
 import msgspec
 
@@ -30,7 +33,7 @@ log = logging.getLogger("aioinformer.adapters.asgi")
 Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | str | None]
 """Returns the JSON of an object, for every client, as bytes or text; ``None`` to send nothing. It
 must be quick, and its result must depend on the informer and the object only: it is called at least
-once for a version."""
+once for a state of the object."""
 
 RETRY_MILLISECONDS = 1000
 """Milliseconds after which a browser reconnects; a browser's own default is three to five
@@ -45,7 +48,7 @@ MAX_CACHE_BYTES = 8 * 1024 * 1024
 """Bytes of encoded objects that are kept for clients that have not received them yet. This is room
 for 10,000 rows of a table, so that objects are encoded once for clients that connect together."""
 
-ENTRY_OVERHEAD = 400
+ENTRY_OVERHEAD = 450
 """Bytes that one entry takes in addition to its data: the key, and the slot in the dict."""
 
 
@@ -89,10 +92,7 @@ class FrameEncoder:
     def encode(self, informer: EventSource, event: Event) -> bytes:
         """Return the frame of an event; empty if there is nothing to send."""
         obj = event.obj
-        key = (id(informer), obj.key, obj.uid, obj.resource_version)
-        text = self._cache.get(key)
-        if text is None:
-            text = self._remember(key, self._encode_object(informer, obj))
+        text = self._encode_once(informer, obj)
         if not text.startswith(DATA_PREFIX):  # empty, or a whole ``failed`` frame
             return text
         match event:
@@ -102,6 +102,12 @@ class FrameEncoder:
                 return b"event: deleted\n" + text
             case _:
                 return b"event: updated\n" + text
+
+    def _encode_once(self, informer: EventSource, obj: KubeObject) -> bytes:
+        version = (obj.api_version, obj.resource_version, hash(obj.raw))
+        key = (ref(informer), obj.key, obj.uid, *version)
+        text = self._cache.get(key)
+        return self._remember(key, self._encode_object(informer, obj)) if text is None else text
 
     def _encode_object(self, informer: EventSource, obj: KubeObject) -> bytes:
         try:
