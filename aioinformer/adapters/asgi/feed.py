@@ -49,8 +49,9 @@ class EventFeed:
 
     Frames are ``added``, ``updated`` and ``deleted``, whose data is the result of ``encode`` for
     the object; ``reset`` before and ``synced`` after the objects that are cached when the client
-    connects; and ``failed`` for an object for which ``encode`` raised. ``failed`` has the error's
-    type only; the log has the whole error, once.
+    connects; and ``failed`` for an object for which ``encode`` raised. ``failed`` has the object's
+    identity and the error's type only; the log has the whole error, once. The ``deleted`` of an
+    object whose last frame was ``failed`` has the same data.
     """
 
     def __init__(
@@ -70,8 +71,9 @@ class EventFeed:
         Args:
             informers: called when a client connects. The client receives the events of these
                 informers. An informer with ``model=`` keeps no JSON and can't be one of them.
-            encode: returns the data of an object. It receives the ``KubeObject``, also if the
-                informer has a ``convert=``.
+            encode: returns the data of an object, or ``None`` to leave the object out; an object
+                that was sent before is then deleted for the clients. It receives the
+                ``KubeObject``, also if the informer has a ``convert=``.
             filter: as for ``SharedInformer.events``; it receives what ``convert=`` returns.
             limit: live events that may be pending for one client before events are merged by
                 object.

@@ -6,6 +6,10 @@ name) and by the object's identity, version and content: a server may serve othe
 unchanged resourceVersion. The content is represented by its hash, since a reference to the object
 would keep old states in memory. CPython computes the hash of the bytes of an object once.
 
+If ``encode`` leaves an object out, or raises, in some of its states, the frame also depends on the
+earlier state, so that each client knows exactly the objects that were not left out last. Nothing is
+remembered for this: the earlier state is encoded again if its data is no longer kept.
+
 Source: the HTML standard, section 9.2 "Server-sent events".
 """
 
@@ -19,7 +23,14 @@ from weakref import ref
 import msgspec
 
 from aioinformer._core.callables import check_not_async, check_signature
-from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    Updated,
+    held_state,
+)
 from aioinformer._core.objects.view import name_of
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.delivery.streams import EventSource
@@ -31,9 +42,10 @@ __all__ = ["RESET_FRAME", "SYNCED_FRAME", "Encode", "FrameEncoder", "metadata"]
 log = logging.getLogger("aioinformer.adapters.asgi")
 
 Encode: TypeAlias = Callable[[EventSource, KubeObject], bytes | str | None]
-"""Returns the JSON of an object, for every client, as bytes or text; ``None`` to send nothing. It
-must be quick, and its result must depend on the informer and the object only: it is called at least
-once for a state of the object."""
+"""Returns the JSON of an object, for every client, as bytes or text; ``None`` to leave the object
+out: clients that have received an earlier state of it receive ``deleted`` with the data of that
+state. The function must be quick, and its result must depend on the informer and the object only:
+it is called at least once for a state of the object."""
 
 RETRY_MILLISECONDS = 1000
 """Milliseconds after which a browser reconnects; a browser's own default is three to five
@@ -42,6 +54,10 @@ seconds."""
 RESET_FRAME = b"retry: %d\nevent: reset\ndata: {}\n\n" % RETRY_MILLISECONDS
 SYNCED_FRAME = b"event: synced\ndata: {}\n\n"
 
+ADDED = b"event: added\n"
+UPDATED = b"event: updated\n"
+DELETED = b"event: deleted\n"
+FAILED = b"event: failed\n"
 DATA_PREFIX = b"data: "
 
 MAX_CACHE_BYTES = 8 * 1024 * 1024
@@ -85,23 +101,34 @@ class FrameEncoder:
         check_not_async(encode, f"encode={name}")
         check_signature(encode, f"encode={name}", "informer", "obj")
         self._encode = encode
+        self._has_gaps = False
+        """True once ``encode`` has returned no data of an object: a client may not know it then."""
         self._traceback_throttle = LogThrottle()
         self._cache: dict[tuple[object, ...], bytes] = {}
         self._size = 0
 
     def encode(self, informer: EventSource, event: Event) -> bytes:
         """Return the frame of an event; empty if there is nothing to send."""
-        obj = event.obj
-        text = self._encode_once(informer, obj)
-        if not text.startswith(DATA_PREFIX):  # empty, or a whole ``failed`` frame
-            return text
+        text = self._encode_once(informer, event.obj)
+        if self._has_gaps:
+            return self._encode_change(informer, event, text)
+        return _frame(event, text)
+
+    def _encode_change(self, informer: EventSource, event: Event, text: bytes) -> bytes:
+        """Return the frame of an event for clients that received a frame of the earlier state, or
+        none.
+        """
         match event:
-            case Added():
-                return b"event: added\n" + text
+            case Updated(old, _):
+                before = self._encode_once(informer, old)
+                if not text:
+                    return _as_deleted(before)
+                return ADDED + text if not before and _is_data(text) else _frame(event, text)
             case Deleted():
-                return b"event: deleted\n" + text
+                before = self._encode_once(informer, held_state(event))
+                return _as_deleted(text if before and _is_data(text) else before)
             case _:
-                return b"event: updated\n" + text
+                return _frame(event, text)
 
     def _encode_once(self, informer: EventSource, obj: KubeObject) -> bytes:
         version = (obj.api_version, obj.resource_version, hash(obj.raw))
@@ -114,10 +141,12 @@ class FrameEncoder:
             data = self._call_encode(informer, obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             self._log_failure(informer, obj, error)
-            return (
-                b"event: failed\n" + DATA_PREFIX + _encode_failure(informer, obj, error) + b"\n\n"
-            )
-        return b"" if data is None else DATA_PREFIX + _strip_line_breaks(data) + b"\n\n"
+            self._has_gaps = True
+            return FAILED + DATA_PREFIX + _encode_failure(informer, obj, error) + b"\n\n"
+        if data is None:
+            self._has_gaps = True
+            return b""
+        return DATA_PREFIX + _strip_line_breaks(data) + b"\n\n"
 
     def _call_encode(self, informer: EventSource, obj: KubeObject) -> bytes | None:
         """Return the data of an object as bytes. The returned type is checked, because a dict would
@@ -156,6 +185,32 @@ class FrameEncoder:
         return f"<FrameEncoder of {quantity(len(self._cache), 'object')}, {self._size} B>"
 
 
+def _is_data(text: bytes) -> bool:
+    """Return True unless an encoded object is empty, or a whole ``failed`` frame."""
+    return text.startswith(DATA_PREFIX)
+
+
+def _frame(event: Event, text: bytes) -> bytes:
+    """Return the frame of an event with an encoded object."""
+    if not _is_data(text):
+        return text
+    match event:
+        case Added():
+            return ADDED + text
+        case Deleted():
+            return DELETED + text
+        case _:
+            return UPDATED + text
+
+
+def _as_deleted(text: bytes) -> bytes:
+    """Return the ``deleted`` frame of an encoded object; empty if clients don't know the object.
+
+    After a ``failed`` frame, the data of that frame names the object.
+    """
+    return DELETED + text.removeprefix(FAILED) if text else b""
+
+
 def _strip_line_breaks(data: bytes) -> bytes:
     """Return JSON without line breaks, since a line break would end the data line of the frame.
 
@@ -167,12 +222,13 @@ def _strip_line_breaks(data: bytes) -> bytes:
 
 
 def _encode_failure(informer: EventSource, obj: KubeObject, error: Exception) -> bytes:
-    """Return the object's name and the error's type. The error's text may quote secret content."""
+    """Return the object's identity and the error's type: the error's text may be secret."""
     return msgspec.json.encode(
         {
             "informer": informer.name,
             "namespace": obj.namespace,
             "name": obj.name,
+            "uid": obj.uid,
             "error": type(error).__name__,
         }
     )

@@ -1,4 +1,4 @@
-"""The frames of a feed: which object is encoded again."""
+"""The frames of a feed: which object is encoded again, and what a client knows of each object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import ref
 
-from aioinformer import KubeObject, SharedInformer, SharedInformerFactory
+from aioinformer import Deleted, KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.objects.kube_object import Added, ObjectKey
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._runtime.delivery.streams import EventSource
@@ -19,6 +19,8 @@ from aioinformer.testing.simulation import run
 from tests.adapters.asgi_clients import AsgiClient, connected
 
 CONFIG_MAPS = find_built_in("configmaps")
+HIDDEN = "hidden"
+BROKEN = "broken"
 
 
 class Stage:
@@ -28,6 +30,14 @@ class Stage:
         self.cluster = cluster
         self.informer = informer
         self.feed = EventFeed(lambda: [informer], encode=encode)
+
+    async def set(self, value: str) -> None:
+        self.cluster.merge_patch(CONFIG_MAPS, "a", {"data": {"x": value}}, namespace="web")
+        await asyncio.sleep(1)
+
+    async def delete(self) -> None:
+        self.cluster.delete(CONFIG_MAPS, "a", namespace="web")
+        await asyncio.sleep(1)
 
 
 def frames(client: AsgiClient) -> list[tuple[str, Any]]:
@@ -40,7 +50,10 @@ def frames(client: AsgiClient) -> list[tuple[str, Any]]:
 
 
 def encode(informer: EventSource, obj: KubeObject) -> str | None:
-    return json.dumps({"name": obj.name, "x": obj["data"]["x"]})
+    value = obj["data"]["x"]
+    if value == BROKEN:
+        raise ValueError(value)
+    return None if value == HIDDEN else json.dumps({"name": obj.name, "x": value})
 
 
 def staged(
@@ -116,3 +129,71 @@ def test_the_data_of_an_informer_is_not_sent_for_a_later_one_at_the_same_address
         freed = ref(source)
         del source
         assert freed() is None, "the encoder doesn't keep an informer alive"
+
+
+# -- what a client knows of an object -------------------------------------------------------------
+
+
+def test_an_object_that_the_encoder_leaves_out_from_now_on_is_deleted_for_a_client() -> None:
+    async def act(stage: Stage) -> None:
+        async with connected(stage.feed) as client:
+            await stage.set(HIDDEN)
+            assert frames(client) == [("added", "1"), ("deleted", "1")]
+            await stage.delete()
+            assert frames(client) == [("added", "1"), ("deleted", "1")]
+
+    staged(act)
+
+
+def test_an_object_that_the_encoder_no_longer_leaves_out_is_added_for_a_client() -> None:
+    async def act(stage: Stage) -> None:
+        async with connected(stage.feed) as client:
+            await stage.set("2")
+            await stage.set("3")
+            assert frames(client) == [("added", "2"), ("updated", "3")]
+
+    staged(act, HIDDEN)
+
+
+def test_a_client_hears_nothing_of_an_object_that_the_encoder_has_always_left_out() -> None:
+    async def act(stage: Stage) -> None:
+        async with connected(stage.feed) as client:
+            stage.cluster.merge_patch(
+                CONFIG_MAPS, "a", {"metadata": {"labels": {"app": "shop"}}}, namespace="web"
+            )
+            await asyncio.sleep(1)
+            await stage.delete()
+            assert frames(client) == []
+
+    staged(act, HIDDEN)
+
+
+def test_an_object_is_deleted_for_a_client_although_the_encoder_leaves_out_its_last_state() -> None:
+    frames = FrameEncoder(encode)
+    source = Source("configmaps")
+    deleted = Deleted(make_object(HIDDEN), "deleted", make_object("1"))
+    assert frames.encode(source, deleted) == b'event: deleted\ndata: {"name": "a", "x": "1"}\n\n'
+
+
+def test_an_object_is_deleted_for_a_client_although_its_last_state_cannot_be_encoded() -> None:
+    async def act(stage: Stage) -> None:
+        async with connected(stage.feed) as client:
+            await stage.set(BROKEN)
+            await stage.delete()
+            shown = [("added", "1"), ("failed", "ValueError"), ("deleted", "ValueError")]
+            assert frames(client) == shown
+            assert client.object_names("deleted") == ["a"]
+
+    staged(act)
+
+
+def test_an_object_that_can_be_encoded_again_is_updated_for_a_client() -> None:
+    async def act(stage: Stage) -> None:
+        async with connected(stage.feed) as client:
+            await stage.set("2")
+            assert frames(client) == [("failed", "ValueError"), ("updated", "2")]
+            await stage.set(BROKEN)
+            await stage.set(HIDDEN)
+            assert frames(client)[2:] == [("failed", "ValueError"), ("deleted", "ValueError")]
+
+    staged(act, BROKEN)
