@@ -3,8 +3,9 @@
 One request at a time is sent, with a timeout that the election sets. Its result is passed to the
 election, and the listener is notified, with no await in between. Errors of requests are a normal
 part of an election and never end it. They are kept and logged: the first of a kind as a warning,
-except ``Conflict``, which only means that another candidate was faster. Errors that no request
-raises (a closed client, a bug) end the campaign.
+except ``Conflict``, which only means that another candidate was faster. An error is the first of
+its kind again after a success of the same action: a read that succeeds doesn't show that a write
+would. Errors that no request raises (a closed client, a bug) end the campaign.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import datetime as dt
 import logging
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from aioinformer._core.leaderelection.election import (
     CreateLease,
@@ -41,6 +42,8 @@ from aioinformer.errors import (
 __all__ = ["Campaign", "LeaseStorage"]
 
 log = logging.getLogger("aioinformer.election")
+
+_Action: TypeAlias = ReadLease | CreateLease | UpdateLease
 
 
 class LeaseStorage(Protocol):
@@ -76,6 +79,8 @@ class Campaign:
         self.election = election
         self.error: FetchError | None = None
         """The last error; ``None`` once a request has succeeded again."""
+        self._failures: dict[type[_Action], type[FetchError]] = {}
+        """The kind of the last error of each action that has not succeeded since."""
         self._leases = leases
         self._key = key
         self._clock = clock
@@ -113,15 +118,14 @@ class Campaign:
         except TimeoutError:
             pass  # the usual end of a wait
 
-    async def _execute(self, action: ReadLease | CreateLease | UpdateLease) -> None:
+    async def _execute(self, action: _Action) -> None:
         timeout = self.election.request_timeout(self._clock.now)
         try:
             async with asyncio.timeout(timeout):
                 lease = (await self._send(action)).to_dict()
         except NotFound as error:
             if isinstance(action, ReadLease):
-                self.error = None  # no Lease yet is a normal state
-                self.election.record_read(None, self._clock.now, random.random())
+                self._succeed(action, None)  # no Lease yet is a normal state
             else:
                 self._fail(action, error)
         except FetchError as error:
@@ -137,7 +141,7 @@ class Campaign:
         else:
             self._succeed(action, lease)
 
-    async def _send(self, action: ReadLease | CreateLease | UpdateLease) -> KubeObject:
+    async def _send(self, action: _Action) -> KubeObject:
         match action:
             case ReadLease():
                 return await self._leases.get(str(self._key))
@@ -146,20 +150,18 @@ class Campaign:
             case UpdateLease(body):
                 return await self._leases.update(body)
 
-    def _succeed(
-        self, action: ReadLease | CreateLease | UpdateLease, lease: dict[str, Any]
-    ) -> None:
-        record = (
-            self.election.record_read
-            if isinstance(action, ReadLease)
-            else self.election.record_write
-        )
-        record(lease, self._clock.now, random.random())
+    def _succeed(self, action: _Action, lease: dict[str, Any] | None) -> None:
+        if lease is None or isinstance(action, ReadLease):
+            self.election.record_read(lease, self._clock.now, random.random())
+        else:
+            self.election.record_write(lease, self._clock.now, random.random())
         self.error = None
+        self._failures.pop(type(action), None)
 
-    def _fail(self, action: ReadLease | CreateLease | UpdateLease, error: FetchError) -> None:
-        repeated = self.error is not None and type(error) is type(self.error)
+    def _fail(self, action: _Action, error: FetchError) -> None:
+        repeated = type(error) in (type(self.error), self._failures.get(type(action)))
         self.error = error
+        self._failures[type(action)] = type(error)
         # A Conflict only means that another candidate was faster.
         first = logging.INFO if isinstance(error, Conflict) else logging.WARNING
         level = logging.DEBUG if repeated else first

@@ -23,6 +23,7 @@ from aioinformer.errors import (
     UsageError,
 )
 from aioinformer.testing import Cluster, ClusterSource, Faults
+from aioinformer.testing.faults.faults import RequestVerb
 from tests.runtime.leaderelection.electors import (
     KEY,
     LEASES,
@@ -900,6 +901,49 @@ def test_writes_of_others_to_the_lease_cause_no_log_records(
 
     run_simulated(main)
     assert not caplog.records
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+def test_a_write_that_the_server_always_rejects_is_one_warning(
+    caplog: pytest.LogCaptureFixture, verb: RequestVerb
+) -> None:
+    place = ElectionSetup()
+
+    async def main() -> None:
+        if verb == "update":  # of a lease that another candidate has left to expire
+            other = asyncio.create_task(
+                under(place.elector("b", release_on_exit=False), wait_forever)
+            )
+            await asyncio.sleep(1)
+            other.cancel()
+            await asyncio.wait({other})
+        place.faults.forbid(verb=verb, resource="leases")
+        candidate = asyncio.create_task(under(place.elector(), wait_forever))
+        await asyncio.sleep(60)
+        candidate.cancel()
+        await asyncio.wait({candidate})
+
+    with caplog.at_level(logging.WARNING, "aioinformer.election"):
+        run_simulated(main)
+    (warning,) = [each.getMessage() for each in caplog.records if "failed" in each.getMessage()]
+    assert f"{verb.capitalize()}Lease failed" in warning
+
+
+def test_a_write_that_fails_again_after_a_success_is_another_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = ElectionSetup()
+
+    async def body() -> None:
+        for _ in range(2):
+            fault = place.faults.status(500, verb="update")
+            await asyncio.sleep(5)
+            fault.end()
+            await asyncio.sleep(5)
+
+    with caplog.at_level(logging.WARNING, "aioinformer.election"):
+        run_simulated(lambda: under(place.elector(), body))
+    assert [each.getMessage().count("UpdateLease failed") for each in caplog.records] == [1, 1]
 
 
 def test_a_block_is_entered_once() -> None:
