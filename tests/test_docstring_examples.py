@@ -151,6 +151,43 @@ async def run_in_reconcile(code: CodeType, names: dict[str, Any]) -> None:
     assert controller.health.failed_runs == 0, controller.health
 
 
+def unknown_attributes(code: str) -> list[str]:
+    """Return the attributes that the functions of an example read of their parameters, and that the
+    annotated class of ``aioinformer`` doesn't have. An example may define a function for another
+    caller, so that running the example doesn't run the function.
+    """
+    found: list[str] = []
+    for function in ast.walk(ast.parse(code)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        kinds = {
+            each.arg: getattr(aioinformer, ast.unparse(each.annotation), None)
+            for each in (*function.args.args, *function.args.kwonlyargs)
+            if each.annotation is not None
+        }
+        found += [
+            ast.unparse(read)
+            for read in ast.walk(function)
+            if isinstance(read, ast.Attribute)
+            and isinstance(read.value, ast.Name)
+            and isinstance(kind := kinds.get(read.value.id), type)
+            and not hasattr(kind, read.attr)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("example", PROGRAMS, ids=str)
+def test_a_function_of_an_example_reads_only_attributes_that_exist(
+    example: DocstringExample,
+) -> None:
+    assert unknown_attributes(example.code) == []
+
+
+def test_an_attribute_that_does_not_exist_would_be_found() -> None:
+    code = "def row(obj: KubeObject) -> str:\n    return obj.name + obj.phase\n"
+    assert unknown_attributes(code) == ["obj.phase"]
+
+
 def test_every_public_name_has_an_example_that_runs() -> None:
     missing = [str(each) for each in public_names() if find_example(each.name) is None]
     assert missing == [], "write an Example:: block into the docstring of the name or of its page"

@@ -44,10 +44,13 @@ Example::
 
     from aioinformer.adapters.asgi import Closeable, Encode, EventFeed, closing_on_signals
 
+    phase = field("status.phase")
+
     def row(informer, obj: KubeObject) -> bytes:
-        return json.dumps([obj.namespace, obj.name, obj.field("status.phase")]).encode()
+        return json.dumps([obj.namespace, obj.name, phase(obj)]).encode()
 
     encode: Encode = row
+    assert b"Running" in encode(pods, pods.lister["web/web-0"])
     feed = EventFeed(lambda: [pods], encode=encode)
     ends_on_sigterm: Closeable = feed
     with closing_on_signals(ends_on_sigterm):
