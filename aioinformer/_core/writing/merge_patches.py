@@ -2,6 +2,10 @@
 
 A controller computes the same status in most of its runs. Without the part that is there already,
 nothing is left to send.
+
+The removal of a member from an object that doesn't exist counts as nothing, although RFC 7386
+creates the object for it: many servers don't store an empty object, so that each run would send the
+removal again.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> 
         if value is None:
             if present:
                 reduced[name] = None
+        elif not present and _only_removes(value):
+            continue
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
             below = reduce_merge_patch(cast("Any", old), cast("Any", value))
             if below:
@@ -32,6 +38,14 @@ def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> 
         elif not present or not _is_same(old, cast("Any", value)):
             reduced[name] = value
     return reduced
+
+
+def _only_removes(patch: object) -> bool:
+    """Return True for a patch that removes members and sets none. ``{}`` sets an empty object."""
+    if not isinstance(patch, Mapping) or not patch:
+        return False
+    values = cast("Mapping[str, object]", patch).values()
+    return all(each is None or _only_removes(each) for each in values)
 
 
 def has_list(patch: object) -> bool:

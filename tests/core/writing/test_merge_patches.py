@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,19 @@ def documents(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
     return st.dictionaries(names, values, max_size=3)
 
 
-@given(documents(scalars), documents(st.one_of(scalars, st.none())))
+patches = documents(st.one_of(scalars, st.none()))
+
+
+def without_empty(value: Any) -> Any:
+    """Return a document as a server stores it that stores no empty objects."""
+    if not isinstance(value, dict):
+        return value
+    document = cast("dict[str, Any]", value)
+    below = {name: without_empty(each) for name, each in document.items()}
+    return {name: each for name, each in below.items() if each != {}}
+
+
+@given(documents(scalars), documents(scalars))
 def test_the_reduced_patch_has_the_effect_of_the_whole_one(
     current: dict[str, Any], patch: dict[str, Any]
 ) -> None:
@@ -36,11 +48,29 @@ def test_the_reduced_patch_has_the_effect_of_the_whole_one(
     assert apply_merge_patch(current, reduced) == apply_merge_patch(current, patch)
 
 
-@given(documents(scalars), documents(st.one_of(scalars, st.none())))
+@given(documents(scalars), patches)
+def test_the_reduced_patch_with_removals_has_the_effect_of_the_whole_one_but_for_empty_objects(
+    current: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    reduced = apply_merge_patch(current, reduce_merge_patch(freeze(current), patch))
+    whole = apply_merge_patch(current, patch)
+    assert without_empty(reduced) == without_empty(whole)
+    assert apply_merge_patch(reduced, patch) == whole, "nothing else is missing"
+
+
+@given(documents(scalars), patches)
 def test_nothing_is_left_of_a_patch_that_was_applied(
     current: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     assert reduce_merge_patch(apply_merge_patch(current, patch), patch) == {}
+    reduced = reduce_merge_patch(current, patch)
+    assert reduce_merge_patch(apply_merge_patch(current, reduced), patch) == {}
+
+
+@given(documents(st.none()))
+def test_no_removal_is_left_if_the_server_stores_no_empty_objects(patch: dict[str, Any]) -> None:
+    whole = without_empty(patch)
+    assert reduce_merge_patch(without_empty(apply_merge_patch({}, whole)), whole) == {}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +79,9 @@ def test_nothing_is_left_of_a_patch_that_was_applied(
         ({"a": 1, "b": 2}, {"a": 1, "b": 3}, {"b": 3}),
         ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}),
         ({"a": 1}, {"a": None, "b": None}, {"a": None}),
+        ({}, {"a": {"b": None, "c": {"d": None}}}, {}),
+        ({}, {"a": {"b": None, "c": {}}}, {"a": {"b": None, "c": {}}}),
+        ({"a": 1}, {"a": {"b": None}}, {"a": {"b": None}}),
         ({"a": 1}, {"a": True}, {"a": True}),
         ({"a": 1}, {"a": 1.0}, {}),
         ({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2}]}, {}),
