@@ -122,6 +122,7 @@ class Database:
         self.path = path
         codec = load_codec()
         self._term = term
+        self._cluster = cluster
         with self._explained():
             if not follows:
                 self._check_owner()
@@ -138,7 +139,7 @@ class Database:
                 self._blocks = ObjectBlocks(self._connection, codec)
                 if follows:
                     self._connection.execute("PRAGMA query_only = ON")
-                self._prepare(cluster, follows=follows)
+                self._prepare(follows=follows)
                 if term and not follows:
                     self._tables.create()
                     self._tables.lead()
@@ -168,7 +169,7 @@ class Database:
             if status.st_mode & 0o077:
                 self.path.chmod(0o600)
 
-    def _prepare(self, cluster: ClusterIdentity, *, follows: bool) -> None:
+    def _prepare(self, *, follows: bool) -> None:
         execute = self._connection.execute
         if not self._term:
             # Exclusive before the WAL is opened: then SQLite needs no file of shared memory, and a
@@ -182,7 +183,7 @@ class Database:
         execute("COMMIT")
         if not tables and not application and not follows:
             self._use_log()
-            self._create(cluster)
+            self._create()
         elif application != APPLICATION_ID:
             raise CacheFileProblem(
                 f"{self.path} is a SQLite database of another program; name another file"
@@ -195,7 +196,9 @@ class Database:
         else:
             if not follows:
                 self._use_log()
-            self._check_cluster(cluster)
+            self._check_cluster()
+            if not follows:
+                self._complete_identity()
 
     def _use_log(self) -> None:
         """Use a write-ahead log. This changes the file, so that a foreign file is checked first."""
@@ -204,19 +207,21 @@ class Database:
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
         self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
 
-    def _create(self, cluster: ClusterIdentity) -> None:
+    def _create(self) -> None:
         # One transaction: a crash between two statements must not leave half of a schema.
         self._connection.executescript(f"BEGIN;{SCHEMA}COMMIT;")
-        values = (cluster.uid, cluster.endpoint)
+        self._put_identity()
+
+    def _put_identity(self) -> None:
+        values = (self._cluster.uid, self._cluster.endpoint)
         self._connection.execute("INSERT INTO cluster (uid, endpoint) VALUES (?, ?)", values)
 
-    def _check_cluster(self, cluster: ClusterIdentity) -> None:
+    def _check_cluster(self) -> None:
         row = self._connection.execute("SELECT uid, endpoint FROM cluster").fetchone()
         if row is None:  # the process ended between the schema and this row
-            values = (cluster.uid, cluster.endpoint)
-            self._connection.execute("INSERT INTO cluster (uid, endpoint) VALUES (?, ?)", values)
-        elif not ClusterIdentity(*row).matches(cluster):
-            if not cluster.uid:
+            self._put_identity()
+        elif not ClusterIdentity(*row).matches(self._cluster):
+            if not self._cluster.uid:
                 raise CacheFileProblem(
                     f"{self.path} was written for another server address, and this server doesn't "
                     "say which cluster it is (the uid of kube-system can't be read)"
@@ -224,6 +229,14 @@ class Database:
             raise CacheFileProblem(
                 f"{self.path} holds the objects of another cluster; name a file for each cluster"
             )
+
+    def _complete_identity(self) -> None:
+        """Store the cluster's uid if the file is from a time at which the uid could not be read.
+
+        Without the uid, a cluster that is rebuilt at the same address would be the same one.
+        """
+        if uid := self._cluster.uid:
+            self._connection.execute("UPDATE cluster SET uid = ? WHERE uid = ''", (uid,))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -320,6 +333,7 @@ class Database:
         with self._explained():
             self._blocks.forget()
             self._tables.lead()
+            self._complete_identity()
 
     def announce(self, identity: str, *, synced: bool, fresh: float) -> None:
         """Tell followers that this process reads a scope from now on."""

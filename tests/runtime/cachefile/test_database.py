@@ -133,6 +133,38 @@ def test_the_error_for_a_server_without_an_identity_differs_from_that_for_anothe
         Database(path, ClusterIdentity("", "another"))
 
 
+def test_a_file_from_a_time_without_the_cluster_s_uid_is_bound_to_the_uid_once_that_is_known(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cache.db"
+    Database(path, ClusterIdentity("", CLUSTER.endpoint)).close()
+    a = pod("a", rv="1")
+    database = open_database(path)
+    write(database, "1", {a.key: a})
+    database.close()
+    with pytest.raises(CacheFileProblem, match="holds the objects of another cluster"):
+        Database(path, ClusterIdentity("rebuilt", CLUSTER.endpoint))
+    Database(path, ClusterIdentity("", CLUSTER.endpoint)).close()  # must not forget the uid
+    with pytest.raises(CacheFileProblem, match="holds the objects of another cluster"):
+        Database(path, ClusterIdentity("rebuilt", CLUSTER.endpoint))
+    again = open_database(path)
+    assert read(again) == ("1", {a.key: a})
+    again.close()
+
+
+def test_a_follower_adds_the_cluster_s_uid_to_the_file_once_it_leads(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    unknown, rebuilt = (ClusterIdentity(uid, CLUSTER.endpoint) for uid in ("", "rebuilt"))
+    leader = Database(path, unknown, term="one")
+    follower = Database(path, CLUSTER, term="two", follows=True)
+    Database(path, rebuilt, term="three", follows=True).close()
+    leader.close()
+    follower.lead()
+    with pytest.raises(CacheFileProblem, match="holds the objects of another cluster"):
+        Database(path, rebuilt, term="three", follows=True)
+    follower.close()
+
+
 def test_a_second_process_can_t_use_the_file_until_the_first_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     database = open_database(path)
