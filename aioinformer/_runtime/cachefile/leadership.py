@@ -135,14 +135,13 @@ class Leadership:
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look at the file until this process leads, or resigns."""
-        uri = f"file:{quote(str(self._path.absolute()))}?mode=ro"
         with (
             suppress(RuntimeError),  # the loop is closed: the program has ended without closing
-            closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection,
+            closing(_FileVersion(self._path)) as version,
         ):
-            self._look(connection, loop.call_soon_threadsafe)
+            self._look(version, loop.call_soon_threadsafe)
 
-    def _look(self, connection: sqlite3.Connection, call: Callable[..., object]) -> None:
+    def _look(self, version: _FileVersion, call: Callable[..., object]) -> None:
         known, leader = -1, self.leader
         while not self._stopping.is_set():
             if self._lock.acquire():
@@ -153,8 +152,8 @@ class Leadership:
             if (found := self._lock.read_leader()) != leader and found is not None:
                 leader = found
                 call(self._note_leader, leader)
-            if (version := _data_version(connection)) != known:
-                known = version
+            if (number := version.read()) != known:
+                known = number
                 call(self._wake)
             self._stopping.wait(POLL_SECONDS)
 
@@ -170,10 +169,28 @@ class Leadership:
         return f"<Leadership of {self._path} leads={self.leads} leader={self.leader}>"
 
 
-def _data_version(connection: sqlite3.Connection) -> int:
-    """Return a number that changes when another process writes; 0 if the file can't be read now."""
-    try:
-        number: int = connection.execute("PRAGMA data_version").fetchone()[0]
-    except sqlite3.Error:  # the followers, which read the file now, find out what is wrong
-        return 0
-    return number
+class _FileVersion:
+    """A number that changes when another process writes. Used in the polling thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self) -> int:
+        """Return the number; 0 if the file can't be opened or read now.
+
+        The followers, which read the file then, find out what is wrong. The election goes on: the
+        lock is another file.
+        """
+        try:
+            if self._connection is None:
+                self._connection = sqlite3.connect(self._uri, uri=True, isolation_level=None)
+            number: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            return 0
+        return number
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
