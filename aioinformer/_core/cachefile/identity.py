@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from types import CodeType, NoneType
+from operator import itemgetter
+from types import CodeType, MemberDescriptorType, NoneType
 from typing import Any, TypeGuard, cast
 
 import msgspec
@@ -65,9 +67,10 @@ def scope_identity(
 def describe_function(function: Callable[..., Any]) -> str:
     """Return the name of a function of the program, with a hash of its code and of its parameters.
 
-    The parameters are the arguments that a ``functools.partial`` adds, default values, and the
-    variables of an enclosing function. Of the latter two only functions, plain values and
-    collections of plain values count: the text of another object differs in each process.
+    The parameters are the arguments that a ``functools.partial`` adds, default values, the
+    variables of an enclosing function, and the attributes of the object of a method, or of an
+    object that is called itself. Of the latter three only functions, plain values and collections
+    of plain values count: the text of another object differs in each process.
 
     A function that calls another one can change its results without a change here. For that case a
     program gives its cache file a ``version``.
@@ -82,7 +85,7 @@ def _describe(function: Callable[..., Any], enclosing: tuple[object, ...]) -> st
     enclosing = (*enclosing, function)
     if _is_partial(function):
         return _describe_partial(function, enclosing)
-    wrapped: Any = getattr(function, "__func__", function)
+    wrapped, owner = _split_method(function)
     code = getattr(wrapped, "__code__", None)
     name = f"{getattr(wrapped, '__module__', '')}.{getattr(wrapped, '__qualname__', '')}"
     if not isinstance(code, CodeType):
@@ -90,11 +93,50 @@ def _describe(function: Callable[..., Any], enclosing: tuple[object, ...]) -> st
     digest = hashlib.sha256()
     _hash_code(code, digest.update)
     for value in _captured_values(wrapped):
-        if callable(value):
-            digest.update(_describe(value, enclosing).encode())
-        elif _is_plain(value):
-            digest.update(_constant_text(value).encode())
+        if (text := _value_text(value, enclosing)) is not None:
+            digest.update(text.encode())
+    for attribute, value in _attributes(owner):
+        if (text := _value_text(value, enclosing)) is not None:
+            digest.update(f"{attribute}={text};".encode())
     return f"{name}:{digest.hexdigest()}"
+
+
+def _split_method(function: Any) -> tuple[Any, object]:
+    """Return the function of a method, or of an object that is callable, and the object.
+
+    The object is ``None`` for other functions, and for those of a class: the values that a class
+    has are part of the program, as those of a module are.
+    """
+    wrapped = getattr(function, "__func__", function)
+    owner: object = getattr(function, "__self__", None)
+    if not hasattr(wrapped, "__code__"):
+        kind = cast("type[object]", type(function))
+        method = getattr(kind, "__call__", None)  # noqa: B004 - its code is needed
+        if hasattr(method, "__code__"):
+            wrapped, owner = method, function
+    return wrapped, None if isinstance(owner, type) else owner
+
+
+def _value_text(value: object, enclosing: tuple[object, ...]) -> str | None:
+    """Return the text that stands for a parameter; ``None`` if the text of the value differs in
+    each process.
+    """
+    if callable(value):
+        return _describe(value, enclosing)
+    return _constant_text(value) if _is_plain(value) else None
+
+
+def _attributes(owner: object) -> Iterator[tuple[str, object]]:
+    """Yield the names and values of the attributes of an object, without those of its class."""
+    if owner is None:
+        return
+    found: dict[str, object] = dict(getattr(owner, "__dict__", {}))
+    for kind in type(owner).__mro__:
+        for name, slot in vars(kind).items():
+            if isinstance(slot, MemberDescriptorType):
+                with suppress(AttributeError):  # no value has been assigned yet
+                    found[name] = slot.__get__(owner)
+    yield from sorted(found.items(), key=itemgetter(0))
 
 
 def _is_partial(function: object) -> TypeGuard[partial[Any]]:

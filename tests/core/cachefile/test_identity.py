@@ -9,6 +9,7 @@ from functools import partial, wraps
 from operator import itemgetter
 from typing import Any, TypeAlias
 
+import msgspec
 import pytest
 
 from aioinformer._core.cachefile.identity import ClusterIdentity, describe_function, scope_identity
@@ -30,6 +31,9 @@ def test_the_uid_decides_if_both_are_known_and_the_endpoint_otherwise(
     stored: tuple[str, str], found: tuple[str, str], same: bool
 ) -> None:
     assert ClusterIdentity(*stored).matches(ClusterIdentity(*found)) is same
+
+
+Transform: TypeAlias = Callable[[KubeObject], KubeObject | None]
 
 
 def keep_all(obj: KubeObject) -> KubeObject:
@@ -102,6 +106,77 @@ def test_a_method_is_described_by_its_code_whatever_its_instance() -> None:
         described == describe_function(Service().transform) == describe_function(Service.transform)
     )
     assert described.startswith("tests.core.cachefile.test_identity.Service.transform:")
+
+
+class Selection:
+    """A part of a program with settings."""
+
+    def __init__(self, value: object, other: object = None) -> None:
+        self.value = value
+        self.other = other
+
+    def transform(self, obj: KubeObject) -> KubeObject | None:
+        return obj if self.value else None
+
+    def __call__(self, obj: KubeObject) -> KubeObject | None:
+        return obj if self.value else None
+
+
+class SlottedSelection(Selection):
+    __slots__ = ("__hidden", "unset")
+
+    def __init__(self, value: object) -> None:
+        self.__hidden = value
+
+    def transform(self, obj: KubeObject) -> KubeObject | None:
+        return obj if self.__hidden else None
+
+
+class StructSelection(msgspec.Struct):
+    value: Any
+
+    def transform(self, obj: KubeObject) -> KubeObject | None:
+        return obj if self.value else None
+
+
+MAKE: dict[str, Callable[[object], Transform]] = {
+    "method": lambda value: Selection(value).transform,
+    "method with slots": lambda value: SlottedSelection(value).transform,
+    "method of a struct": lambda value: StructSelection(value).transform,
+    "callable": Selection,
+    "partial": lambda value: partial(Selection(value)),
+    "captured": lambda value: make_transform(Selection(value)),
+}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_the_settings_of_an_object_are_part_of_the_description_of_its_method(
+    make: Callable[[object], Transform],
+) -> None:
+    def describe(value: object) -> str:
+        return describe_function(make(value))
+
+    for one, other in (("a", "b"), (1, 2), ({"a": 1}, {"a": 2}), (keep_all, drop_some)):
+        assert describe(one) == describe(one)
+        assert describe(one) != describe(other)
+    assert "hunter2" not in describe("hunter2")
+    assert describe(object()) == describe(object()), "its text differs in each process"
+
+
+def test_the_name_of_a_setting_counts() -> None:
+    one, other = Selection("a", "b"), Selection("b", "a")
+    assert describe_function(one.transform) != describe_function(other.transform)
+
+
+def test_a_method_of_an_object_that_holds_the_method_can_be_described() -> None:
+    def create(value: str) -> Selection:
+        selection = Selection(value)
+        selection.other = selection.transform
+        return selection
+
+    one, other = create("a"), create("b")
+    assert describe_function(one.transform) == describe_function(create("a").transform)
+    assert describe_function(one.transform) != describe_function(other.transform)
 
 
 def nested(limit: int) -> str:
@@ -188,9 +263,6 @@ def test_a_function_among_the_arguments_is_described_by_its_code() -> None:
     first, second = (describe_function(partial(keep, "a", again=each)) for each in (one, other))
     assert first == second
     assert first != describe_function(partial(keep, "a", again=keep))
-
-
-Transform: TypeAlias = Callable[[KubeObject], KubeObject | None]
 
 
 def make_transform(captured: object, default: object = None, keyword: object = None) -> Transform:
