@@ -118,7 +118,10 @@ class ControllerBuilder:
 
     Example::
 
-        operator.controller("foos.example.com", reconcile).owns("deployments")
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None: ...
+
+        operator = Operator(client, name="web-operator")
+        operator.controller("deployments", reconcile).owns("replicasets")
     """
 
     def __init__(
