@@ -376,24 +376,28 @@ class HandlerCaller:
         be raised at the next await. So the CancelledError is raised and suppressed here.
         """
         reported, self._reported = self._reported, False
-        if self._uncancel_self(task):
+        if self._cancelled_from_outside(task):
             return
+        _uncancel(task)
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        if self._uncancel_self(task):  # the informer's cancellation came meanwhile: raise it again
+        if self._cancelled_from_outside(task):  # meanwhile: raise it again
             task.cancel()
+        else:
+            _uncancel(task)
         if not reported:
             self._report_self_cancel()
 
-    def cleared_self_cancel(self, task: asyncio.Task[Any]) -> bool:
+    def absorb_raised_cancel(self, task: asyncio.Task[Any]) -> bool:
         """Clear a cancellation by the handler that was raised already.
 
         Returns:
             False if the cancellation comes from outside, so that ``task`` has to end.
         """
         reported, self._reported = self._reported, False
-        if self._uncancel_self(task):
+        if self._cancelled_from_outside(task):
             return False
+        _uncancel(task)
         if not reported:
             self._report_self_cancel()
         return True
@@ -404,20 +408,14 @@ class HandlerCaller:
     def _cancelled_from_outside(self, task: asyncio.Task[Any]) -> bool:
         return task.cancelling() > 0 and (self._is_ending is None or self._is_ending())
 
-    def _uncancel_self(self, task: asyncio.Task[Any]) -> bool:
-        """Take back the handler's own cancellation of ``task``.
-
-        Returns:
-            True if the task was cancelled from outside; then nothing is taken back.
-        """
-        if self._cancelled_from_outside(task):
-            return True
-        while task.cancelling():
-            task.uncancel()
-        return False
-
     def __repr__(self) -> str:
         return f"<HandlerCaller of {self._errors!r}>"
+
+
+def _uncancel(task: asyncio.Task[Any]) -> None:
+    """Take back all cancellations of ``task``."""
+    while task.cancelling():
+        task.uncancel()
 
 
 # Functions, not methods of a caller: the caller keeps them, and they must not keep the caller.
