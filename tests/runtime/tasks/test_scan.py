@@ -9,6 +9,7 @@ import pytest
 
 from aioinformer import Delta, Indexer, KubeObject, Lister, label_index
 from aioinformer._core.objects.deltas import Replaced
+from aioinformer._runtime.tasks.event_loop import ITEMS_PER_STEP
 from aioinformer._runtime.tasks.scan import Scan
 from aioinformer.errors import InvalidSelector, NotSynced, UsageError
 from tests.runtime.scripted_source import PODS, pod
@@ -75,9 +76,17 @@ async def test_a_scan_yields_to_the_loop_every_few_milliseconds(*, passing: bool
     assert turns >= 4  # 40 ms of work
 
 
-async def test_a_scan_can_be_left_early() -> None:
-    async for _ in lister_of(holding(100)).scan():
+async def test_a_scan_that_is_left_early_reads_no_further_object() -> None:
+    read: list[str] = []
+
+    def passes(obj: KubeObject) -> bool:
+        read.append(obj.name)
+        return True
+
+    async for _ in lister_of(holding(2 * ITEMS_PER_STEP)).scan(where=passes):
         break
+
+    assert 0 < len(read) <= ITEMS_PER_STEP
 
 
 async def test_the_errors_of_a_scan_are_raised_at_its_call() -> None:

@@ -80,9 +80,11 @@ async def test_a_list_is_served_as_soon_as_the_version_is_there(
     assert clock.now == 0.0
 
 
-async def test_a_watch_from_a_future_version_starts_at_once(pods: ClusterListerWatcher) -> None:
+async def test_a_watch_from_a_future_version_starts_at_once(
+    pods: ClusterListerWatcher, clock: ManualClock
+) -> None:
     async with pods.watch(WatchRequest("9", 60)):
-        pass
+        assert clock.now == 0.0
 
 
 async def test_a_broken_connection_is_a_transport_error(
