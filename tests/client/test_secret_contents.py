@@ -31,6 +31,20 @@ SECRET = json.dumps(
         "data": {"password": CANARY, CANARY: "x"},
     }
 ).encode()
+STATUS = json.dumps(
+    {
+        "kind": "Status",
+        "message": f"etcd: can't decode {SECRET.decode()}",
+        "reason": f"Stored{CANARY}",
+        "details": {
+            "name": "a",
+            "value": CANARY,
+            "causes": [{"reason": CANARY, "field": f"data={CANARY}", "message": CANARY}],
+        },
+    }
+).encode()
+"""An error of a server that quotes what it has stored."""
+
 EMPTY_LIST = b'{"kind":"SecretList","metadata":{"resourceVersion":"10"},"items":[]}'
 
 
@@ -57,6 +71,7 @@ BODIES: dict[str, tuple[bytes, str]] = {
         "application/json",
     ),
     "odd type": (SECRET, CANARY),
+    "Status": (STATUS, "application/json"),
 }
 CODES = (201, 206, 302, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503, 599)
 
@@ -95,6 +110,10 @@ WATCHES: dict[str, bytes] = {
     "another type": http(line(CANARY, "{}")),
     "another kind": http(line("ADDED", f'{{"kind":"{CANARY} x",{NAMED}}}')),
     "an error that is no Status": http(line("ERROR", SECRET.decode())),
+    "an error that quotes": http(line("ERROR", STATUS.decode())),
+    "an error that quotes, with a code": http(
+        line("ERROR", STATUS.replace(b'"details"', b'"code": 422, "details"').decode())
+    ),
     "an error of another kind": http(line("ERROR", f'{{"kind":"{CANARY}"}}')),
     "a further member": http(f'{{"type":"ADDED","object":{{}},"{CANARY}":1}}\n'.encode()),
     "a bookmark that is none": http(line("BOOKMARK", f'{{"metadata":"{CANARY}"}}')),

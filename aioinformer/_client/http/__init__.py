@@ -3,6 +3,7 @@
 request ──▶ transport ──▶ sessions ──▶ aiohttp
                ├── error_mapping ─────┐
                └── error_responses ───┴──▶ hints
+                     └── secret_errors
 
 request           one request as a value, and the timeouts of all
 transport         sends requests; streams responses
@@ -12,5 +13,6 @@ user_agent        the names under which a server records the program
 endpoint_identity the identity of a cluster, for cache files
 error_mapping     exceptions of aiohttp, ssl and the system to errors of this library
 error_responses   error responses to errors of this library, without secrets
+secret_errors     errors and warnings about Secrets, without the contents of Secrets
 hints             the half sentence of an error text that says what to try
 """

@@ -5,10 +5,8 @@ limited to a few seconds and some kilobytes. A ``v1.Status`` in the body becomes
 the error. Of any other body the error has the size and the content type only.
 
 Two kinds of secrets must not get from a response into an error. A proxy may repeat the headers of
-the request; the ``Redactor`` hides them. A server, an admission webhook or a policy that rejects a
-Secret may quote it: the submitted values are known and hidden like headers, in each of their
-spellings, but the stored values are unknown. So a sentence that may quote a stored Secret is
-replaced.
+the request; the ``Redactor`` hides them. The Status of a request for Secrets may quote one;
+``secret_errors`` removes what may be such a quote.
 """
 
 from __future__ import annotations
@@ -17,11 +15,9 @@ import asyncio
 import datetime as dt
 import math
 import re
-from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import cast
 
 import aiohttp
 import msgspec
@@ -31,15 +27,14 @@ from yarl import URL
 from aioinformer._client.auth.redaction import Redactor
 from aioinformer._client.http.error_mapping import REQUEST_EXCEPTIONS, WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.hints import (
-    OBJECT_PATH,
     find_denied_user,
     hint_for_other_server,
     hint_for_read_error,
     hint_for_write_error,
-    iter_causes,
     requires_tls,
 )
 from aioinformer._client.http.request import ApiRequest
+from aioinformer._client.http.secret_errors import redact_secret_values
 from aioinformer._core.codec.status_decoder import decode_status, one_line
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import (
@@ -58,8 +53,6 @@ __all__ = [
     "is_html",
     "map_error_response",
     "read_error_body",
-    "redact_secret_values",
-    "secret_values",
 ]
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -103,7 +96,7 @@ async def map_error_response(
         return ProtocolError(
             f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text, phase=phase
         )
-    status = await _read_status(response, request, redactor)
+    status = await _read_status(response, redactor)
     if requires_tls(status):
         text = f"{host}: the server answers in TLS only: should its URL begin with https://?"
         return ConnectionFailed(f"{text}{_origin_suffix(origin)}", phase=phase)
@@ -115,18 +108,16 @@ async def map_error_response(
     return server_error(status, phase=phase, target=target, advice=hint)
 
 
-async def _read_status(
-    response: aiohttp.ClientResponse, request: ApiRequest, redactor: Redactor
-) -> Status:
+async def _read_status(response: aiohttp.ClientResponse, redactor: Redactor) -> Status:
     body, complete = await read_error_body(response.content)
-    status = build_status(
+    return build_status(
         response.status,
         response.headers,
         body,
+        path=response.url.path,
         redactor=redactor,
         complete=complete,
     )
-    return redact_secret_values(status, response.url.path) if request.is_write else status
 
 
 def _hint_for_error(status: Status, path: str, request: ApiRequest) -> str:
@@ -201,6 +192,7 @@ def build_status(
     headers: Mapping[str, str],
     body: bytes,
     *,
+    path: str = "",
     redactor: Redactor | None = None,
     complete: bool = True,
 ) -> Status:
@@ -212,6 +204,7 @@ def build_status(
         body: the body, or the beginning of it. A ``v1.Status`` is decoded. Of any other body only
             the size and the content type become the message, because it may be a Secret or repeat
             one; well-known sentences of servers are exceptions.
+        path: the requested path. The Status of a request for Secrets is redacted.
         redactor: hides the secrets of the request.
         complete: True if ``body`` is the complete body.
     """
@@ -221,7 +214,7 @@ def build_status(
         text = _describe_redirect(headers.get("Location", ""), redactor)
         return Status(code, "", one_line(text, MAX_LOCATION_LENGTH), retry_after=retry_after)
     try:
-        status = redactor.redact_status(decode_status(body, code=code))
+        status = redact_secret_values(redactor.redact_status(decode_status(body, code=code)), path)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         text = _describe_body(code, headers, body, complete=complete)
         return Status(code, "", text, retry_after=retry_after)
@@ -275,79 +268,3 @@ def _parse_retry_after(retry_after: str) -> float | None:
         return None
     date = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
     return max(0.0, (date - dt.datetime.now(dt.UTC)).total_seconds())
-
-
-# -- Secrets -----------------------------------------------------------------------------------
-
-NON_SECRET_FIELDS = frozenset(
-    {"apiVersion", "kind", "type", "metadata", "op", "path", "from", "immutable"}
-)
-"""Fields of a Secret, or of an operation of a JSON patch, that hold no secret."""
-
-QUOTING_CODES = (400, 422)
-"""Codes of a body that the server can't decode or finds invalid. For example, the error for a merge
-patch that sets a label to a number contains the whole object."""
-
-DENIED_REQUEST = re.compile(r"(denied (?:the )?request)\b.*", re.DOTALL)
-"""The rejection by an admission webhook or a policy. Their own words follow, which are not under
-the API server's control."""
-
-
-def redact_secret_values(status: Status, path: str) -> Status:
-    """Return ``status`` without sentences that may quote a Secret.
-
-    For an invalid Secret only the names of the fields are shown, for a denied one only who denied
-    it. Errors of other resources are returned unchanged.
-    """
-    if not _is_secret_path(path):
-        return status
-    if status.code not in QUOTING_CODES:
-        text = DENIED_REQUEST.sub(
-            r"\1; the reason may quote the Secret and is not shown", status.message
-        )
-        return status if text == status.message else replace(status, message=text, details={})
-    causes = [
-        {name: cause[name] for name in ("reason", "field") if name in cause}
-        for cause in iter_causes(status)
-    ]
-    names = ", ".join(dict.fromkeys(str(cause["field"]) for cause in causes if "field" in cause))
-    fields = f": it is about {names}" if names else ""
-    text = f"the server's sentence may quote the Secret and is not shown{fields}"
-    return replace(status, message=text, details={"causes": causes} if causes else {})
-
-
-def secret_values(request: ApiRequest) -> Iterator[tuple[str, str]]:
-    """Yield the values in the body of a write to a Secret, as headers for a ``Redactor``.
-
-    Each value is yielded as submitted, encoded to base64, and decoded from base64.
-    """
-    if not request.body or not _is_secret_path(request.path):
-        return
-    for text in _string_values(msgspec.json.decode(request.body)):
-        for spelling in (text, b64encode(text.encode()).decode(), _decode_base64(text)):
-            yield "", spelling
-
-
-def _is_secret_path(path: str) -> bool:
-    found = OBJECT_PATH.search(path)
-    return found is not None and (found["plural"], found["group"]) == ("secrets", None)
-
-
-def _string_values(value: object) -> Iterator[str]:
-    """Yield all strings in a JSON value, except those of ``NON_SECRET_FIELDS``."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            yield from _string_values(each)
-    elif isinstance(value, Mapping):
-        for name, each in cast("Mapping[str, object]", value).items():
-            if name not in NON_SECRET_FIELDS:
-                yield from _string_values(each)
-
-
-def _decode_base64(text: str) -> str:
-    try:
-        return b64decode(text, validate=True).decode()
-    except ValueError:  # base class of UnicodeDecodeError and binascii.Error
-        return ""

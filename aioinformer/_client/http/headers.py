@@ -21,6 +21,7 @@ from typing import TypeAlias
 from multidict import CIMultiDictProxy
 
 from aioinformer._client.auth.redaction import Redactor
+from aioinformer._client.http.secret_errors import is_secret_path, redact_secret_sentence
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import FetchError
 
@@ -95,16 +96,19 @@ class ServerWarnings:
     def __init__(self) -> None:
         self._logged: dict[str, None] = {}  # an ordered set: the oldest text is dropped first
 
-    def log(self, headers: CIMultiDictProxy[str], redactor: Redactor) -> None:
+    def log(self, headers: CIMultiDictProxy[str], redactor: Redactor, path: str = "") -> None:
         """Log the warnings in a response's headers that were not logged before.
 
         Args:
             headers: the headers of the response.
             redactor: hides the secrets of the request.
+            path: the requested path. A warning about a Secret may quote the Secret, and is
+                redacted.
         """
         for header in headers.getall("Warning", ()):
             for found in WARNING_HEADER.finditer(header):
                 text = one_line(redactor.redact_complete(re.sub(r"\\(.)", r"\1", found[1])))
+                text = redact_secret_sentence(text) if is_secret_path(path) else text
                 if text not in self._logged:
                     self._remember(text)
                     log.warning("the server warns: %s", text)

@@ -21,7 +21,6 @@ from aioinformer._core.writing.write_requests import Method
 from aioinformer.errors import Phase, Status
 
 __all__ = [
-    "OBJECT_PATH",
     "describe_certificate_error",
     "describe_tls_error",
     "find_denied_user",

@@ -33,9 +33,10 @@ from aioinformer._client.http.error_mapping import (
     map_request_error,
     map_response_error,
 )
-from aioinformer._client.http.error_responses import is_html, map_error_response, secret_values
+from aioinformer._client.http.error_responses import is_html, map_error_response
 from aioinformer._client.http.headers import Headers, ServerWarnings, current_headers
 from aioinformer._client.http.request import JSON, ApiRequest, Timeouts
+from aioinformer._client.http.secret_errors import redact_secret_error, secret_values
 from aioinformer._client.http.sessions import Sessions
 from aioinformer._client.http.user_agent import default_user_agent
 from aioinformer._core.objects.decode_errors import discard_input
@@ -185,7 +186,8 @@ class Transport:
         """Send a request and yield the body of its response, open until the context is left.
 
         A ``FetchError`` that leaves the context is redacted, also one that the caller raised: an
-        ERROR event may repeat the request's headers as well as an error response.
+        ERROR event may repeat the request's headers, or quote a Secret, as well as an error
+        response.
 
         Raises:
             ServerError: the status is not 200 (for a write, nor 201 or 202). Redirects are errors.
@@ -223,6 +225,7 @@ class Transport:
             yield stream
         except FetchError as error:
             self._make_redactor(stream.headers_sent, request).redact_error(error)
+            redact_secret_error(error, request.path)
             raise
         finally:
             self._open_streams.discard(stream)
@@ -263,7 +266,7 @@ class Transport:
             self._authenticator.record_success()
         if "Warning" in response.headers:
             redactor = self._make_redactor(stream.headers_sent, request)
-            self._server_warnings.log(response.headers, redactor)
+            self._server_warnings.log(response.headers, redactor, request.path)
         if request.is_success(response.status) and not is_html(response):
             return stream
         try:

@@ -1,0 +1,213 @@
+"""Errors of requests for Secrets: what they show of the server's words, and what they hide."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import traceback
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from aioinformer import Client
+from aioinformer._client.auth.redaction import Redactor
+from aioinformer._client.http.request import ApiRequest
+from aioinformer._client.http.secret_errors import redact_secret_values, secret_values
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import ServerError, Status
+from tests.client.servers import http_server
+
+POD = "/api/v1/namespaces/web/pods/web-0"
+SECRET = "/api/v1/namespaces/web/secrets/token"
+LONG = "hunter2 and more\nof it on a second line"
+"""With what JSON, HTML and URLs each spell in a way of their own."""
+
+
+def sent(body: object, path: str = SECRET) -> ApiRequest:
+    return ApiRequest("write", path, method="PUT", body=json.dumps(body).encode())
+
+
+def test_an_error_of_a_secret_shows_only_its_fields() -> None:
+    causes = [{"field": "patch", "reason": "FieldValueInvalid", "message": '"hunter2" is bad'}]
+    status = Status(422, "Invalid", 'Invalid value: "hunter2"', {"causes": causes, "name": "x"})
+    masked = redact_secret_values(status, SECRET)
+    assert "hunter2" not in repr(masked)
+    assert masked.message.endswith("is not shown: it is about patch")
+    assert redact_secret_values(status, POD) is status
+    assert redact_secret_values(status, "/apis/example.com/v1/namespaces/web/secrets/a") is status
+    conflict = Status(
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on secrets "token": the object has been modified; please '
+        "apply your changes to the latest version and try again",
+        {"name": "token", "kind": "secrets"},
+    )
+    assert redact_secret_values(conflict, SECRET) == conflict
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Unauthorized",
+        'secrets is forbidden: User "ada" cannot list resource "secrets" in API group "" at the '
+        "cluster scope",
+        'secrets "token" is forbidden: User "ada" cannot get resource "secrets" in API group "" in '
+        'the namespace "web": RBAC: role.rbac.authorization.k8s.io "reader" not found',
+        'secrets "token" is forbidden: exceeded quota: few, requested: secrets=1, used: secrets=9, '
+        "limited: secrets=9",
+        'secrets "token" is forbidden: unable to create new content in namespace web because it is '
+        "being terminated",
+        'secrets "token" not found',
+        'namespaces "web" not found',
+        "the server could not find the requested resource",
+        'secrets "token" already exists',
+        'Operation cannot be fulfilled on secrets "token": StorageError: invalid object, Code: 4, '
+        "Key: /registry/secrets/web/token, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        "failed: UID in precondition: 6f7e-1, UID in object meta: ",
+        'Operation cannot be fulfilled on Secret "token": the UID in the precondition (a-1) does '
+        "not match the UID in record (b-2). The object might have been deleted and then recreated",
+        'Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.password',
+        "too old resource version: 7 (120)",
+        "The resourceVersion for the provided watch is too old.",
+        "Timeout: Too large resource version: 99, current: 5",
+        "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        "Too many requests, please try again later.",
+        "storage is (re)initializing",
+        "etcdserver: request timed out",
+        "etcdserver: leader changed",
+        "Request entity too large: limit is 3145728",
+        "the server does not allow this method on the requested resource",
+        'Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: '
+        'Post "https://w.shop.svc:443/?timeout=10s": dial tcp 10.0.0.9:443: connect: connection '
+        "refused",
+        "field label not supported: spec.nope",
+        "unable to parse requirement: found '=', expected: identifier",
+    ],
+)
+def test_a_sentence_of_an_api_server_that_quotes_nothing_is_kept(sentence: str) -> None:
+    status = Status(500, "InternalError", sentence)
+    assert redact_secret_values(status, SECRET) == status
+    assert redact_secret_values(status, "/api/v1/secrets") == status
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        'etcdserver: stored {"data":{"p":"aHVudGVyMg=="}}',
+        'secrets "token" not found: {"data":{"p":"aHVudGVyMg=="}}',
+        'Operation cannot be fulfilled on secrets "token": p is aHVudGVyMg==',
+        'Internal error occurred: failed calling webhook "w": got {"p":"aHVudGVyMg=="}',
+        'Internal error occurred: unable to transform key "/registry/secrets/a": aHVudGVyMg==',
+        'secrets "token" is forbidden: p is aHVudGVyMg==',
+        "aHVudGVyMg==",
+    ],
+)
+@pytest.mark.parametrize(
+    "path",
+    [
+        SECRET,
+        "/api/v1/secrets",
+        "/k8s/clusters/c-1/api/v1/namespaces/web/secrets",
+        "/api/v1/watch/namespaces/web/secrets/token",
+    ],
+)
+def test_a_sentence_that_may_quote_a_stored_secret_is_hidden(sentence: str, path: str) -> None:
+    details = {"name": "aHVudGVyMg==", "p": "aHVudGVyMg==", "causes": [{"message": sentence}]}
+    masked = redact_secret_values(Status(500, "aHVudGVyMg", sentence, details), path)
+    assert "aHVudGVyMg" not in repr(masked)
+    assert masked.message.endswith("may quote the Secret and is not shown")
+    assert redact_secret_values(masked, path) == masked
+
+
+def test_the_parts_of_a_status_on_which_the_next_request_depends_are_kept() -> None:
+    details = {
+        "name": "token",
+        "kind": "secrets",
+        "retryAfterSeconds": 1,
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+    }
+    status = Status(504, "Timeout", "new words", details, retry_after=1.0, continue_token="t")
+    masked = redact_secret_values(status, "/api/v1/secrets")
+    assert (masked.code, masked.reason, masked.details) == (504, "Timeout", details)
+    assert (masked.retry_after, masked.continue_token) == (1.0, "t")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        'admission webhook "no.example.com" denied the request',
+        "ValidatingAdmissionPolicy 'no' with binding 'x' denied request",
+    ],
+)
+@pytest.mark.parametrize("code", [403, 409, 500])
+def test_the_name_of_a_webhook_that_denied_a_secret_is_shown_and_its_reason_is_not(
+    code: int, sentence: str
+) -> None:
+    status = Status(code, "Forbidden", f"{sentence}: hunter2\nis weak", {"causes": ["hunter2"]})
+    masked = redact_secret_values(status, SECRET)
+    assert masked.message == f"{sentence}; the reason may quote the Secret and is not shown"
+    assert "hunter2" not in repr(masked)
+    assert redact_secret_values(status, POD) is status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "Secret", "stringData": {"p": LONG}},
+        {"data": {"p": base64.b64encode(LONG.encode()).decode()}},
+        [{"op": "add", "path": "/stringData/p", "value": LONG}],
+        [{"op": "add", "path": "/stringData", "value": {"p": [LONG]}}],
+    ],
+    ids=["stringData", "data", "operation", "operation-on-all"],
+)
+def test_values_are_hidden_in_every_form_in_which_a_server_may_repeat_them(body: object) -> None:
+    redactor = Redactor(secret_values(sent(body)))
+    for value in (LONG, base64.b64encode(LONG.encode()).decode(), json.dumps(LONG)):
+        assert "hunter2" not in redactor.redact_complete(f"it is weak: {value}")
+        assert base64.b64encode(b"hunter2 and").decode()[:12] not in redactor.redact_complete(value)
+
+
+def test_values_outside_a_secret_are_not_hidden() -> None:
+    body = {"kind": "Secret", "type": "Opaque", "metadata": {"name": "token"}, "immutable": True}
+    assert not list(secret_values(sent(body)))
+    assert not list(secret_values(sent({"data": {"p": LONG}}, POD)))
+    assert not list(secret_values(ApiRequest("write", SECRET, method="DELETE")))
+
+
+async def test_a_warning_about_a_stored_secret_is_not_logged_with_its_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def warn(request: web.Request) -> web.Response:
+        stored = {"metadata": {"name": "token", "namespace": "web", "resourceVersion": "7"}}
+        warning = '299 - "p was aHVudGVyMg==", 299 - "unknown field \\"data2\\""'
+        return web.json_response(stored, headers={"Warning": warning})
+
+    async with http_server(warn) as server, Client(server) as client:
+        await client.api("secrets", namespace="web").patch("token", {"metadata": {}})
+    assert [record.getMessage() for record in caplog.records] == [
+        "the server warns: the server's sentence may quote the Secret and is not shown",
+        'the server warns: unknown field "data2"',
+    ]
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 409, 413, 429, 500])
+async def test_an_error_that_repeats_a_secret_does_not_show_it(
+    code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def echo(request: web.Request) -> web.Response:
+        body: dict[str, Any] = {"kind": "Status", "code": code, "message": await request.text()}
+        body["details"] = {"name": "token", "causes": [{"message": LONG, "field": "x"}]}
+        warning = {"Warning": '299 - "hunter2 and more of it is weak: hunter2-pass"'}
+        return web.json_response(body, status=code, headers=warning)
+
+    async with http_server(echo) as server, Client(server) as client:
+        secrets = client.api(find_built_in("secrets"), namespace="web")
+        values = {"p": LONG, "q": "hunter2-pass", "r": "hunter2 and more of it"}
+        with pytest.raises(ServerError) as caught:
+            await secrets.create({"metadata": {"name": "token"}, "stringData": values})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in f"{shown}{caught.value.status!r}{caplog.text}"
