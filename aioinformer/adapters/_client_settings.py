@@ -26,6 +26,7 @@ from aioinformer._client.auth.credentials import (
     parse_proxy_url,
     parse_server_url,
 )
+from aioinformer._client.auth.redaction import describe_place
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_refresh import (
     CertificatePair,
@@ -182,14 +183,16 @@ class _ExternalCredentialSource:
         where = f"the ready-made client of {self.external.host}"
         try:
             value = (await self.external.header()).strip()  # a token file may end in a newline
-        except Exception as error:  # from a hook that the program wrote
+        except Exception as error:  # noqa: BLE001 - the code of the program's hook
             # The text of the error is left out: a program may put a token into it.
-            message = f"{where}: its credentials can't be renewed ({type(error).__name__})"
-            raise FetchError(message, phase="credentials") from error
-        if not value.isprintable():
-            message = f"{where}: its token contains a newline or control character"
-            raise FetchError(message, phase="credentials")
-        return TokenGrant(value, valid_for=0.0)
+            place = describe_place(error, without=__file__)
+            fault = f"its credentials can't be renewed ({type(error).__name__}) {place}".rstrip()
+        else:
+            if value.isprintable():
+                return TokenGrant(value, valid_for=0.0)
+            fault = "its token contains a newline or control character"
+        # Raised outside of the handler, so that the hook's exception is neither cause nor context.
+        raise FetchError(f"{where}: {fault}", phase="credentials")
 
 
 EXCLUDED_HEADERS = frozenset(

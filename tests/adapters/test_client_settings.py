@@ -246,7 +246,7 @@ async def test_no_error_repr_or_log_shows_a_secret_of_the_client(
 
     def hook(configuration: Any) -> None:
         if broken:
-            raise RuntimeError("no")
+            raise RuntimeError(f"the vault has no lease for {CANARY}")
         configuration.api_key["BearerToken"] = f"Bearer {CANARY}"
 
     settings = {"api_key": {"BearerToken": CANARY}, "refresh_api_key_hook": hook}

@@ -13,7 +13,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import traceback
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -24,7 +26,13 @@ from aioinformer._core.objects.decode_errors import discard_input, iter_related
 from aioinformer._core.quantities import quantity
 from aioinformer.errors import InformerError, ServerError, Status
 
-__all__ = ["REDACTED", "Redactor", "redact_diagnostics", "strip_quoted_response"]
+__all__ = [
+    "REDACTED",
+    "Redactor",
+    "describe_place",
+    "redact_diagnostics",
+    "strip_quoted_response",
+]
 
 REDACTED = "[credential]"
 
@@ -49,6 +57,23 @@ TEXT_ATTRIBUTES = ("message", "line", "hdr", "advice", "target")
 
 MAX_DEPTH = 16
 """Maximum depth of details. Deeper values are dropped; real details have three levels."""
+
+
+def describe_place(error: BaseException, *, without: str) -> str:
+    """Return where an exception of the program was raised, such as ``at shop.py:12``.
+
+    The place is shown instead of the exception if its text, and so its traceback, may hold secrets.
+
+    Args:
+        error: the caught exception.
+        without: the file that has called the program, which is no place in it.
+    """
+    places = [
+        f"at {PurePath(frame.f_code.co_filename).name}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename != without
+    ]
+    return places[-1] if places else ""
 
 
 def strip_quoted_response(error: BaseException) -> None:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from multidict import CIMultiDictProxy
 
-from aioinformer._client.auth.redaction import Redactor
+from aioinformer._client.auth.redaction import Redactor, describe_place
 from aioinformer._client.http.secret_errors import is_secret_path, redact_secret_sentence
 from aioinformer._core.codec.status_decoder import one_line
 from aioinformer.errors import FetchError
@@ -57,10 +57,13 @@ def current_headers(headers: Headers) -> Mapping[str, str]:
         return headers
     try:
         return _check_mapping(headers())
-    except Exception as error:
-        # The class alone: the text is the program's and may contain the values of headers.
-        text = f"the client's headers= failed with {type(error).__name__}; nothing was sent"
-        raise FetchError(text, phase="credentials") from error
+    except Exception as error:  # noqa: BLE001 - the program's code; raised below
+        # The class and the line alone: the text is the program's and may contain the values of
+        # headers.
+        place = describe_place(error, without=__file__)
+        fault = f"{type(error).__name__}; nothing was sent{f' (raised {place})' if place else ''}"
+    # Raised outside of the handler, so that the program's exception is neither cause nor context.
+    raise FetchError(f"the client's headers= failed with {fault}", phase="credentials")
 
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from itertools import count
 
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from aioinformer import Client
 from aioinformer._client.http.headers import check_headers, current_headers
+from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import FetchError
 from tests.client.servers import http_server
 
@@ -73,3 +75,19 @@ async def test_a_function_that_fails_keeps_the_request_from_being_sent(returned:
 
     assert (requests, caught.value.phase) == ([], "credentials")
     assert CANARY not in str(caught.value)
+
+
+async def test_an_error_of_a_function_that_quotes_a_token_is_named_by_class_and_line() -> None:
+    def headers() -> Mapping[str, str]:
+        raise ValueError(f"cannot parse token {CANARY}")
+
+    async with Client("http://127.0.0.1:1", headers=headers) as client:
+        with pytest.raises(FetchError) as caught:
+            await client.get_raw("/version")
+
+    shown = "".join(traceback.format_exception(caught.value))
+    assert CANARY not in shown + repr(list(iter_related(caught.value)))
+    line = headers.__code__.co_firstlineno + 1
+    assert str(caught.value).endswith(
+        f"failed with ValueError; nothing was sent (raised at test_headers.py:{line})"
+    )
