@@ -238,13 +238,26 @@ _STATE_WORDS = r"""(?: not | no | now | already | expired | invalid | incorrect 
 """Words after the name of a secret that are not the secret: ``the token is expired``."""
 
 _NAMED_SECRET = re.compile(
-    rf"""(?ix) ( (?: secret | token | passw\w* | pwd | \w*key | bearer | basic | credential\w* )
+    rf"""(?ix) ( (?: secret | token | passw\w* | passcode | passphrase | pwd | \w*key | bearer
+        | basic | credential\w* )
     ["']? (?: \s* [=:] \s*
+          | (?: \s+ (?: for | of ) \s .{{1,100}}? | \s* [(\[] [^)\]]{{0,64}} [)\]] )
+            \s* (?: = \s* | : (?! // ) \s* )
           | \s+ (?: is | was ) (?: \s* [=:] \s* | \s+ ) (?! {_STATE_WORDS} )
           | \s+ (?! (?: is | was | has | not | file | expired | from | for ) \b ) ) )
-    [^\s,;]+"""
+    [^\s,;]+ (?: (?<= [:=] ) \s+ [^\s,;]+ )?"""
 )
-"""The name of a secret and the secret: ``token=...``, ``password is ...``, ``Bearer ...``."""
+"""The name of a secret and the secret: ``token=...``, ``password is ...``, ``Bearer ...``, and the
+prompt ``Password for bob: ...``. A word that ends with a colon is hidden with the next one."""
+
+_CODE = re.compile(
+    r"""(?ix) ( \w*assertion ["']? \s* [=:] \s* | \b (?: code | pin | otp ) = ) [^\s,;&]+
+    | ( \b (?: code | pin | otp ) ["']? (?: \s* [=:] \s* | \s+ (?: is \s+ )? ) ) \d[\w-]{3,}"""
+)
+"""The name of a code and the code. A status code has three digits, an exit code fewer."""
+
+_USER_INFO = re.compile(r"(?<=://)[^/\s]+@")
+"""The user and the password of a URL."""
 
 _OPAQUE_TOKEN = re.compile(r"(?=[^\s/:.]*\d)(?=[^\s/:.]*[a-zA-Z])[\w+/=~-]{16,}(?:\.[\w+/=~-]+)*")
 """A long word of letters and digits, such as a token. The parts of a path or a host are shorter, or
@@ -257,5 +270,7 @@ def redact_diagnostics(text: str) -> str:
     line = " ".join(printable.split())
     if len(line) > MAX_SCANNED_LENGTH:  # whole words, because a cut secret would not look like one
         line = line[:MAX_SCANNED_LENGTH].rpartition(" ")[0]
+    line = _USER_INFO.sub(f"{REDACTED}@", line)
+    line = _CODE.sub(lambda found: f"{found[1] or found[2]}{REDACTED}", line)
     line = _OPAQUE_TOKEN.sub(REDACTED, _NAMED_SECRET.sub(rf"\1{REDACTED}", line))
     return line if len(line) <= MAX_DIAGNOSTIC_LENGTH else f"{line[:MAX_DIAGNOSTIC_LENGTH]}…"

@@ -202,6 +202,28 @@ def test_an_error_is_redacted_with_its_causes() -> None:
         ("your secret was: hunter2", f"your secret was: {REDACTED}"),
         ("api_key is=hunter2, and", f"api_key is={REDACTED}, and"),
         ("two\n lines\x1b[0m", "two lines [0m"),
+        (
+            "401 for https://user:s3cretpw@idp.example.com/token",
+            f"401 for https://{REDACTED}@idp.example.com/token",
+        ),
+        ("at ftp://a:b@c@host:21", f"at ftp://{REDACTED}@host:21"),
+        ("see https://idp.example.com/a@b", "see https://idp.example.com/a@b"),
+        ("Password for bob: hunter2", f"Password for bob: {REDACTED}"),
+        (
+            "Password for 'https://bob.example.com': hunter2",
+            f"Password for 'https://bob.example.com': {REDACTED}",
+        ),
+        ("password (bob): hunter2", f"password (bob): {REDACTED}"),
+        ("password entered: hunter2", f"password {REDACTED}"),
+        ("passcode 123456 wrong", f"passcode {REDACTED} wrong"),
+        ("Enter PIN: 1234", f"Enter PIN: {REDACTED}"),
+        ("your code is 123456", f"your code is {REDACTED}"),
+        ("at https://idp/cb?code=abc.def", f"at https://idp/cb?code={REDACTED}"),
+        ("exit code 3, status code: 401", "exit code 3, status code: 401"),
+        ("rpc error: code = Unavailable", "rpc error: code = Unavailable"),
+        ("assertion=foo.bar.baz", f"assertion={REDACTED}"),
+        ("client_assertion: foo.bar.baz", f"client_assertion: {REDACTED}"),
+        ("assertion failed: no clock", "assertion failed: no clock"),
     ],
 )
 def test_values_that_look_like_secrets_are_hidden_in_a_line(text: str, shown: str) -> None:
