@@ -90,7 +90,8 @@ class Credentials:
     """The address of one API server, and the credentials for its requests."""
 
     server: URL
-    """The URL of the server; may have a path under which a proxy serves the API."""
+    """The URL of the server; may have a path under which a proxy serves the API. A query and a
+    fragment, which no request has, are removed: they may hold a token."""
     authorization: Authorization = field(repr=False)
     tls: Tls | None = field(default=None, repr=False)
     """The source of TLS contexts; ``None`` for plain HTTP."""
@@ -105,10 +106,13 @@ class Credentials:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Further headers of every request: the impersonation headers of a kubeconfig's user."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "server", self.server.with_query(None).with_fragment(None))
+
     @property
     def description(self) -> str:
         """The server's URL with the file and context that name it, for messages."""
-        server = str(self.server.with_query(None)).rstrip("/")  # the query may hold a token
+        server = str(self.server).rstrip("/")
         return f"{server} ({self.origin})" if self.origin else server
 
     async def aclose(self) -> None:
@@ -202,7 +206,8 @@ def parse_server_url(text: str) -> URL:
     """Parse the URL of an API server.
 
     Raises:
-        ConfigurationError: the text is not the URL of an HTTP server, or contains a password.
+        ConfigurationError: the text is not the URL of an HTTP server, or contains a password or a
+            query.
     """
     try:
         url = URL(text.rstrip("/"))
@@ -217,6 +222,11 @@ def parse_server_url(text: str) -> URL:
         raise ConfigurationError(f"a server is a URL such as https://10.0.0.1:6443, not {shown}")
     if url.user is not None or url.password is not None:
         raise ConfigurationError(f"the URL of server {url.host} contains a user or password")
+    if url.query_string or url.fragment:
+        raise ConfigurationError(
+            f"the URL of server {url.host} contains a query or a fragment (the part after '?' or "
+            f"'#'), which would not be sent: remove it; a token is not a part of the URL"
+        )
     return url
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -190,7 +191,7 @@ class ReloadingContext:
         loaded = await context.load_settings()
         try:
             proxy = parse_proxy_url(loaded.proxy) if loaded.proxy else None
-            server = parse_server_url(loaded.host)
+            server = parse_server_url(re.split(r"[?#]", loaded.host)[0])  # as in client-go
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
         authorization = RefreshingAuthorization(await run_in_thread(self._choose_grant_source))

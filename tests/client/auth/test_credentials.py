@@ -7,6 +7,8 @@ import ssl
 import pytest
 from yarl import URL
 
+from aioinformer import Client
+from aioinformer._client.auth.authenticator import Authenticator
 from aioinformer._client.auth.credentials import (
     Credentials,
     ExplicitServer,
@@ -93,6 +95,26 @@ def test_a_password_in_a_server_url_is_rejected_without_being_shown() -> None:
     with pytest.raises(ConfigurationError, match=r"server host\.example contains a user") as caught:
         parse_server_url("https://admin:canary@host.example")
     assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["https://host:1/?access_token=canary", "https://host#canary"])
+def test_a_query_in_a_server_url_is_rejected_without_being_shown(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"server host contains a query") as caught:
+        Client(text)
+    assert "canary" not in error_chain_text(caught.value)
+
+
+async def test_no_repr_shows_the_query_of_a_server_that_another_source_names() -> None:
+    class Source:
+        async def load(self) -> Credentials:
+            return Credentials(SERVER.with_query(token=CANARY), FixedAuthorization())
+
+    credentials = await Source().load()
+    async with Client.of(Source()) as client:
+        shown = [repr(client), client.server]
+    shown += [repr(credentials), repr(Authenticator(credentials, timeout=1))]
+    assert CANARY not in "".join(shown)
+    assert credentials.server == SERVER
 
 
 def test_a_slash_at_the_end_of_a_server_url_is_removed() -> None:

@@ -304,3 +304,13 @@ async def test_a_proxy_is_used_without_its_password_in_the_url(tmp_path: Path) -
     assert str(credentials.proxy.url) == "http://proxy.example:3128"
     assert credentials.proxy.authorization.startswith("Basic ")
     assert CANARY not in repr(credentials)
+
+
+async def test_a_query_of_the_server_is_ignored_as_by_kubectl(tmp_path: Path) -> None:
+    cluster = {"server": f"http://10.0.0.1/k8s?token={CANARY}"}
+
+    credentials = await load_credentials(
+        write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+    )
+
+    assert str(credentials.server) == "http://10.0.0.1/k8s"
