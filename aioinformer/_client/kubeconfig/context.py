@@ -13,8 +13,8 @@ following keys are handled here and withheld from the loader:
     other auth-providers    Kubernetes 1.26 removed them; the loader would send requests without
                             credentials
 
-As in kubectl, a tokenFile overrides a token, and a user with any other credentials doesn't run its
-plugin.
+As in kubectl, a tokenFile overrides a token, and a user with any other credentials, also a client
+certificate and its key, doesn't run its plugin.
 """
 
 from __future__ import annotations
@@ -135,8 +135,12 @@ class Context:
     def has_plugin(self) -> bool:
         """True if a plugin provides the user's credentials."""
         others = ("tokenFile", "auth-provider", *LOADER_USER_KEYS)
-        section = self.user.get("exec")
-        return isinstance(section, dict) and not any(each in self.user for each in others)
+        if not isinstance(self.user.get("exec"), dict) or any(each in self.user for each in others):
+            return False
+        return not all(
+            each in self.user or f"{each}-data" in self.user
+            for each in ("client-certificate", "client-key")
+        )
 
     @property
     def plugin(self) -> PluginCommand | None:

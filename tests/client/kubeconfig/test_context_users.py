@@ -95,6 +95,30 @@ async def test_the_error_for_a_failed_exec_plugin_names_it(tmp_path: Path) -> No
     )
 
 
+@pytest.mark.parametrize("form", ["", "-data"], ids=["files", "data"])
+async def test_a_user_with_a_client_certificate_runs_no_plugin(
+    tmp_path: Path, certificates: Certificates, form: str
+) -> None:
+    (tmp_path / "me.crt").write_bytes(chain_of(certificates.user))
+    (tmp_path / "me.key").write_bytes(key_of(certificates.user))
+    pair = {
+        "": {"client-certificate": "me.crt", "client-key": "me.key"},
+        "-data": {
+            "client-certificate-data": encode_base64(chain_of(certificates.user)),
+            "client-key-data": encode_base64(key_of(certificates.user)),
+        },
+    }[form]
+    section = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool"}
+    async with http_server(whoami, tls=asking_for_certificates(certificates)) as server:
+        authority = str(certificates.write_authority(tmp_path))
+        content = make_kubeconfig(
+            cluster={"server": server, "certificate-authority": authority},
+            user={**pair, "exec": section},
+        )
+
+        assert await ask(await load_credentials(write_kubeconfig(tmp_path, content)))
+
+
 async def test_an_exec_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-tool"}}
 
