@@ -54,6 +54,9 @@ LOADER_ERRORS = (
 LOADER_USER_KEYS = ("token", "username", "password")
 """The keys of a user that are passed to the loader."""
 
+LINE_BREAKS = {ord("\r"): None, ord("\n"): None}
+"""A translation that removes line breaks."""
+
 PLUGIN_CLUSTER_KEYS = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
 """Keys of a cluster that a plugin receives besides its authority (client-go's ``ExecCluster``)."""
 
@@ -212,12 +215,13 @@ class Context:
 
     def _read_data(self, body: Mapping[str, Any], key: str) -> bytes | None:
         """Return the value of a key, from its ``-data`` form or from its file."""
-        data = body.get(f"{key}-data")
+        data: object = body.get(f"{key}-data")
         if data is None:
             return Path(body[key]).read_bytes() if key in body else None
         try:
-            return base64.b64decode(data, validate=True)
-        except (TypeError, ValueError):
+            # As in Go, line breaks are ignored: some files have wrapped lines.
+            return base64.b64decode(str(data).translate(LINE_BREAKS), validate=True)
+        except ValueError:
             pass
         raise ValueError(f"{key}-data is not base64")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 import os
@@ -295,6 +296,22 @@ async def test_a_tls_server_name_is_what_the_certificate_is_checked_for(
             )
             == b""
         )
+
+
+async def test_data_may_be_wrapped_over_several_lines(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    """Go's decoder of base64 ignores newlines, and so does kubectl."""
+    async with http_server(whoami, tls=certificates.server_context()) as server:
+        wrapped = base64.encodebytes(certificates.authority_pem).decode()
+        assert wrapped.count("\n") > 5
+        cluster = {
+            "server": server,
+            "certificate-authority-data": wrapped.replace("\n", "\r\n", 2),
+        }
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+
+        assert await ask(await load_credentials(path)) == b""
 
 
 async def test_an_encrypted_key_is_rejected_without_a_prompt_for_its_password(
