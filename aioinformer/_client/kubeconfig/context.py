@@ -104,6 +104,8 @@ class Context:
 
     def _make_loader(self) -> Loader:
         user = {key: self.user[key] for key in LOADER_USER_KEYS if key in self.user}
+        if "username" in user:  # the loader ignores a user without password
+            user.setdefault("password", "")
         if self.token_file is not None:
             user = {}
         elif "auth-provider" in self.user:
@@ -137,7 +139,7 @@ class Context:
     @property
     def has_plugin(self) -> bool:
         """True if a plugin provides the user's credentials."""
-        others = ("tokenFile", "auth-provider", *LOADER_USER_KEYS)
+        others = ("tokenFile", "auth-provider", "token", "username")
         if not isinstance(self.user.get("exec"), dict) or any(each in self.user for each in others):
             return False
         return not all(

@@ -61,6 +61,23 @@ async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> No
     assert await header(tmp_path, {"username": "me", "password": "pw"}) == "Basic bWU6cHc="
 
 
+@pytest.mark.parametrize("password", [{}, {"password": ""}], ids=["none", "empty"])
+async def test_a_user_without_password_is_basic_authorization(
+    tmp_path: Path, password: Mapping[str, str]
+) -> None:
+    user = {"username": "me", **password, "exec": {"command": "no-such-tool"}}
+    assert await header(tmp_path, user) == "Basic bWU6"
+
+
+async def test_a_password_without_user_is_no_authorization_and_runs_the_plugin(
+    tmp_path: Path,
+) -> None:
+    assert await header(tmp_path, {"password": "pw"}) == ""
+    assert await header(tmp_path, {"password": "pw", **plugin(tmp_path, {"token": "abc"})}) == (
+        "Bearer abc"
+    )
+
+
 async def test_a_token_of_two_lines_is_rejected(tmp_path: Path) -> None:
     path = write_kubeconfig(tmp_path, make_kubeconfig(user={"token": f"{CANARY}\nX-Evil: 1"}))
 

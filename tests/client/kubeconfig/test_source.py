@@ -174,7 +174,7 @@ async def test_the_first_file_that_has_a_user_wins_without_a_merge(tmp_path: Pat
     )
     source = Kubeconfig(environment={"KUBECONFIG": f"{first}{os.pathsep}{second}"})
 
-    assert await (await source.load()).authorization.header() == ""
+    assert await (await source.load()).authorization.header() == "Basic bWU6"  # me and no password
 
 
 async def test_a_cluster_may_be_in_one_file_and_its_user_in_another(tmp_path: Path) -> None:
