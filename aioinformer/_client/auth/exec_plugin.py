@@ -126,8 +126,13 @@ def parse_exec_section(
         )
     try:
         words = (command, *map(str, section.get("args") or ()))
-        variables = {str(each["name"]): str(each["value"]) for each in section.get("env") or ()}
-    except (KeyError, TypeError):
+        variables = {
+            str(each["name"]): "" if (value := each.get("value")) is None else str(value)
+            for each in section.get("env") or ()
+        }
+        if "" in variables:
+            raise KeyError("name")
+    except (AttributeError, KeyError, TypeError):
         text = f"args or env of the exec plugin {name} have the wrong form"
         raise ConfigurationError(text) from None  # the cause would quote the wrong value
     info = cluster_info if section.get("provideClusterInfo") else None

@@ -37,7 +37,8 @@ class TokenFile:
     path: Path
     origin: str
     """The file or directory that names the token file, for messages."""
-    _last_header: str = field(default="", init=False, repr=False)
+    header: str = field(default="", repr=False)
+    """The header with the last token, or with the one to use until the file can be read."""
     _last_warning: str = field(default="", init=False)
 
     async def __call__(self) -> TokenGrant:
@@ -48,21 +49,21 @@ class TokenFile:
 
         Raises:
             FetchError: the file can't be read or contains no usable token, and no token was read
-                before.
+                before or given.
         """
         try:
-            self._last_header = bearer_header(await run_in_thread(partial(_read_file, self.path)))
+            self.header = bearer_header(await run_in_thread(partial(_read_file, self.path)))
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or error
             text = f"{self.origin}: the token file {self.path} can't be used: {reason}"
-            if not self._last_header:
+            if not self.header:
                 raise FetchError(text, phase="credentials") from error
             if text != self._last_warning:
                 self._last_warning = text
                 logger.warning("%s; the last token stays in use", text)
-            return TokenGrant(self._last_header, valid_for=RETRY_INTERVAL)
+            return TokenGrant(self.header, valid_for=RETRY_INTERVAL)
         self._last_warning = ""
-        return TokenGrant(self._last_header, valid_for=REREAD_INTERVAL)
+        return TokenGrant(self.header, valid_for=REREAD_INTERVAL)
 
 
 def _read_file(path: Path) -> bytes:

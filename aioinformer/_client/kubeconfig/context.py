@@ -13,8 +13,8 @@ following keys are handled here and withheld from the loader:
     other auth-providers    Kubernetes 1.26 removed them; the loader would send requests without
                             credentials
 
-As in kubectl, a tokenFile overrides a token, and a user with any other credentials, also a client
-certificate and its key, doesn't run its plugin.
+As in kubectl, a tokenFile that can be read overrides a token, and a user with any other
+credentials, also a client certificate and its key, doesn't run its plugin.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Context:
         user = {key: self.user[key] for key in LOADER_USER_KEYS if key in self.user}
         if "username" in user:  # the loader ignores a user without password
             user.setdefault("password", "")
-        if self.token_file is not None:
-            user = {}
+        if self.token_file is not None:  # for which the token is a substitute
+            user = {key: value for key, value in user.items() if key == "token"}
         elif "auth-provider" in self.user:
             user = {"token": self._read_id_token(self.user["auth-provider"])}
         cluster = {key: value for key, value in self.cluster.items() if "authority" not in key}

@@ -22,6 +22,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,7 +195,8 @@ class ReloadingContext:
             server = parse_server_url(re.split(r"[?#]", loaded.host)[0])  # as in client-go
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
-        authorization = RefreshingAuthorization(await run_in_thread(self._choose_grant_source))
+        choose_source = partial(self._choose_grant_source, loaded.header)
+        authorization = RefreshingAuthorization(await run_in_thread(choose_source))
         tls = RotatingTls(
             self._read_material, origin=context.origin, plugin_pair=lambda: authorization.pair
         )
@@ -209,11 +211,16 @@ class ReloadingContext:
             context.impersonation_headers,
         )
 
-    def _choose_grant_source(self) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
-        """Return the token source of the context."""
+    def _choose_grant_source(self, header: str) -> Callable[[], Coroutine[Any, Any, TokenGrant]]:
+        """Return the token source of the context.
+
+        Args:
+            header: the header with the token in the kubeconfig, which is used until the tokenFile
+                can be read.
+        """
         context = self.context
         if (path := context.token_file) is not None:
-            return TokenFile(path, context.origin).__call__
+            return TokenFile(path, context.origin, header).__call__
         try:
             plugin = context.plugin
         except OSError as error:

@@ -261,6 +261,7 @@ async def test_a_run_that_failed_is_not_repeated_at_once(tmp_path: Path) -> None
         ({"apiVersion": "client.authentication.k8s.io/v1alpha1", "command": "x"}, "v1alpha1"),
         ({"apiVersion": V1, "command": "x", "interactiveMode": "Always"}, "requires a terminal"),
         ({"apiVersion": V1, "command": "x", "env": [{"value": CANARY}]}, "args or env"),
+        ({"apiVersion": V1, "command": "x", "env": [{"name": "", "value": CANARY}]}, "args or"),
         ({"apiVersion": V1, "command": "x", "env": [CANARY]}, "args or env"),
         ({"apiVersion": V1, "command": "x", "args": 5}, "args or env"),
     ],
@@ -280,6 +281,13 @@ def test_a_plugin_that_can_do_without_a_terminal_gets_none(mode: str | None) -> 
     environment = parse_exec_section(section, {}).build_environment()
 
     assert json.loads(environment["KUBERNETES_EXEC_INFO"])["spec"]["interactive"] is False
+
+
+@pytest.mark.parametrize("entry", [{}, {"value": None}], ids=["none", "null"])
+def test_a_variable_without_value_is_empty(entry: Mapping[str, Any]) -> None:
+    section = {"apiVersion": V1, "command": "x", "env": [{"name": "FOO", **entry}]}
+
+    assert parse_exec_section(section, {}).build_environment()["FOO"] == ""
 
 
 def test_no_repr_shows_a_secret() -> None:

@@ -60,6 +60,22 @@ async def test_an_unreadable_file_is_logged_once_and_the_last_token_stays_in_use
     assert CANARY not in repr(source)
 
 
+async def test_the_given_token_is_used_until_the_file_can_be_read(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = TokenFile(path, "here", f"Bearer {CANARY}")
+
+    assert await source() == TokenGrant(f"Bearer {CANARY}", valid_for=10)
+    assert caplog.messages == [
+        f"here: the token file {path} can't be used: No such file or directory; "
+        "the last token stays in use"
+    ]
+    assert CANARY not in repr(source)
+
+    put(path, "abc")
+    assert (await source()).header == "Bearer abc"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [

@@ -57,6 +57,14 @@ async def test_a_token_file_is_read_from_beside_the_kubeconfig(tmp_path: Path) -
     assert await header(tmp_path, {"tokenFile": "token"}) == "Bearer abc"
 
 
+async def test_a_token_is_used_while_its_token_file_is_missing(tmp_path: Path) -> None:
+    user = {"token": "abc", "tokenFile": "token"}
+    assert await header(tmp_path, user) == "Bearer abc"
+
+    (tmp_path / "token").write_text("def\n")
+    assert await header(tmp_path, user) == "Bearer def"
+
+
 async def test_a_user_and_password_are_basic_authorization(tmp_path: Path) -> None:
     assert await header(tmp_path, {"username": "me", "password": "pw"}) == "Basic bWU6cHc="
 
