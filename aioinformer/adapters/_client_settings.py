@@ -14,18 +14,15 @@ wait for it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from aioinformer._client.auth.credentials import (
-    Credentials,
-    Proxy,
-    parse_proxy_url,
-    parse_server_url,
-)
+from aioinformer._client.auth.credentials import Credentials, parse_server_url
+from aioinformer._client.auth.proxies import find_environment_proxy, parse_proxy_url
 from aioinformer._client.auth.redaction import describe_place
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_refresh import (
@@ -103,7 +100,9 @@ class ExternalClient(Protocol):
 
     @property
     def proxy(self) -> str | None:
-        """The URL of a proxy, if there is one. It may contain a user and a password."""
+        """The URL of a proxy, which may contain a user and a password; ``None`` for the one that
+        the environment names, if any.
+        """
         ...
 
     @property
@@ -157,7 +156,11 @@ class _ExternalCredentialSource:
         """
         external = self.external
         server = parse_server_url(external.host)
-        proxy = parse_proxy_url(external.proxy) if external.proxy else None
+        proxy = (
+            parse_proxy_url(external.proxy)
+            if external.proxy
+            else find_environment_proxy(server, os.environ)
+        )
         for name, value in external.proxy_headers.items():
             if name.lower() != "proxy-authorization":
                 raise ConfigurationError(
@@ -165,7 +168,7 @@ class _ExternalCredentialSource:
                     "Proxy-Authorization can"
                 )
             if proxy is not None:
-                proxy = Proxy(proxy.url, value)
+                proxy = replace(proxy, authorization=value)
         tls = None
         if server.scheme == "https":
             where = f"the ready-made client of {server.host}"
@@ -273,7 +276,7 @@ class GeneratedClient:
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy. Proxies of the environment are not looked up."""
+        """The URL of the proxy."""
         return self.api.configuration.proxy or None
 
     @property

@@ -230,6 +230,27 @@ async def test_the_proxy_of_the_client_is_used_and_its_password_is_sent_in_a_hea
     ]
 
 
+async def test_the_proxy_of_the_environment_is_used_as_by_the_client(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append((request.headers["Host"], request.headers["Proxy-Authorization"]))
+        return web.Response()
+
+    named = {"Proxy-Authorization": "Basic other"}
+    async with http_server(answer) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        async with (
+            library.api("http://kubernetes.example", proxy_headers=named) as api,
+            library.client_of(api) as client,
+        ):
+            await ask(client)
+
+    assert seen == [("kubernetes.example", "Basic other")]
+
+
 async def test_a_proxy_header_that_cannot_be_sent_is_an_error(library: Library) -> None:
     async with library.api("http://10.0.0.1", proxy_headers={"X-Tunnel": CANARY}) as api:
         with pytest.raises(ConfigurationError, match=r"X-Tunnel can't be sent") as caught:

@@ -18,9 +18,9 @@ from aioinformer._client.auth.credentials import (
     Credentials,
     FixedAuthorization,
     FixedTls,
-    Proxy,
     Tls,
 )
+from aioinformer._client.auth.proxies import Proxy
 from aioinformer._client.http.transport import (
     ApiRequest,
     Timeouts,

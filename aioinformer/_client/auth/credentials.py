@@ -8,14 +8,16 @@ names. No repr of this module shows a secret.
 
 from __future__ import annotations
 
-import base64
+import os
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from yarl import URL
 
 from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.proxies import Proxy, find_environment_proxy
 from aioinformer.errors import ConfigurationError
 
 __all__ = [
@@ -25,10 +27,8 @@ __all__ = [
     "ExplicitServer",
     "FixedAuthorization",
     "FixedTls",
-    "Proxy",
     "Tls",
     "create_ssl_context",
-    "parse_proxy_url",
     "parse_server_url",
 ]
 
@@ -72,17 +72,6 @@ class Tls(Protocol):
     async def aclose(self) -> None:
         """End the background refresh."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """An HTTP proxy and the credentials for it."""
-
-    url: URL
-    """The URL of the proxy without user and password, because aiohttp shows this URL in the repr of
-    its exceptions."""
-    authorization: str = field(default="", repr=False)
-    """The ``Proxy-Authorization`` header; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +167,7 @@ class ExplicitServer:
         token: a bearer token; empty for none.
         tls: the trusted certificates and the client certificate. By default the system's trusted
             certificates are used, and no client certificate.
+        environment: the environment variables, which may name a proxy.
 
     Raises:
         ValueError: the token contains a space or a control character.
@@ -186,6 +176,7 @@ class ExplicitServer:
     server: URL
     token: str = field(default="", repr=False)
     tls: ssl.SSLContext | None = field(default=None, repr=False)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def __post_init__(self) -> None:
         if " " in self.token or not self.token.isprintable():
@@ -194,12 +185,16 @@ class ExplicitServer:
             )
 
     async def load(self) -> Credentials:
-        """Return the credentials. The system's certificates are read in a thread."""
-        tls = self.tls
+        """Return the credentials. The system's certificates are read in a thread.
+
+        Raises:
+            ConfigurationError: the environment names a proxy that can't be used.
+        """
+        tls, proxy = self.tls, find_environment_proxy(self.server, self.environment)
         if self.server.scheme == "https" and tls is None:
             tls = await run_in_thread(create_ssl_context)
         authorization = FixedAuthorization(f"Bearer {self.token}" if self.token else "")
-        return Credentials(self.server, authorization, FixedTls(tls) if tls else None)
+        return Credentials(self.server, authorization, FixedTls(tls) if tls else None, proxy=proxy)
 
 
 def parse_server_url(text: str) -> URL:
@@ -238,24 +233,6 @@ def _displayable_url(text: str, url: URL) -> str:
     if "@" not in text and "?" not in text:
         return repr(text)
     return f"the given URL of {url.host}" if url.host else "the given text"
-
-
-def parse_proxy_url(text: str) -> Proxy:
-    """Parse the URL of a proxy, which may contain a user and password.
-
-    Raises:
-        ConfigurationError: the text is not the URL of an HTTP proxy.
-    """
-    try:
-        url = URL(text)
-    except ValueError:
-        url = URL()
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigurationError("a proxy is a URL such as http://10.0.0.1:3128")
-    if url.user is None:
-        return Proxy(url)
-    pair = f"{url.user}:{url.password or ''}".encode()
-    return Proxy(url.with_user(None), f"Basic {base64.b64encode(pair).decode()}")
 
 
 def create_ssl_context(authority: bytes | None = None) -> ssl.SSLContext:

@@ -20,6 +20,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from aioinformer._client.auth.proxies import Proxy
 from aioinformer._client.auth.redaction import Redactor, strip_quoted_response
 from aioinformer._client.http.hints import (
     describe_certificate_error,
@@ -66,6 +67,10 @@ PROXY_HINT = (
     "client that was given)?"
 )
 
+ENVIRONMENT_PROXY_HINT = (
+    "is it running, and is its URL right? A server that needs no proxy is named in $NO_PROXY"
+)
+
 WRITE_OUTCOME_UNKNOWN = "the server may or may not have done it: read the object to find out"
 """Text for a write that may have reached the server and got no response."""
 
@@ -76,7 +81,7 @@ def map_request_error(
     request: ApiRequest,
     *,
     redactor: Redactor | None = None,
-    proxy: URL | None = None,
+    proxy: Proxy | None = None,
     origin: str = "",
 ) -> FetchError:
     """Return the error for a request that got no response. Raise it ``from error``.
@@ -102,17 +107,19 @@ def map_request_error(
         error, aiohttp.ConnectionTimeoutError
     )
     text = f"{mapped}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write and not unsent else str(mapped)
+    if proxy is not None and proxy.variable and proxy.description not in text:
+        text = f"{text}; the request went through {proxy.description}"
     return type(mapped)(f"{text} ({origin})" if origin else text, phase=request.phase)
 
 
 def _map_request_error(
-    error: BaseException, url: URL, request: ApiRequest, proxy: URL | None
+    error: BaseException, url: URL, request: ApiRequest, proxy: Proxy | None
 ) -> FetchError:
     host, target = _host_and_port(url), f"{request.method} {url.with_query(None)}"
     match error:
-        case aiohttp.ClientHttpProxyError():
+        case aiohttp.ClientHttpProxyError() if proxy is not None:
             answer = f"{error.status} {one_line(error.message, MAX_PHRASE_LENGTH)}".rstrip()
-            return ConnectionFailed(f"{host}: the proxy {_host_and_port(proxy)} answered {answer}")
+            return ConnectionFailed(f"{host}: {proxy.description} answered {answer}")
         case aiohttp.ClientConnectorCertificateError():
             return ConnectionFailed(
                 f"{host}: {describe_certificate_error(error.certificate_error)}"
@@ -120,9 +127,11 @@ def _map_request_error(
         case aiohttp.ClientSSLError():
             return ConnectionFailed(f"{host}: {describe_tls_error(error.os_error)}")
         case aiohttp.ClientConnectorError() if proxy is not None:
-            text = f"the proxy {_host_and_port(proxy)} can't be reached"
             reason = _system_reason(error.os_error)
-            return ConnectionFailed(f"{host}: {text}: {reason}; {PROXY_HINT}")
+            hint = ENVIRONMENT_PROXY_HINT if proxy.variable else PROXY_HINT
+            return ConnectionFailed(
+                f"{host}: {proxy.description} can't be reached: {reason}; {hint}"
+            )
         case aiohttp.ClientConnectorDNSError():
             reason = _system_reason(error.os_error)
             return ConnectionFailed(f"{host}: the name is not known: {reason}; {DNS_HINT}")
@@ -211,8 +220,8 @@ def _describe_broken_response(error: BaseException) -> str:
     return "the connection broke in the middle of the body"
 
 
-def _host_and_port(url: URL | None) -> str:
-    return f"{url.host}:{url.port}" if url else ""
+def _host_and_port(url: URL) -> str:
+    return f"{url.host}:{url.port}"
 
 
 def _system_reason(error: BaseException) -> str:

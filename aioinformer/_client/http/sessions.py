@@ -123,5 +123,5 @@ def _create_session(
         timeout=aiohttp.ClientTimeout(total=None, connect=connect, sock_read=sock_read),
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=READ_BUFFER,
-        trust_env=False,
+        trust_env=False,  # it would read .netrc, too; ``proxies`` reads the environment
     )

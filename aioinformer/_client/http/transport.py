@@ -330,7 +330,7 @@ class Transport:
                 url,
                 request,
                 redactor=self._make_redactor(headers, request),
-                proxy=proxy.url if proxy else None,
+                proxy=proxy,
                 origin=self._credentials.origin,
             ) from error
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aioinformer._client.auth.credentials import Credentials, parse_server_url
+from aioinformer._client.auth.proxies import find_environment_proxy
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization
@@ -47,11 +48,12 @@ class InClusterConfig:
         """
         token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
         loaded = self._load_settings(token, authority, tried)
-        where = str(self.mount)
+        where, server = str(self.mount), parse_server_url(loaded.host)
         return Credentials(
-            parse_server_url(loaded.host),
+            server,
             RefreshingAuthorization(TokenFile(token, where)),
             RotatingTls(lambda: TlsMaterial(authority.read_bytes()), origin=where),
+            proxy=find_environment_proxy(server, self.environment),
             namespace=own.read_text().strip() if own.is_file() else "",
             origin=where,
         )

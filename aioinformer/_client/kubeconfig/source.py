@@ -26,9 +26,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aioinformer._client.auth.credentials import Credentials, parse_proxy_url, parse_server_url
+from aioinformer._client.auth.credentials import Credentials, parse_server_url
 from aioinformer._client.auth.exec_plugin import ExecPlugin
 from aioinformer._client.auth.off_loop import run_in_thread
+from aioinformer._client.auth.proxies import find_environment_proxy, parse_proxy_url
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization, TokenGrant
@@ -55,7 +56,8 @@ class Kubeconfig:
     Args:
         path: one kubeconfig file, or several joined as in ``$KUBECONFIG``. All must exist.
         context: the name of a context in the files; the current context by default.
-        environment: the environment variables, for ``$KUBECONFIG`` and those of a pod.
+        environment: the environment variables, for ``$KUBECONFIG``, those of a pod, and those that
+            name a proxy.
         mount: the directory of a pod's service account.
         timeout: the maximum seconds of each of the two steps that read files, because a file
             system may hang.
@@ -79,7 +81,9 @@ class Kubeconfig:
         async with self._enforce_timeout(self._describe_location()):
             found = await run_in_thread(self._find)
             credentials = (
-                found if isinstance(found, Credentials) else await found.make_credentials()
+                found
+                if isinstance(found, Credentials)
+                else await found.make_credentials(self.environment)
             )
         try:
             if isinstance(found, ReloadingContext) and found.context.has_plugin:
@@ -182,8 +186,11 @@ class ReloadingContext:
             self.context, self._file_stamps = now.context, now._file_stamps
         return self.context
 
-    async def make_credentials(self) -> Credentials:
+    async def make_credentials(self, environment: Mapping[str, str]) -> Credentials:
         """Return the credentials of the context, without running a plugin yet.
+
+        Args:
+            environment: names the proxy if the context has none.
 
         Raises:
             ConfigurationError: a value is missing or wrong.
@@ -191,8 +198,12 @@ class ReloadingContext:
         context = self.context
         loaded = await context.load_settings()
         try:
-            proxy = parse_proxy_url(loaded.proxy) if loaded.proxy else None
             server = parse_server_url(re.split(r"[?#]", loaded.host)[0])  # as in client-go
+            proxy = (
+                parse_proxy_url(loaded.proxy)
+                if loaded.proxy
+                else find_environment_proxy(server, environment)
+            )
         except ConfigurationError as error:
             raise ConfigurationError(f"{context.origin}: {error}") from error
         choose_source = partial(self._choose_grant_source, loaded.header)

@@ -14,11 +14,10 @@ from aioinformer._client.auth.credentials import (
     ExplicitServer,
     FixedAuthorization,
     FixedTls,
-    Proxy,
     create_ssl_context,
-    parse_proxy_url,
     parse_server_url,
 )
+from aioinformer._client.auth.proxies import Proxy
 from aioinformer.errors import ConfigurationError
 from tests.client.conftest import Certificates
 from tests.client.kubeconfigs import CANARY, error_chain_text
@@ -47,6 +46,14 @@ async def test_https_without_a_context_trusts_the_authorities_of_the_system() ->
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert await tls.context(failed=context) is context
+
+
+async def test_an_explicit_server_has_the_proxy_of_the_environment() -> None:
+    environment = {"HTTPS_PROXY": "http://proxy.example:3128"}
+
+    proxy = (await ExplicitServer(SERVER, environment=environment).load()).proxy
+
+    assert proxy == Proxy(URL("http://proxy.example:3128"), variable="HTTPS_PROXY")
 
 
 async def test_plain_http_needs_no_certificates() -> None:
@@ -140,23 +147,6 @@ def test_the_description_of_credentials_has_the_server_and_the_origin() -> None:
     assert Credentials(SERVER, fixed).description == str(SERVER).rstrip("/")
     assert CANARY not in Credentials(SERVER.with_query(token=CANARY), fixed).description
     assert Credentials(SERVER, fixed, origin="config").description.endswith(" (config)")
-
-
-def test_the_password_of_a_proxy_is_removed_from_its_url() -> None:
-    proxy = parse_proxy_url("http://user:pa%3Ass@proxy.example:3128")
-
-    assert str(proxy.url) == "http://proxy.example:3128"
-    assert proxy.authorization == "Basic dXNlcjpwYTpzcw=="  # user:pa:ss
-
-
-def test_a_proxy_without_a_user_needs_no_header() -> None:
-    assert parse_proxy_url("http://proxy.example:3128") == Proxy(URL("http://proxy.example:3128"))
-
-
-@pytest.mark.parametrize("text", ["socks5://proxy:1080", "proxy:3128", "http://[bad"])
-def test_a_proxy_that_is_no_http_proxy_is_rejected(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="a proxy is a URL such as"):
-        parse_proxy_url(text)
 
 
 def test_no_repr_shows_a_secret() -> None:

@@ -372,6 +372,28 @@ async def test_a_proxy_is_used_without_its_password_in_the_url(tmp_path: Path) -
     assert CANARY not in repr(credentials)
 
 
+async def test_the_proxy_of_a_kubeconfig_precedes_that_of_the_environment(tmp_path: Path) -> None:
+    environment = {"HTTP_PROXY": "http://environment.example:3128"}
+
+    async def proxy(cluster: Mapping[str, str]) -> str:
+        path = write_kubeconfig(tmp_path, make_kubeconfig(cluster=cluster))
+        found = (await Kubeconfig(path, environment=environment).load()).proxy
+        return str(found.url) if found else ""
+
+    assert await proxy({}) == "http://environment.example:3128"
+    assert await proxy({"proxy-url": "http://own.example:3128"}) == "http://own.example:3128"
+    assert await proxy({"server": "http://127.0.0.1:8080"}) == ""
+
+
+async def test_the_error_for_a_proxy_that_can_not_be_used_names_the_context(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"proxy-url": "socks5://a:1080"}))
+
+    assert await load_error(Kubeconfig(path)) == (
+        f"{path}: context 'main': a proxy is a URL such as http://10.0.0.1:3128; SOCKS proxies are "
+        "not supported"
+    )
+
+
 async def test_a_query_of_the_server_is_ignored_as_by_kubectl(tmp_path: Path) -> None:
     cluster = {"server": f"http://10.0.0.1/k8s?token={CANARY}"}
 

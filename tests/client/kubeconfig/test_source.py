@@ -341,6 +341,19 @@ async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certifi
     assert (await source.load()).namespace == "shop"
 
 
+async def test_a_pod_has_the_proxy_of_its_environment(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    source = mounted(tmp_path, certificates)
+    environment = {**source.environment, "HTTPS_PROXY": "http://proxy.example:3128"}
+
+    proxy = (await replace(source, environment=environment).load()).proxy
+    assert proxy is not None
+    assert str(proxy.url) == "http://proxy.example:3128"
+    environment["NO_PROXY"] = "fd00::/8"
+    assert (await replace(source, environment=environment).load()).proxy is None
+
+
 async def test_the_error_for_a_mount_without_a_token_names_the_missing_file(
     tmp_path: Path, certificates: Certificates
 ) -> None:

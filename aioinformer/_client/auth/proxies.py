@@ -1,0 +1,151 @@
+"""``Proxy``: the proxy in front of a server, from a URL or from the environment.
+
+client-go uses a proxy that the environment names unless the kubeconfig has a ``proxy-url``, in a
+pod as well. ``find_environment_proxy`` does the same, by the rules of Go (package ``httpproxy``).
+aiohttp's ``trust_env`` would also read ``.netrc``, and Python's rules for ``$NO_PROXY`` know no
+CIDR and no loopback address.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+
+from yarl import URL
+
+from aioinformer.errors import ConfigurationError
+
+__all__ = ["Proxy", "find_environment_proxy", "parse_proxy_url"]
+
+IpAddress: TypeAlias = IPv4Address | IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy and the credentials for it."""
+
+    url: URL
+    """The URL of the proxy without user and password, because aiohttp shows this URL in the repr of
+    its exceptions."""
+    authorization: str = field(default="", repr=False)
+    """The ``Proxy-Authorization`` header; empty for none."""
+    variable: str = ""
+    """The environment variable that names the proxy; empty if the configuration names it."""
+
+    @property
+    def description(self) -> str:
+        """The proxy's host and port, with the variable that names it, for messages."""
+        name = f"the proxy {self.url.host}:{self.url.port}"
+        return f"{name} (from ${self.variable})" if self.variable else name
+
+
+def parse_proxy_url(text: str) -> Proxy:
+    """Parse the URL of a proxy, which may contain a user and password.
+
+    Raises:
+        ConfigurationError: the text is not the URL of an HTTP proxy.
+    """
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    if url.scheme.startswith("socks"):
+        raise ConfigurationError(
+            "a proxy is a URL such as http://10.0.0.1:3128; SOCKS proxies are not supported"
+        )
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError("a proxy is a URL such as http://10.0.0.1:3128")
+    if url.user is None:
+        return Proxy(url)
+    pair = f"{url.user}:{url.password or ''}".encode()
+    return Proxy(url.with_user(None), f"Basic {base64.b64encode(pair).decode()}")
+
+
+# -- the environment ---------------------------------------------------------------------------
+
+
+def find_environment_proxy(server: URL, environment: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy that the environment names for a server; ``None`` for none.
+
+    ``$HTTPS_PROXY`` is for servers with TLS, ``$HTTP_PROXY`` for others; ``$NO_PROXY`` names the
+    servers without proxy. The names may be in lower case. ``localhost`` and loopback addresses have
+    no proxy. ``$HTTP_PROXY`` is ignored in a CGI program, where a request's header may set it.
+
+    Raises:
+        ConfigurationError: the variable doesn't contain the URL of an HTTP proxy.
+    """
+    scheme = server.scheme.upper()
+    names = [f"{scheme}_PROXY", f"{scheme}_PROXY".lower()]
+    if environment.get("REQUEST_METHOD"):
+        names = [name for name in names if name != "HTTP_PROXY"]
+    variable = next((name for name in names if environment.get(name)), None)
+    if variable is None or not _needs_proxy(server, _read_exceptions(environment)):
+        return None
+    text = environment[variable]
+    try:
+        proxy = parse_proxy_url(text if "://" in text else f"http://{text}")
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"${variable} can't be used for {server.host}: {error}. If the server needs no proxy, "
+            f"name it in $NO_PROXY"
+        ) from None
+    return replace(proxy, variable=variable)
+
+
+def _read_exceptions(environment: Mapping[str, str]) -> list[str]:
+    text = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    return [entry for each in text.split(",") if (entry := each.strip().lower())]
+
+
+def _needs_proxy(server: URL, exceptions: list[str]) -> bool:
+    host, port = (server.raw_host or "").lower(), str(server.port or "")
+    address = _parse_address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return False
+    return not any(_matches(entry, host, address, port) for entry in exceptions)
+
+
+def _matches(entry: str, host: str, address: IpAddress | None, port: str) -> bool:
+    """Return True if an entry of ``$NO_PROXY`` means a server."""
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return address is not None and _is_in_network(address, entry)
+    name, wanted_port = _split_port(entry)
+    if wanted_port not in ("", port):
+        return False
+    wanted_address = _parse_address(name)
+    if wanted_address is not None or address is not None:
+        return wanted_address == address
+    domain = name[1:] if name.startswith("*.") else name
+    return bool(domain) and (
+        host.endswith(domain) if domain[0] == "." else f".{host}".endswith(f".{domain}")
+    )
+
+
+def _split_port(entry: str) -> tuple[str, str]:
+    """Return the host and the port of an entry. An IPv6 address with a port is in brackets."""
+    name, separator, port = entry.rpartition(":")
+    if name.startswith("[") and name.endswith("]"):
+        return name[1:-1], port
+    return (name, port) if separator and ":" not in name else (entry, "")
+
+
+def _is_in_network(address: IpAddress, entry: str) -> bool:
+    with suppress(ValueError):
+        return address in ip_network(entry, strict=False)
+    return False
+
+
+def _parse_address(text: str) -> IpAddress | None:
+    """Return the address that a text is; an IPv4 address if it is one in the form of IPv6."""
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
