@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
 
 from aioinformer._core.codec.shape import with_type_meta
 from aioinformer._core.objects.kube_object import KubeObject
@@ -25,6 +27,23 @@ from aioinformer._core.objects.kube_object import KubeObject
 __all__ = ["model"]
 
 M = TypeVar("M", bound=BaseModel)
+
+QUOTING_TYPES = frozenset(
+    {
+        "assertion_error",
+        "bytes_invalid_encoding",
+        "get_attribute_error",
+        "iteration_error",
+        "mapping_type",
+        "union_tag_invalid",
+        "uuid_parsing",
+        "value_error",
+    }
+)
+"""pydantic's types of errors whose texts quote the value, or the words of a validator."""
+
+KNOWN_TYPES = frozenset[str](get_args(ErrorType)) - QUOTING_TYPES
+"""pydantic's other types of errors. The text of a program's own type may quote the value."""
 
 
 def model(kind: type[M]) -> Callable[[KubeObject], M]:
@@ -60,8 +79,18 @@ class _PydanticConverter(Generic[M]):
             return self.kind.model_validate_json(with_type_meta(obj))
         except ValidationError as error:
             message = "; ".join(
-                f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-                for each in error.errors(include_url=False, include_context=False)
+                f"{'.'.join(map(str, each['loc']))}: {_describe_fault(each)}"
+                for each in error.errors(include_url=False, include_input=False)
             )
         # Outside of the except block: pydantic's error, which quotes values, isn't the context.
         raise ValueError(message)
+
+
+def _describe_fault(fault: ErrorDetails) -> str:
+    """Return pydantic's text for a fault, or its type if the text may quote a value."""
+    if fault["type"] in KNOWN_TYPES:
+        return fault["msg"]
+    if fault["type"] == "union_tag_invalid":
+        expected = fault.get("ctx", {}).get("expected_tags", "")
+        return f"Input tag doesn't match any of the expected tags: {expected}"
+    return f"{fault['type']} (its text may quote the value and is not shown)"

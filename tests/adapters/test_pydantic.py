@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Annotated, Literal
+from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from aioinformer import SharedInformer, SharedInformerFactory
 from aioinformer.adapters.pydantic import model
@@ -74,3 +78,53 @@ def test_the_kind_in_an_object_is_not_overwritten() -> None:
     assert model(Pod)(make_object(body)).kind == "Other"
     assert model(Pod)(make_object(body)).api_version == "v7"
     assert model(Pod)(make_object(pod_body("a"))).kind == "Pod"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+
+
+def reject(value: str) -> str:
+    raise ValueError(f"{value} is weak")
+
+
+def reject_with_own_type(value: str) -> str:
+    raise PydanticCustomError("too_weak", "{word} is weak", {"word": value})
+
+
+class Quoting(BaseModel):
+    """A model whose errors have the value in their texts, in pydantic's own words or in others."""
+
+    animal: Annotated[Cat | Dog, Field(discriminator="kind")] = Cat(kind="cat")
+    word: Annotated[str, AfterValidator(reject)] = ""
+    own: Annotated[str, AfterValidator(reject_with_own_type)] = ""
+    id: UUID = UUID(int=0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        (
+            "animal",
+            {"kind": "hush"},
+            "animal: Input tag doesn't match any of the expected tags: 'cat', 'dog'",
+        ),
+        ("word", "hush", "word: value_error (its text may quote the value and is not shown)"),
+        ("own", "hush", "own: too_weak (its text may quote the value and is not shown)"),
+        ("id", "hush", "id: uuid_parsing (its text may quote the value and is not shown)"),
+    ],
+)
+def test_an_error_whose_text_quotes_the_value_is_named_by_its_type(
+    field: str, value: object, text: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)) as caught:
+        model(Quoting)(make_object(pod_body("a") | {field: value}))
+
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "hush" not in repr(error)
+        error = error.__cause__ or error.__context__
