@@ -6,5 +6,5 @@ source            the credential source: finds files, and reads them again when 
 context           one context: cluster, user and namespace
 files             kubeconfig files, merged in kubectl's order
 in_cluster        the service account of a pod
-loaded_settings   the values that kubernetes_asyncio's loaders return
+loaded_settings   the values that kubernetes_asyncio's loader sets
 """

@@ -1,13 +1,14 @@
 """``InClusterConfig``: the credentials of a pod's service account, which are mounted as files.
 
-kubernetes_asyncio's loader checks that the environment is complete and returns the URL of the
-server. The token and the certificate are read by this library, because the loader reads the token
-on the event loop and with the newline at its end, and reads the certificate only once.
+As in client-go, ``$POD_NAMESPACE`` precedes the mounted namespace, and the certificate may be
+missing. kubernetes_asyncio's loader isn't used: it reads the token with the newline at its end,
+reads the certificate only once, and requires one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from aioinformer._client.auth.proxies import find_environment_proxy
 from aioinformer._client.auth.tls import RotatingTls, TlsMaterial
 from aioinformer._client.auth.token_file import TokenFile
 from aioinformer._client.auth.token_refresh import RefreshingAuthorization
-from aioinformer._client.kubeconfig.loaded_settings import LoaderSettings
 from aioinformer.errors import ConfigurationError
 
 __all__ = ["NO_KUBECONFIG_HINT", "SERVICE_ACCOUNT_PATH", "InClusterConfig"]
+
+logger = logging.getLogger(__name__)
 
 NO_KUBECONFIG_HINT = (
     "put your cluster's kubeconfig into ~/.kube/config, or name its file in $KUBECONFIG"
@@ -47,46 +49,82 @@ class InClusterConfig:
             ConfigurationError: this is not a pod, or the service account is not mounted.
         """
         token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
-        loaded = self._load_settings(token, authority, tried)
-        where, server = str(self.mount), parse_server_url(loaded.host)
+        if fault := self._find_fault(token):
+            raise self._error(token, fault, tried)
+        host, port = self._endpoint
+        where = str(self.mount)
+        server = parse_server_url(f"https://{f'[{host}]' if ':' in host else host}:{port}")
+        namespace = self.environment.get("POD_NAMESPACE", "")  # from the downward API
         return Credentials(
             server,
             RefreshingAuthorization(TokenFile(token, where)),
-            RotatingTls(lambda: TlsMaterial(authority.read_bytes()), origin=where),
+            RotatingTls(MountedAuthority(authority).read_material, origin=where),
             proxy=find_environment_proxy(server, self.environment),
-            namespace=own.read_text().strip() if own.is_file() else "",
+            namespace=namespace or (own.read_text().strip() if own.is_file() else ""),
             origin=where,
         )
 
-    def _load_settings(self, token: Path, authority: Path, tried: str) -> LoaderSettings:
-        from kubernetes_asyncio.config import ConfigException, incluster_config
+    @property
+    def _endpoint(self) -> tuple[str, str]:
+        host, port = (self.environment.get(f"KUBERNETES_SERVICE_{e}", "") for e in ("HOST", "PORT"))
+        return host, port
 
-        loaded = LoaderSettings()
-        load: Callable[..., None] = vars(incluster_config)["load_incluster_config"]  # untyped
+    def _find_fault(self, token: Path) -> str:
+        """Return what is missing in the pod; empty if nothing is."""
+        if not all(self._endpoint):
+            return "Service host/port is not set"
+        if not token.is_file():
+            return "Service token file does not exist"
         try:
-            load(
-                client_configuration=loaded,
-                try_refresh_token=False,
-                token_filename=str(token),
-                cert_filename=str(authority),
-                environ=self.environment,
-            )
-        except UnicodeError:
-            reason = (
-                "the token is not text"  # raised below, because the error's repr shows the token
-            )
-        except (ConfigException, OSError, ValueError) as error:
-            reason = str(error)
-        else:
-            return loaded
-        if not self.environment.get("KUBERNETES_SERVICE_HOST") and not token.exists():
+            return "" if token.read_text().strip() else "Service token file is empty"
+        except UnicodeError:  # whose repr shows the token
+            return "the token is not text"
+        except OSError as error:
+            return f"{token}: {error.strerror}"
+
+    def _error(self, token: Path, fault: str, tried: str) -> ConfigurationError:
+        if not self._endpoint[0] and not token.exists():
             # Outside of a cluster the message shouldn't list all that a pod needs.
-            raise ConfigurationError(
+            return ConfigurationError(
                 f"no cluster is configured: {tried}, and this is not a pod; {NO_KUBECONFIG_HINT}"
             )
-        raise ConfigurationError(
+        return ConfigurationError(
             f"no cluster is configured: {tried}, and the configuration of a pod is incomplete "
-            f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}, {authority}): "
-            f"{reason.rstrip('.')}; is the service account mounted? For a cluster elsewhere, "
-            f"{NO_KUBECONFIG_HINT}"
+            f"($KUBERNETES_SERVICE_HOST, $KUBERNETES_SERVICE_PORT, {token}): {fault}; is the "
+            f"service account mounted? For a cluster elsewhere, {NO_KUBECONFIG_HINT}"
         )
+
+
+@dataclass(slots=True)
+class MountedAuthority:
+    """The mounted certificate of the cluster's authority.
+
+    Without that file the system's authorities are trusted, as in client-go. A file that was read
+    before and is missing now is an error, by which ``RotatingTls`` keeps the last certificate.
+    """
+
+    path: Path
+    _found: bool = field(default=False, init=False)
+    _warned: bool = field(default=False, init=False)
+
+    def read_material(self) -> TlsMaterial:
+        """Read the file.
+
+        Raises:
+            OSError: the file can't be read.
+        """
+        try:
+            material = TlsMaterial(self.path.read_bytes())
+        except FileNotFoundError:
+            if self._found:
+                raise
+            if not self._warned:
+                self._warned = True
+                logger.warning(
+                    "%s does not exist: the server's certificate is checked against the system's "
+                    "trusted authorities",
+                    self.path,
+                )
+            return TlsMaterial()
+        self._found = True
+        return material

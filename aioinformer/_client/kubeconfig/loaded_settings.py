@@ -1,7 +1,7 @@
-"""``LoaderSettings``: the attributes that kubernetes_asyncio's loaders set.
+"""``LoaderSettings``: the attributes that kubernetes_asyncio's loader sets.
 
-This module doesn't import the loaders. They are imported only when a configuration is loaded,
-because their import takes longer than that of the rest of this library.
+This module doesn't import the loader. It is imported only when a kubeconfig is loaded, because its
+import takes longer than that of the rest of this library.
 """
 
 from __future__ import annotations

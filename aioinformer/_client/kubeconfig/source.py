@@ -1,7 +1,7 @@
 """``Kubeconfig``: finds credentials as kubectl does, in kubeconfig files or in a pod.
 
-kubernetes_asyncio's loaders read the configuration, in a thread; they are imported only then,
-because their import takes longer than that of the rest of this library. This module adds the choice
+kubernetes_asyncio's loader reads kubeconfig files, in a thread; it is imported only then, because
+its import takes longer than that of the rest of this library. This module adds the choice
 of files and context, errors that name both without quoting the content, and credentials that are
 refreshed:
 

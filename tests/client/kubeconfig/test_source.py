@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Generator
@@ -339,6 +340,38 @@ async def test_a_pods_namespace_is_its_own(tmp_path: Path, certificates: Certifi
     (tmp_path / "namespace").write_text("shop")
 
     assert (await source.load()).namespace == "shop"
+
+
+async def test_the_namespace_of_the_environment_precedes_that_of_the_service_account(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "namespace").write_text("shop")
+    environment = {**source.environment, "POD_NAMESPACE": "till"}
+
+    assert (await replace(source, environment=environment).load()).namespace == "till"
+
+
+async def test_a_pod_without_the_clusters_certificate_trusts_the_authorities_of_the_system(
+    tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = mounted(tmp_path, certificates)
+    (tmp_path / "ca.crt").unlink()
+
+    tls = (await source.load()).tls
+
+    assert tls is not None
+    context = await tls.context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert caplog.messages == [
+        f"{tmp_path}/ca.crt does not exist: the server's certificate is checked against the "
+        "system's trusted authorities"
+    ]
+    certificates.write_authority(tmp_path)
+    trusted = await tls.context(failed=context)
+    assert len(trusted.get_ca_certs()) == 1
+    (tmp_path / "ca.crt").unlink()
+    assert await tls.context(failed=trusted) is trusted
 
 
 async def test_a_pod_has_the_proxy_of_its_environment(
