@@ -35,8 +35,8 @@ class ShardGate:
         self._admitted: frozenset[int] = frozenset()
         self._running: dict[ObjectKey, int] = {}
         """The shard of each key that is being reconciled."""
-        self._deleted: dict[ObjectKey, int] = {}
-        """The shard of each object whose deletion has not been reconciled."""
+        self._requested: dict[ObjectKey, int] = {}
+        """The shard of each requested key whose object may be absent when its run begins."""
         self._ended = asyncio.Event()
         self._forgetters: list[Callable[[ObjectKey], object]] = []
         shards.add_user(self)
@@ -56,9 +56,8 @@ class ShardGate:
     def begin_release(self, shards: frozenset[int]) -> None:
         """Admit no more keys of these shards."""
         self._admitted -= shards
-        for key in [key for key, shard in self._deleted.items() if shard in shards]:
-            if key not in self._running:
-                del self._deleted[key]
+        for key in [key for key, shard in self._requested.items() if shard in shards]:
+            del self._requested[key]
 
     async def wait_released(self, shards: frozenset[int]) -> None:
         """Wait until no key of these shards is being reconciled."""
@@ -81,7 +80,7 @@ class ShardGate:
                 self._forget(event.key)
                 return False
             if event.reason != "filtered":
-                self._deleted[event.key] = self._shards.shard_of_object(event.obj)
+                self._requested[event.key] = self._shards.shard_of_object(event.obj)
         return True
 
     def is_cached(self, key: ObjectKey) -> bool:
@@ -90,12 +89,10 @@ class ShardGate:
 
     def begin(self, key: ObjectKey) -> bool:
         """Return True, and count the key as being reconciled, if its shard is held."""
-        obj = self._stored(key)
+        # A deletion that is noted from now on, during the run, belongs to the next run.
+        shard, obj = self._requested.pop(key, None), self._stored(key)
         if obj is not None:
-            self._deleted.pop(key, None)
-            shard: int | None = self._shards.shard_of_object(obj)
-        else:
-            shard = self._deleted.get(key)
+            shard = self._shards.shard_of_object(obj)
         if shard is None or shard not in self._admitted:
             self._forget(key)
             return False
@@ -108,10 +105,12 @@ class ShardGate:
 
     def end(self, key: ObjectKey, *, retried: bool) -> None:
         """Record that the reconcile of a key has ended; ``retried`` if it is to run again."""
-        if self._running.pop(key, None) is None:
+        shard = self._running.pop(key, None)
+        if shard is None:
             return
-        if not retried:
-            self._deleted.pop(key, None)
+        if retried and shard in self._admitted:
+            # The object may be absent then. A deletion during the run may be of a newer object.
+            self._requested.setdefault(key, shard)
         self._ended.set()
 
     def check(self, key: ObjectKey) -> None:

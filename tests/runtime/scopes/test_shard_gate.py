@@ -231,6 +231,50 @@ def test_a_real_deletion_is_reconciled_and_a_retry_remembers_its_shard() -> None
     run_simulated(scenario)
 
 
+def test_an_object_that_is_deleted_during_its_reconcile_is_reconciled_once_more() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler(duration=5.0)
+        async with foos_of(cluster, group) as (_, foos), Controller(foos, reconcile, concurrency=9):
+            await wait_until(lambda: name in reconcile.names)
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(60)
+            causes = [
+                each
+                for run, each in zip(reconcile.names, reconcile.causes, strict=True)
+                if run == name
+            ]
+            assert causes == [["initial"], ["deleted"]]
+
+    run_simulated(scenario)
+
+
+def test_a_deletion_during_a_reconcile_is_not_reconciled_after_its_shard_has_moved_away() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler(duration=5.0)
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(foos, reconcile, concurrency=9) as controller,
+        ):
+            await wait_until(lambda: name in reconcile.names)
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(1)
+            group.assign([])
+            await wait_until(lambda: not group.working)
+            group.assign([2])
+            await wait_until(lambda: group.working == {2})
+            controller.trigger(f"default/{name}")
+            await asyncio.sleep(60)
+            assert reconcile.names.count(name) == 1
+
+    run_simulated(scenario)
+
+
 def test_delayed_keys_of_a_shard_that_moved_away_are_discarded() -> None:
     async def scenario() -> None:
         cluster = many_foos()
