@@ -184,6 +184,10 @@ class PendingReconciles:
         """The number of keys that wait for their time alone."""
         return sum(key not in self._waiting for key in list(self._scheduled))
 
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Return True if a run of ``key`` is requested, at once or at a time."""
+        return key in self._waiting or key in self._scheduled
+
     def __len__(self) -> int:
         """Return the number of keys that wait for either."""
         return len(self._waiting) + self.delayed

@@ -128,7 +128,7 @@ class Workers:
 
     def enqueue_affected(self, key: ObjectKey, reason: Reason, priority: Priority) -> None:
         """Request a run of ``key``, which an object of another informer affects."""
-        if self._gate is None or self._gate.is_cached(key):
+        if self._gate is None or self._gate.may_request(key):
             self.enqueue(key, reason, priority)
 
     def halt(self) -> None:
@@ -157,7 +157,7 @@ class Workers:
                     await self._process(key)
             finally:
                 if self._gate is not None:
-                    self._gate.end(key, retried=self.failures.failures(key) > 0)
+                    self._gate.end(key, requested=key in self.pending)
                 self.queue.done(key)  # also if this worker is cancelled
             if self.runs == runs:
                 # A key that is discarded or skipped doesn't suspend this worker, as a run does, and

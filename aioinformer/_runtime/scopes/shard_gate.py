@@ -83,9 +83,11 @@ class ShardGate:
                 self._requested[event.key] = self._shards.shard_of_object(event.obj)
         return True
 
-    def is_cached(self, key: ObjectKey) -> bool:
-        """Return True if an event of another object may request this key."""
-        return self._stored(key) is not None
+    def may_request(self, key: ObjectKey) -> bool:
+        """Return True if an event of another object may request this key: its object is cached, or
+        was deleted and is not reconciled to the end.
+        """
+        return self._stored(key) is not None or key in self._requested or key in self._running
 
     def begin(self, key: ObjectKey) -> bool:
         """Return True, and count the key as being reconciled, if its shard is held."""
@@ -103,12 +105,12 @@ class ShardGate:
         for forget in self._forgetters:
             forget(key)
 
-    def end(self, key: ObjectKey, *, retried: bool) -> None:
-        """Record that the reconcile of a key has ended; ``retried`` if it is to run again."""
+    def end(self, key: ObjectKey, *, requested: bool) -> None:
+        """Record that the reconcile of a key has ended; ``requested`` if another one follows."""
         shard = self._running.pop(key, None)
         if shard is None:
             return
-        if retried and shard in self._admitted:
+        if requested and shard in self._admitted:
             # The object may be absent then. A deletion during the run may be of a newer object.
             self._requested.setdefault(key, shard)
         self._ended.set()

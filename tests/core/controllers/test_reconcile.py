@@ -84,6 +84,18 @@ def test_a_key_with_waiting_and_scheduled_reasons_counts_once() -> None:
     assert repr(pending) == "<PendingReconciles waiting=2 scheduled=1>"
 
 
+def test_a_key_is_pending_until_its_last_reason_is_taken() -> None:
+    pending = PendingReconciles()
+    pending.schedule(A, RETRY, Priority.LOW, 10.0)
+    pending.add(A, UPDATED, Priority.LOW)
+
+    assert (A in pending, B in pending) == (True, False)
+    pending.take(A, 1.0)
+    assert A in pending, "the retry is to come"
+    pending.take(A, 10.0)
+    assert A not in pending
+
+
 @pytest.mark.parametrize("after", [-1.0, float("inf"), float("nan")])
 def test_a_requeue_after_an_invalid_time_is_rejected(after: float) -> None:
     with pytest.raises(ValueError, match="requeue_after must be seconds"):

@@ -275,6 +275,57 @@ def test_a_deletion_during_a_reconcile_is_not_reconciled_after_its_shard_has_mov
     run_simulated(scenario)
 
 
+@pytest.mark.parametrize(
+    "result", [Result(requeue_after=1), Result(requeue=True), RuntimeError("try again")]
+)
+def test_a_deletion_whose_run_asks_for_another_run_is_reconciled_again(
+    result: Result | Exception,
+) -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler()
+        async with foos_of(cluster, group) as (_, foos), Controller(foos, reconcile) as controller:
+            await wait_until(lambda: name in reconcile.names)
+            await wait_until(lambda: not controller.health.waiting)
+            reconcile.runs.clear()
+            reconcile.results = [result, result]
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(60)
+            assert reconcile.names == [name] * 3
+            controller.trigger(f"default/{name}")
+            await asyncio.sleep(1)
+            assert reconcile.names == [name] * 3, "the last run has ended the deletion"
+
+    run_simulated(scenario)
+
+
+def test_a_request_during_the_reconcile_of_a_deletion_is_followed_by_another_run() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler()
+        async with foos_of(cluster, group) as (informers, foos):
+            bars = informers.informer(BARS)
+            async with Controller(foos, reconcile).owns(bars) as controller:
+                await wait_until(lambda: name in reconcile.names)
+                await wait_until(lambda: not controller.health.waiting)
+                reconcile.runs.clear()
+                reconcile.contexts.clear()
+                reconcile.duration = 5.0
+                cluster.delete(FOOS, name, namespace="default")
+                await asyncio.sleep(1)
+                controller.trigger(f"default/{name}")
+                await asyncio.sleep(5)
+                cluster.create(BARS, body_with_owner("b", name), namespace="default")
+                await asyncio.sleep(60)
+                assert reconcile.causes == [["deleted"], ["request"], ["added"]]
+
+    run_simulated(scenario)
+
+
 def test_delayed_keys_of_a_shard_that_moved_away_are_discarded() -> None:
     async def scenario() -> None:
         cluster = many_foos()
