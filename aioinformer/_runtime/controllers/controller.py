@@ -248,7 +248,7 @@ class Controller:
             TriggerSource(informer, own, options.filter, options.resync, coalesce=True)
         )
         if options.finalizer is not None and options.filter is not None:
-            deletions = InternalHandler(DeletionTrigger(informer.name, enqueue))
+            deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------

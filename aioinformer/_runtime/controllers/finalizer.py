@@ -205,19 +205,23 @@ class DeletionTrigger:
     does for built-in resources. Without this trigger such an object would stay for ever.
     """
 
-    def __init__(self, informer: str, enqueue: Enqueue) -> None:
+    def __init__(self, informer: str, enqueue: Enqueue, gate: ShardGate | None = None) -> None:
         """Make a trigger.
 
         Args:
             informer: the name of the informer whose events are delivered.
             enqueue: called with each key.
+            gate: knows which deletions are moves of a shard; ``None`` without a group.
         """
         self._informer = informer
         self._enqueue = enqueue
+        self._gate = gate
 
     def __call__(self, event: Event[Any]) -> None:
         """Request the key of an object that is being deleted."""
-        if event.obj.deletion_timestamp is not None:
+        if event.obj.deletion_timestamp is None:
+            return
+        if self._gate is None or self._gate.is_trigger(event):
             self._enqueue(event.key, Reason(cause_of(event), self._informer), Priority.NORMAL)
 
     def __repr__(self) -> str:

@@ -79,8 +79,8 @@ class ShardGate:
             if event.reason == "scope_removed":
                 self._forget(event.key)
                 return False
-            if event.reason != "filtered":
-                self._requested[event.key] = self._shards.shard_of_object(event.obj)
+            # Also of an object that only leaves the filter: its deletion is then no event.
+            self._requested[event.key] = self._shards.shard_of_object(event.obj)
         return True
 
     def may_request(self, key: ObjectKey) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from aioinformer import (
     Controller,
+    KubeObject,
     ObjectKey,
     ReconcileContext,
     Result,
@@ -322,6 +323,89 @@ def test_a_request_during_the_reconcile_of_a_deletion_is_followed_by_another_run
                 cluster.create(BARS, body_with_owner("b", name), namespace="default")
                 await asyncio.sleep(60)
                 assert reconcile.causes == [["deleted"], ["request"], ["added"]]
+
+    run_simulated(scenario)
+
+
+def is_small(foo: KubeObject) -> bool:
+    return bool(foo["spec"].get("size", 0) < 5)
+
+
+def test_an_object_that_leaves_the_filter_and_is_deleted_while_its_key_waits_is_reconciled() -> (
+    None
+):
+    """The filter shows the change as a deletion, and the real deletion no more."""
+
+    async def scenario() -> None:
+        cluster = many_foos()
+        other, name = foos_by_shard(cluster)[2][:2]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler()
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(foos, reconcile, filter=is_small, concurrency=1) as controller,
+        ):
+            await wait_until(lambda: controller.health.runs == len(foos.lister.list()) > 0)
+            reconcile.runs.clear()
+            reconcile.duration = 5.0
+            controller.trigger(f"default/{other}")
+            await asyncio.sleep(1)
+            update_foo(cluster, name, size=7)
+            await asyncio.sleep(1)
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(60)
+            assert reconcile.names == [other, name]
+
+    run_simulated(scenario)
+
+
+def test_a_requeue_of_an_object_that_leaves_the_filter_and_is_deleted_is_reconciled() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile = RecordingReconciler()
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(foos, reconcile, filter=is_small) as controller,
+        ):
+            await wait_until(lambda: controller.health.runs == len(foos.lister.list()) > 0)
+            reconcile.runs.clear()
+            reconcile.results = [Result(requeue_after=30)]
+            update_foo(cluster, name, size=7)
+            await wait_until(lambda: reconcile.names == [name])
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(60)
+            assert reconcile.names == [name, name]
+
+    run_simulated(scenario)
+
+
+def test_a_deletion_that_only_the_finalizer_needs_to_see_is_reconciled_despite_the_filter() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        name = foos_by_shard(cluster)[2][0]
+        group = MemoryAssignment(COUNT, assigned=[2])
+        reconcile, cleaned = RecordingReconciler(), list[str]()
+
+        async def cleanup(key: ObjectKey, ctx: ReconcileContext) -> None:
+            cleaned.append(key.name)
+
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(
+                foos, reconcile, filter=is_small, finalizer="example.com/ours", cleanup=cleanup
+            ) as controller,
+        ):
+            await wait_until(lambda: controller.health.runs >= len(foos.lister.list()) > 0)
+            await asyncio.sleep(5)
+            update_foo(cluster, name, size=7)
+            await asyncio.sleep(5)
+            reconcile.runs.clear()
+            cluster.delete(FOOS, name, namespace="default")
+            await asyncio.sleep(60)
+            assert cleaned == [name]
+            assert reconcile.names == [name], "as by a controller without a group"
 
     run_simulated(scenario)
 
