@@ -102,6 +102,9 @@ class ShardGate:
         return True
 
     def _forget(self, key: ObjectKey) -> None:
+        # If the object that moves away is newer than a deletion of that name, its new owner
+        # reconciles the present state.
+        self._requested.pop(key, None)
         for forget in self._forgetters:
             forget(key)
 

@@ -410,6 +410,35 @@ def test_a_deletion_that_only_the_finalizer_needs_to_see_is_reconciled_despite_t
     run_simulated(scenario)
 
 
+def test_a_deletion_is_not_reconciled_once_the_new_object_of_that_name_has_moved_away() -> None:
+    async def scenario() -> None:
+        cluster = many_foos()
+        group = MemoryAssignment(COUNT, assigned=range(COUNT))
+        reconcile = RecordingReconciler()
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(foos, reconcile, concurrency=1) as controller,
+        ):
+            await wait_until(lambda: controller.health.runs == 40)
+            reconcile.runs.clear()
+            reconcile.duration = 5.0
+            controller.trigger("default/f0")
+            kept, before = shard_of_foo(cluster, "f0"), shard_of_foo(cluster, "f1")
+            await asyncio.sleep(1)
+            moved = before
+            while moved in (kept, before):
+                cluster.delete(FOOS, "f1", namespace="default")
+                create_foo(cluster, "f1")
+                moved = shard_of_foo(cluster, "f1")
+            await asyncio.sleep(1)
+            group.assign(set(range(COUNT)) - {moved})
+            await asyncio.sleep(60)
+            assert reconcile.names == ["f0"]
+            assert controller.health.waiting == 0
+
+    run_simulated(scenario)
+
+
 def test_delayed_keys_of_a_shard_that_moved_away_are_discarded() -> None:
     async def scenario() -> None:
         cluster = many_foos()
