@@ -79,6 +79,8 @@ class GroupMembership:
         self._timer: asyncio.TimerHandle | None = None
         self._cache_timer: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = False
+        """True if no timer may be started any more."""
         self._held_before: frozenset[int] = frozenset()
         self._epoch_before = 0
         self._repeated_failure = False
@@ -120,7 +122,10 @@ class GroupMembership:
         return await self._release()
 
     async def stop(self) -> None:
-        """End the tasks and timers."""
+        """End the tasks and timers. The release of the Lease is a change in the cache, and a user
+        may end its work later: neither starts a timer again.
+        """
+        self._stopped = True
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -212,7 +217,7 @@ class GroupMembership:
     # -- reactions -----------------------------------------------------------------------------
 
     def _on_cache_change(self, event: object) -> None:
-        if self._cache_timer is None:
+        if self._cache_timer is None and not self._stopped:
             loop = asyncio.get_running_loop()
             self._cache_timer = loop.call_later(CACHE_DELAY, self._on_cache_timer)
 
@@ -267,6 +272,8 @@ class GroupMembership:
         return self.member.held(self._clock.now)
 
     def _arrange_timer(self) -> None:
+        if self._stopped:
+            return
         if self._timer is not None:
             self._timer.cancel()
         wait = self.member.wake_at - self._clock.now

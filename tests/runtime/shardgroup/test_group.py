@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ import pytest
 
 from aioinformer import Client, Metrics, Resource, ShardGroup
 from aioinformer._core.sharding.assignment import ShardAssignment
+from aioinformer._runtime.shardgroup.membership import GroupMembership
 from aioinformer.errors import NotRunning, ShardLost, UsageError
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, Faults
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
@@ -268,6 +270,31 @@ def test_work_that_does_not_end_keeps_the_lease_until_it_expires(
 
     run_simulated(main)
     assert "work on shards 4 has not ended within 3 s" in caplog.text
+
+
+def test_a_group_that_was_left_keeps_no_timer_and_is_freed() -> None:
+    def memberships() -> int:
+        gc.collect()
+        return sum(isinstance(each, GroupMembership) for each in gc.get_objects())
+
+    async def main() -> None:
+        setup, before = GroupSetup(), memberships()
+        group = setup.group("a", shutdown_timeout=1.0)
+        async with group:
+            await group.wait_member(timeout=10)
+            stuck = group.subscribe("stuck")
+            stuck.acknowledge({4})
+        left = setup.group("b")
+        async with left:
+            await left.wait_member(timeout=60)
+        await asyncio.sleep(5)
+        stuck.close()  # the work ends after the group was left
+        assert not group.health.stopping
+        await asyncio.sleep(5)
+        del group, left, stuck
+        assert memberships() == before
+
+    run_simulated(main)
 
 
 def test_moves_are_logged_and_measured(caplog: pytest.LogCaptureFixture) -> None:
