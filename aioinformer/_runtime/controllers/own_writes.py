@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from aioinformer._core.controllers.applied_children import AppliedChildren
@@ -37,6 +38,10 @@ replaced after a backoff of a second or two."""
 GIVE_UP_TIMEOUT = 120.0
 """Seconds after which a write is forgotten that a healthy watch doesn't show. A silent connection
 is replaced within 80 s, and bookmarks arrive once a minute."""
+
+KEYS_PER_STEP = 1000
+"""Keys that are forgotten at once, so that the loop isn't blocked: a namespace with all of its
+objects may have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class _OwnWrite:
     def is_lost(self, now: float) -> bool:
         """Return True if a healthy watch had enough time to show this write."""
         healthy = self.informer.health.state == "watching"
-        return healthy and now - self.written_at > GIVE_UP_TIMEOUT
+        return healthy and now - self.written_at >= GIVE_UP_TIMEOUT
 
     def __str__(self) -> str:
         state = (
@@ -104,6 +109,9 @@ class OwnWrites:
         self.applied = AppliedChildren()
         """The last apply of each child."""
         self._writes: dict[ObjectKey, dict[tuple[SharedInformer[Any], ObjectKey], _OwnWrite]] = {}
+        self._retired: dict[ObjectKey, float] = {}
+        """The times at which keys with writes were retired, the earliest first."""
+        self._timer: asyncio.TimerHandle | None = None
         self._waiting: set[asyncio.Timeout] = set()
         self._halted = False
 
@@ -172,6 +180,7 @@ class OwnWrites:
         Raises:
             CacheWaitTimeout: not within ``CATCH_UP_TIMEOUT``, or the controller is halted.
         """
+        self._retired.pop(key, None)
         # A task that a run left behind may record further writes meanwhile.
         while writes := self._writes.get(key):
             target, write = next(iter(writes.items()))
@@ -211,9 +220,45 @@ class OwnWrites:
             resource_version=informer.lister.resource_version,
         )
 
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def retire(self, key: ObjectKey) -> None:
+        """Forget a key without an object, of which no run is requested.
+
+        The object may be created again, and the next run must not decide by a cache that is older
+        than the writes of the last one. So the writes are forgotten when each healthy watch had
+        enough time to show them.
+        """
+        self.applied.forget(key)
+        if key in self._writes and not self._halted:
+            self._retired.setdefault(key, asyncio.get_running_loop().time())
+            self._arrange_timer()
+
+    def _arrange_timer(self) -> None:
+        """Start one timer for all retired keys, for the earliest one."""
+        if self._timer is None and self._retired:
+            due = next(iter(self._retired.values())) + GIVE_UP_TIMEOUT
+            self._timer = asyncio.get_running_loop().call_at(due, self._forget_retired)
+
+    def _forget_retired(self) -> None:
+        self._timer, now = None, asyncio.get_running_loop().time()
+        for key, since in list(islice(self._retired.items(), KEYS_PER_STEP)):
+            if since + GIVE_UP_TIMEOUT > now:
+                break
+            del self._retired[key]
+            if all(write.is_lost(now) for write in self._writes.get(key, {}).values()):
+                self._writes.pop(key, None)
+            else:  # a watch is being replaced, or a task that a run left behind has written
+                self._retired[key] = now
+        self._arrange_timer()
+
     def halt(self) -> None:
         """End all waits, since no more runs start."""
         self._halted = True
+        self._retired.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for limit in self._waiting:
             if not limit.expired():
                 limit.reschedule(asyncio.get_running_loop().time())

@@ -167,9 +167,15 @@ class Workers:
     def _discard(self, key: ObjectKey) -> None:
         """Forget a key whose shard another member of the group holds."""
         self.pending.take(key, asyncio.get_running_loop().time())
+        self._forget(key)
+
+    def _forget(self, key: ObjectKey) -> None:
         self.failures.record_success(key)
         self._own_versions.pop(key, None)
         self.queue.forget(key)
+        self._own_writes.retire(key)
+        if self._condition is not None:
+            self._condition.forget(key)
 
     async def _process(self, key: ObjectKey) -> None:
         clock = asyncio.get_running_loop().time

@@ -146,6 +146,10 @@ class FailureCondition:
         if await self._write(run, obj, status=False, reason=reason, message=_message_of(error)):
             self._written_at[run.key] = now
 
+    def forget(self, key: ObjectKey) -> None:
+        """Forget a key: its object is deleted, or belongs to another member of a group."""
+        self._written_at.pop(key, None)
+
     def _reason_of(self, error: Exception, obj: KubeObject) -> str:
         if self._finalizer and obj.deletion_timestamp is not None:
             return "CleanupFailed"
@@ -200,7 +204,9 @@ class FailureCondition:
             )
 
     def __repr__(self) -> str:
-        return f"<FailureCondition {self._type} of {self._controller}>"
+        return (
+            f"<FailureCondition {self._type} of {self._controller} written={len(self._written_at)}>"
+        )
 
 
 def _message_of(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -100,6 +101,13 @@ async def wait_until(condition: Callable[[], bool], *, every: float = 0.01) -> N
     """Wait until ``condition`` holds, with a check every ``every`` seconds of simulated time."""
     while not condition():  # noqa: ASYNC110 - no single event stands for every condition
         await asyncio.sleep(every)
+
+
+def only(kind: type[T]) -> T:
+    """Return the only object of a class that exists: a part of the controller under test."""
+    gc.collect()
+    (found,) = (each for each in gc.get_objects() if isinstance(each, kind))
+    return found
 
 
 @dataclass(slots=True)

@@ -20,9 +20,17 @@ from aioinformer import (
 )
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer._runtime.controllers.finalizer import FinalizedReconcile
+from aioinformer._runtime.controllers.own_writes import OwnWrites
+from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import PermanentError, UnknownResource, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
-from tests.runtime.controllers.reconcilers import FOOS, RecordingReconciler, make_cluster
+from tests.runtime.controllers.reconcilers import (
+    BARS,
+    FOOS,
+    RecordingReconciler,
+    make_cluster,
+    only,
+)
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
 from tests.runtime.shardgroup.shard_groups import GroupSetup, joined, loop_time, settled, until
 
@@ -244,6 +252,61 @@ def test_a_controller_discards_the_record_of_cleanups_of_a_shard_that_moves_away
                 ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
                 assert 0 < ours < 24
                 await until(lambda: recorded() == ours)
+
+    run_simulated(main)
+
+
+def test_a_controller_discards_the_applies_and_conditions_of_a_shard_that_moves_away() -> None:
+    setup = setup_of(24)
+    setup.cluster.add_resource(FOOS, status=True)
+    head = {"apiVersion": BARS.api_version, "kind": BARS.kind}
+
+    async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
+        await ctx.apply(head | {"metadata": {"name": f"child-{key.name}"}})
+        raise PermanentError("never")
+
+    def recorded() -> tuple[int, int]:
+        conditions = repr(only(FailureCondition)).partition("written=")[2].rstrip(">")
+        return len(only(OwnWrites).applied), int(conditions)
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with a, SharedInformerFactory(ClusterSource(setup.cluster)) as informers:
+            controller = Controller(FOOS, reject, shards=a, failure_condition="Reconciled")
+            async with controller.owns(informers.informer(BARS)):
+                await until(lambda: controller.health.failing_keys == 24)
+                await asyncio.sleep(10)
+                assert recorded() == (24, 24)
+                async with b:
+                    await settled(a, b)
+                    ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
+                    assert 0 < ours < 24
+                    await asyncio.sleep(5)
+                    assert recorded() == (ours, ours)
+
+    run_simulated(main)
+
+
+def test_a_controller_discards_the_writes_of_a_shard_that_has_moved_away_for_long() -> None:
+    setup = setup_of(24)
+    setup.cluster.create(BARS, {"metadata": {"name": "summary"}})
+
+    async def write(key: ObjectKey, ctx: ReconcileContext) -> None:
+        await ctx.api(BARS).patch("default/summary", {"spec": {"last": key.name}})
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with a, SharedInformerFactory(ClusterSource(setup.cluster)) as informers:
+            controller = Controller(FOOS, write, shards=a)
+            async with controller.watches(informers.informer(BARS), lambda bar: []):
+                await until(lambda: controller.health.runs == 24)
+                async with b:
+                    await settled(a, b)
+                    ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
+                    assert 0 < ours < 24
+                    assert len(only(OwnWrites)) == 24, "an object may return within seconds"
+                    await asyncio.sleep(150)
+                    assert len(only(OwnWrites)) == ours
 
     run_simulated(main)
 
