@@ -158,6 +158,7 @@ class Workers:
             finally:
                 if self._gate is not None:
                     self._gate.end(key, requested=key in self.pending)
+                self.forget_absent(key)
                 self.queue.done(key)  # also if this worker is cancelled
             if self.runs == runs:
                 # A key that is discarded or skipped doesn't suspend this worker, as a run does, and
@@ -168,6 +169,13 @@ class Workers:
         """Forget a key whose shard another member of the group holds."""
         self.pending.take(key, asyncio.get_running_loop().time())
         self._forget(key)
+
+    def forget_absent(self, key: ObjectKey) -> None:
+        """Forget a key if its object doesn't exist any more and no run is requested: nothing else
+        would end what is remembered.
+        """
+        if key not in self.pending and self._write_target.informer.stored(key) is None:
+            self._forget(key)
 
     def _forget(self, key: ObjectKey) -> None:
         self.failures.record_success(key)

@@ -41,6 +41,7 @@ from aioinformer.metrics import NoMetrics
 from aioinformer.testing import ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import (
     BARS,
+    DOUBLING_LIMITER,
     FOOS,
     REALMS,
     RecordingReconciler,
@@ -758,6 +759,31 @@ def test_a_permanent_error_is_not_retried_before_the_object_changes() -> None:
 
     run_simulated(main)
     assert [(each.phase, each.retry_in) for each in problems] == [("reconcile", None)]
+
+
+def test_a_permanent_error_of_a_deletion_is_reported_and_not_kept() -> None:
+    """No event of a deleted object follows that would end the failure."""
+    cluster, problems = make_cluster("a"), list[Problem]()
+    runs = RecordingReconciler(results=[None, RuntimeError("once"), PermanentError("no")])
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(foos, runs, backoff=DOUBLING_LIMITER, on_error=problems.append) as it,
+        ):
+            await asyncio.sleep(1)
+            cluster.delete(FOOS, "a", namespace="default")
+            await asyncio.sleep(0.5)
+            assert it.health.failing_keys == 1, "a deletion that is retried fails"
+            await asyncio.sleep(100)
+            assert it.health.failing == ()
+            create_foo(cluster, "a")
+            await asyncio.sleep(1)
+            assert runs.contexts[-1].retries == 0
+
+    run_simulated(main)
+    assert runs.causes == [["initial"], ["deleted"], ["retry"], ["added"]]
+    assert [each.retry_in for each in problems] == [1.0, None]
 
 
 def test_a_child_and_a_request_start_a_run_after_a_permanent_error() -> None:

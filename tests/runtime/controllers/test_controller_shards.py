@@ -311,6 +311,28 @@ def test_a_controller_discards_the_writes_of_a_shard_that_has_moved_away_for_lon
     run_simulated(main)
 
 
+def test_a_deletion_whose_reconcile_raises_a_permanent_error_is_not_remembered() -> None:
+    setup, runs = setup_of(1), list[bool]()
+
+    async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
+        runs.append(ctx.obj is not None)
+        if ctx.obj is None:
+            raise PermanentError("never")
+
+    async def main() -> None:
+        group = setup.group("a")
+        async with group, Controller(FOOS, reject, shards=group) as controller:
+            await until(lambda: runs == [True])
+            setup.cluster.delete(FOOS, "f0", namespace="default")
+            await until(lambda: controller.health.failed_runs == 1)
+            assert controller.health.failing == ()
+            controller.trigger("default/f0")
+            await asyncio.sleep(1)
+            assert runs == [True, False], "the shard of the deleted object is forgotten, too"
+
+    run_simulated(main)
+
+
 def test_a_controller_takes_an_informer_or_a_resource_with_a_group() -> None:
     async def main() -> None:
         setup = setup_of(1)

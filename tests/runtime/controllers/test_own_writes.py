@@ -18,6 +18,7 @@ from aioinformer import (
     SharedInformerFactory,
 )
 from aioinformer.testing import Cluster, ClusterSource
+from aioinformer._runtime.controllers.own_writes import OwnWrites
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
@@ -26,6 +27,7 @@ from tests.runtime.controllers.reconcilers import (
     key,
     loop_time,
     make_cluster,
+    only,
     run_simulated,
     update_foo,
     wait_until,
@@ -240,6 +242,67 @@ def test_a_controller_that_ends_does_not_wait_for_a_cache() -> None:
             return loop_time() - before
 
     assert run_simulated(main) < 1
+
+
+def test_the_writes_of_the_runs_of_deleted_objects_are_forgotten_in_time() -> None:
+    """A deleted object has no next run that would wait for the writes of the last one."""
+    cluster = make_cluster()
+    cluster.create(BARS, {"metadata": {"name": "summary"}})
+
+    async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+        if ctx.obj is None:
+            await ctx.api(BARS).patch("default/summary", {"spec": {"last": key.name}})
+
+    async def main() -> None:
+        async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
+            foos, bars = informers.informer(FOOS), informers.informer(BARS)
+            async with Controller(foos, reconcile).watches(bars, lambda obj: []):
+                for number in range(200):
+                    create_foo(cluster, f"a{number}")
+                    await asyncio.sleep(1)
+                    cluster.delete(FOOS, f"a{number}", namespace="default")
+                    await asyncio.sleep(1)
+                assert len(only(OwnWrites)) <= 65, "the time for which a write is remembered"
+                await asyncio.sleep(300)
+                assert len(only(OwnWrites)) == 0
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize("outage", [5.0, 400.0])
+def test_an_object_that_is_created_again_waits_for_the_writes_of_its_deletion(
+    outage: float,
+) -> None:
+    cluster, seen = make_cluster("a"), list[tuple[bool, bool]]()
+    cluster.create(BARS, {"metadata": {"name": "child"}})
+    child = ObjectKey("default", "child")
+
+    async def main() -> None:
+        source, faulty = ClusterSource(cluster), ClusterSource(cluster)
+        async with (
+            SharedInformerFactory(source, backoff=BACKOFF) as informers,
+            SharedInformerFactory(faulty, backoff=BACKOFF) as others,
+        ):
+            foos, bars = informers.informer(FOOS), others.informer(BARS)
+
+            async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> None:
+                seen.append((ctx.obj is not None, bars.lister.get(child) is not None))
+                if ctx.obj is None:
+                    await ctx.api(BARS).delete(child)
+
+            backoff = ItemExponential(1, 1)
+            async with Controller(foos, reconcile, backoff=backoff).watches(bars, lambda obj: []):
+                await wait_until(lambda: len(seen) == 1)
+                with faulty.faults.refuse(), faulty.faults.reset(verb="watch"):
+                    cluster.delete(FOOS, "a", namespace="default")
+                    await asyncio.sleep(outage)
+                    create_foo(cluster, "a")
+                    await asyncio.sleep(30)
+                    assert len(seen) == 2, "the cache still shows the child"
+                await asyncio.sleep(120)
+
+    run_simulated(main)
+    assert seen == [(True, True), (False, True), (True, False)]
 
 
 @settings(deadline=None, max_examples=25)
