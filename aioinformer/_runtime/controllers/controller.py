@@ -46,6 +46,7 @@ from aioinformer._runtime.controllers.reconcile_runs import (
 )
 from aioinformer._runtime.controllers.run_writes import WriteTarget
 from aioinformer._runtime.controllers.triggers import (
+    DeletionHandler,
     ObjectTrigger,
     ToKeys,
     Trigger,
@@ -250,6 +251,9 @@ class Controller:
         if options.finalizer is not None and options.filter is not None:
             deletions = InternalHandler(DeletionTrigger(informer.name, enqueue, self._gate))
             self._add_source(TriggerSource(informer, deletions, resync=0.0, coalesce=True))
+        if options.filter is not None:  # an object that the filter excludes is deleted without run
+            forget = InternalHandler(DeletionHandler(self._workers.forget_absent))
+            self._sources.append(TriggerSource(informer, forget, resync=0.0, coalesce=True))
 
     # -- triggers ------------------------------------------------------------------------------
 

@@ -15,7 +15,13 @@ from typing_extensions import TypeVar
 from aioinformer._core.callables import check_signature, is_async
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.reconcile import Reason, cause_of
-from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey, Updated
+from aioinformer._core.objects.kube_object import (
+    Deleted,
+    Event,
+    KubeObject,
+    ObjectKey,
+    Updated,
+)
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.informer.informer import SharedInformer
 from aioinformer._runtime.scopes.shard_gate import ShardGate
@@ -23,6 +29,7 @@ from aioinformer._runtime.shardgroup.group import ShardGroup
 from aioinformer.errors import UsageError
 
 __all__ = [
+    "DeletionHandler",
     "Enqueue",
     "ObjectTrigger",
     "ToKeys",
@@ -148,6 +155,22 @@ class ObjectTrigger:
 
     def __repr__(self) -> str:
         return f"<ObjectTrigger of {self._informer}>"
+
+
+class DeletionHandler:
+    """A handler of deletions alone. It requests no run."""
+
+    def __init__(self, on_deletion: Callable[[ObjectKey], None]) -> None:
+        """Call ``on_deletion`` with the key of each object that leaves the cache."""
+        self._on_deletion = on_deletion
+
+    def __call__(self, event: Event[Any]) -> None:
+        """Pass the key of a deletion."""
+        if isinstance(event, Deleted):
+            self._on_deletion(event.key)
+
+    def __repr__(self) -> str:
+        return f"<DeletionHandler of {self._on_deletion!r}>"
 
 
 class Trigger(Generic[T]):

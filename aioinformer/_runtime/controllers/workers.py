@@ -158,8 +158,8 @@ class Workers:
             finally:
                 if self._gate is not None:
                     self._gate.end(key, requested=key in self.pending)
-                self.forget_absent(key)
                 self.queue.done(key)  # also if this worker is cancelled
+                self.forget_absent(key)
             if self.runs == runs:
                 # A key that is discarded or skipped doesn't suspend this worker, as a run does, and
                 # all keys of a shard may be such keys.
@@ -171,10 +171,12 @@ class Workers:
         self._forget(key)
 
     def forget_absent(self, key: ObjectKey) -> None:
-        """Forget a key if its object doesn't exist any more and no run is requested: nothing else
-        would end what is remembered.
+        """Forget a key if its object doesn't exist any more, and no run is under way or requested:
+        nothing else would end what is remembered.
         """
-        if key not in self.pending and self._write_target.informer.stored(key) is None:
+        if key in self.pending or self.queue.priority(key) is not None:
+            return
+        if self._write_target.informer.stored(key) is None:
             self._forget(key)
 
     def _forget(self, key: ObjectKey) -> None:

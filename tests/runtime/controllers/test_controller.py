@@ -786,6 +786,48 @@ def test_a_permanent_error_of_a_deletion_is_reported_and_not_kept() -> None:
     assert [each.retry_in for each in problems] == [1.0, None]
 
 
+def test_a_failing_object_that_leaves_the_filter_fails_no_more_when_it_is_deleted() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(results=[PermanentError("no")] * 2)
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(foos, runs, filter=lambda foo: not foo["spec"]) as it,
+        ):
+            await asyncio.sleep(1)
+            update_foo(cluster, "a", size=1)
+            await asyncio.sleep(1)
+            assert it.health.failing[0].failures == 2
+            cluster.delete(FOOS, "a", namespace="default")
+            await asyncio.sleep(1)
+            assert it.health.failing == ()
+
+    run_simulated(main)
+    assert runs.causes == [["initial"], ["deleted"]], "the filter excludes the deletion"
+
+
+def test_the_failures_of_an_excluded_object_that_is_deleted_during_a_run_still_count() -> None:
+    cluster = make_cluster("a")
+    runs = RecordingReconciler(results=[RuntimeError("no")] * 3, duration=2)
+
+    async def main() -> None:
+        async with (
+            foo_informer(cluster) as foos,
+            Controller(
+                foos, runs, filter=lambda foo: bool(foo["spec"]), backoff=DOUBLING_LIMITER
+            ) as it,
+        ):
+            it.trigger(key("a"))
+            await wait_until(lambda: len(runs.runs) == 2)
+            await asyncio.sleep(1)
+            cluster.delete(FOOS, "a", namespace="default")
+            await asyncio.sleep(60)
+
+    run_simulated(main)
+    assert [each.retries for each in runs.contexts] == [0, 1, 2, 3]
+
+
 def test_a_child_and_a_request_start_a_run_after_a_permanent_error() -> None:
     cluster = make_cluster("a")
     runs = RecordingReconciler(results=[PermanentError("no")] * 3)

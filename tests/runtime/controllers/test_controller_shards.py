@@ -30,6 +30,7 @@ from tests.runtime.controllers.reconcilers import (
     RecordingReconciler,
     make_cluster,
     only,
+    update_foo,
 )
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
 from tests.runtime.shardgroup.shard_groups import GroupSetup, joined, loop_time, settled, until
@@ -307,6 +308,32 @@ def test_a_controller_discards_the_writes_of_a_shard_that_has_moved_away_for_lon
                     assert len(only(OwnWrites)) == 24, "an object may return within seconds"
                     await asyncio.sleep(150)
                     assert len(only(OwnWrites)) == ours
+
+    run_simulated(main)
+
+
+def test_a_controller_with_a_filter_discards_its_records_of_excluded_objects_that_move() -> None:
+    setup = setup_of(24)
+
+    async def reject(key: ObjectKey, ctx: ReconcileContext) -> None:
+        raise PermanentError("never")
+
+    async def main() -> None:
+        a, b = setup.group("a"), setup.group("b")
+        async with (
+            a,
+            Controller(FOOS, reject, shards=a, filter=lambda foo: not foo["spec"]) as controller,
+        ):
+            await until(lambda: controller.health.failing_keys == 24)
+            for name in shards_of(setup.cluster):
+                update_foo(setup.cluster, name, size=1)
+            await asyncio.sleep(5)
+            assert controller.health.failing_keys == 24
+            async with b:
+                await settled(a, b)
+                ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
+                assert 0 < ours < 24
+                await until(lambda: controller.health.failing_keys == ours)
 
     run_simulated(main)
 

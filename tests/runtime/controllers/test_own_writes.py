@@ -17,8 +17,8 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
 )
-from aioinformer.testing import Cluster, ClusterSource
 from aioinformer._runtime.controllers.own_writes import OwnWrites
+from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,

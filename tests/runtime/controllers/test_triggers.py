@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from aioinformer import Added, Deleted, Event, KubeObject, ObjectKey, Priority, Reason, Updated
-from aioinformer._runtime.controllers.triggers import ObjectTrigger, ToKeys, Trigger, check_to_keys
+from aioinformer._runtime.controllers.triggers import (
+    DeletionHandler,
+    ObjectTrigger,
+    ToKeys,
+    Trigger,
+    check_to_keys,
+)
 from tests.runtime.scripted_source import pod
 
 OLD, NEW = pod("a", 1), pod("a", 2)
@@ -57,6 +63,15 @@ def test_an_event_requests_its_key_with_a_reason_and_a_priority(
     asked = Asked()
     ObjectTrigger("pods", asked)(event)
     assert (asked.keys, asked.why) == (["web/a"], [(why, priority)])
+
+
+def test_a_handler_of_deletions_passes_their_keys_alone() -> None:
+    keys: list[ObjectKey] = []
+    handler = DeletionHandler(keys.append)
+    for event in (Added(OLD), Updated(OLD, NEW), Deleted(NEW)):
+        handler(event)
+    assert keys == [NEW.key]
+    assert repr(handler).startswith("<DeletionHandler of <built-in method append")
 
 
 def test_an_update_requests_each_key_of_its_new_and_old_state_once() -> None:
