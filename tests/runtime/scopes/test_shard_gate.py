@@ -25,6 +25,7 @@ from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
     BARS,
+    DOUBLING_LIMITER,
     FOOS,
     RecordingReconciler,
     body_with_owner,
@@ -437,6 +438,47 @@ def test_a_deletion_is_not_reconciled_once_the_new_object_of_that_name_has_moved
             assert controller.health.waiting == 0
 
     run_simulated(scenario)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_last_reconcile_of_each_key_sees_the_last_state_whatever_happens_during_runs(
+    seed: int,
+) -> None:
+    """Objects come and go while their keys wait, run, and are to run again. No shard moves."""
+    rng = random.Random(seed)
+
+    async def scenario() -> None:
+        cluster = many_foos(8)
+        mine = frozenset(rng.sample(range(COUNT), 5))
+        seen: dict[str, bool] = {}
+        """True if the last run of a key saw an object that passes the filter."""
+
+        async def reconcile(key: ObjectKey, ctx: ReconcileContext) -> Result | None:
+            seen[key.name] = ctx.obj is not None and is_small(ctx.obj)
+            await asyncio.sleep(rng.choice([0.0, 0.5, 3.0]))
+            if rng.random() < 0.2:
+                raise RuntimeError("try again")
+            return rng.choice([None, None, Result(requeue=True), Result(requeue_after=2.0)])
+
+        group = MemoryAssignment(COUNT, assigned=mine)
+        async with (
+            foos_of(cluster, group) as (_, foos),
+            Controller(foos, reconcile, concurrency=3, filter=is_small, backoff=DOUBLING_LIMITER),
+        ):
+            for step in range(200):
+                name = f"f{rng.randrange(8)}"
+                if cluster.find_object(FOOS, name, namespace="default") is None:
+                    create_foo(cluster, name, size=step % 7)
+                elif rng.random() < 0.5:
+                    cluster.delete(FOOS, name, namespace="default")
+                else:
+                    update_foo(cluster, name, size=step % 7)
+                await asyncio.sleep(rng.random() * 2)
+            await asyncio.sleep(600)
+            left = {each["metadata"]["name"] for each in cluster.objects(FOOS)}
+            assert {name for name, present in seen.items() if present} <= left
+
+    run_simulated(scenario, seed=seed)
 
 
 def test_delayed_keys_of_a_shard_that_moved_away_are_discarded() -> None:
