@@ -3,9 +3,9 @@
 A work queue holds keys without reasons. ``PendingReconciles`` holds the reasons beside it, from the
 event to the run, in a few bits for each key, so that the reconciler can read them.
 
-``FailureTracker`` holds a key from its first failed run until a run succeeds, so that its size is
-the number of keys that fail now. Errors are stored as text, since an exception keeps its frames
-alive, with every object in them.
+``FailureTracker`` holds a key from its first failed run until a run succeeds, or until the object
+is deleted and no run is to come, so that its size is the number of keys that fail now. Errors are
+stored as text, since an exception keeps its frames alive, with every object in them.
 """
 
 from __future__ import annotations

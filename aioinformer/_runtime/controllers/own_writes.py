@@ -39,7 +39,7 @@ GIVE_UP_TIMEOUT = 120.0
 """Seconds after which a write is forgotten that a healthy watch doesn't show. A silent connection
 is replaced within 80 s, and bookmarks arrive once a minute."""
 
-KEYS_PER_STEP = 1000
+KEYS_PER_STEP = 512
 """Keys that are forgotten at once, so that the loop isn't blocked: a namespace with all of its
 objects may have been deleted."""
 
@@ -84,14 +84,21 @@ class _OwnWrite:
 
     def is_lost(self, now: float) -> bool:
         """Return True if a healthy watch had enough time to show this write."""
-        healthy = self.informer.health.state == "watching"
-        return healthy and now - self.written_at >= GIVE_UP_TIMEOUT
+        return self.is_old(now) and _is_healthy(self.informer)
+
+    def is_old(self, now: float) -> bool:
+        """Return True if a watch that was healthy all the time had enough time."""
+        return now - self.written_at >= GIVE_UP_TIMEOUT
 
     def __str__(self) -> str:
         state = (
             f"at resourceVersion {self.resource_version}" if self.resource_version else "deleted"
         )
         return f"{self.informer.resource} {self.key} {state}"
+
+
+def _is_healthy(informer: SharedInformer[Any]) -> bool:
+    return informer.health.state == "watching"
 
 
 class OwnWrites:
@@ -242,11 +249,14 @@ class OwnWrites:
 
     def _forget_retired(self) -> None:
         self._timer, now = None, asyncio.get_running_loop().time()
+        # Read once: a snapshot of the health takes as long as all else for a hundred keys.
+        healthy = set(filter(_is_healthy, set(self._informers)))
         for key, since in list(islice(self._retired.items(), KEYS_PER_STEP)):
             if since + GIVE_UP_TIMEOUT > now:
                 break
             del self._retired[key]
-            if all(write.is_lost(now) for write in self._writes.get(key, {}).values()):
+            writes = self._writes.get(key, {}).values()
+            if all(write.is_old(now) and write.informer in healthy for write in writes):
                 self._writes.pop(key, None)
             else:  # a watch is being replaced, or a task that a run left behind has written
                 self._retired[key] = now

@@ -12,6 +12,7 @@ import pytest
 
 from aioinformer import (
     Controller,
+    KubeObject,
     ObjectKey,
     ReconcileContext,
     Shard,
@@ -55,6 +56,10 @@ def shards_of(cluster: Cluster) -> dict[str, int]:
 def finalizers(cluster: Cluster, name: str) -> list[str]:
     found = cluster.find_object(FOOS, name, namespace="default")
     return [] if found is None else list(found["metadata"].get("finalizers") or ())
+
+
+def has_no_spec(foo: KubeObject) -> bool:
+    return not foo["spec"]
 
 
 class Cleaner:
@@ -322,7 +327,7 @@ def test_a_controller_with_a_filter_discards_its_records_of_excluded_objects_tha
         a, b = setup.group("a"), setup.group("b")
         async with (
             a,
-            Controller(FOOS, reject, shards=a, filter=lambda foo: not foo["spec"]) as controller,
+            Controller(FOOS, reject, shards=a, filter=has_no_spec) as controller,
         ):
             await until(lambda: controller.health.failing_keys == 24)
             for name in shards_of(setup.cluster):

@@ -265,6 +265,17 @@ def test_the_writes_of_the_runs_of_deleted_objects_are_forgotten_in_time() -> No
                 assert len(only(OwnWrites)) <= 65, "the time for which a write is remembered"
                 await asyncio.sleep(300)
                 assert len(only(OwnWrites)) == 0
+                # All at once: they are forgotten in several steps.
+                names = [f"b{number}" for number in range(1100)]
+                for name in names:
+                    create_foo(cluster, name)
+                await asyncio.sleep(5)
+                for name in names:
+                    cluster.delete(FOOS, name, namespace="default")
+                await asyncio.sleep(5)
+                assert len(only(OwnWrites)) == 1100
+                await asyncio.sleep(300)
+                assert len(only(OwnWrites)) == 0
 
     run_simulated(main)
 
