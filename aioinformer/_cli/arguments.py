@@ -135,6 +135,7 @@ def _wait_options(parsed: argparse.Namespace) -> WaitCommandOptions:
     resource, _, name = parsed.resource.partition("/")
     if bool(name) == bool(parsed.name):
         parsed.report_error("name one object, as RESOURCE/NAME or RESOURCE NAME")
+    _check_one_namespace(parsed, "an object")
     return WaitCommandOptions(
         resource=resource,
         name=name or parsed.name,
@@ -154,14 +155,19 @@ def _health_options(parsed: argparse.Namespace) -> HealthCommandOptions:
 
 
 def _shards_options(parsed: argparse.Namespace) -> ShardsCommandOptions:
-    if parsed.all_namespaces:
-        parsed.report_error("a group is in one namespace: use --namespace")
+    _check_one_namespace(parsed, "a group")
     return ShardsCommandOptions(
         group=parsed.group,
         timeout=parsed.timeout,
         output=parsed.output,
         **_cluster_options(parsed),
     )
+
+
+def _check_one_namespace(parsed: argparse.Namespace, what: str) -> None:
+    """Reject ``--all-namespaces``, which a user of the other commands may try."""
+    if parsed.all_namespaces:
+        parsed.report_error(f"{what} is in one namespace: use --namespace")
 
 
 def _completion_options(parsed: argparse.Namespace) -> CompletionCommandOptions:
@@ -213,9 +219,13 @@ class _SuggestingParser(argparse.ArgumentParser):
         """Return the option that an unknown one resembles, or begins."""
         from difflib import get_close_matches  # rarely needed
 
-        known = [each for each in self._option_string_actions if each.startswith("--")]
-        if name in known or name == "--":
+        if name in self._option_string_actions or name == "--":
             return None
+        known = [
+            each
+            for each, action in self._option_string_actions.items()
+            if each.startswith("--") and action.help != argparse.SUPPRESS
+        ]
         begun = [each for each in known if each.startswith(name)]
         return next(iter(begun or get_close_matches(name, known, n=1)), None)
 
@@ -392,7 +402,7 @@ def _add_wait(wait: argparse.ArgumentParser) -> None:
         metavar="D",
         help="seconds, or a duration such as 90s, 2m or 1h30m (default: 30s)",
     )
-    _add_cluster(wait)
+    _add_cluster(wait, one_namespace=True)
 
 
 def _add_health(health: argparse.ArgumentParser) -> None:
@@ -427,14 +437,14 @@ def _add_shards(shards: argparse.ArgumentParser) -> None:
     shards.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="default: table"
     )
-    _add_cluster(shards)
+    _add_cluster(shards, one_namespace=True)
 
 
 def _add_completion(completion: argparse.ArgumentParser) -> None:
     completion.add_argument("shell", choices=get_args(Shell), help="the shell")
 
 
-def _add_cluster(command: argparse.ArgumentParser) -> None:
+def _add_cluster(command: argparse.ArgumentParser, *, one_namespace: bool = False) -> None:
     scope = command.add_mutually_exclusive_group()
     scope.add_argument(
         "-n",
@@ -443,7 +453,9 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         metavar="NS",
         help="the namespace (default: the context's, else `default`)",
     )
-    scope.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace")
+    # A command of one namespace rejects -A with a reason, and its help does not offer -A.
+    help_of_all = argparse.SUPPRESS if one_namespace else "every namespace"
+    scope.add_argument("-A", "--all-namespaces", action="store_true", help=help_of_all)
     command.add_argument(
         "--kubeconfig",
         type=Path,

@@ -105,6 +105,7 @@ def test_verbose_may_stand_before_the_command() -> None:
         ("health -o wide", "argument -o/--output: invalid choice: 'wide'"),
         ("shards", "the following arguments are required: NAME"),
         ("shards shop -A", "a group is in one namespace: use --namespace"),
+        ("wait deploy/web --for delete -A", "an object is in one namespace: use --namespace"),
         ("completion", "the following arguments are required: shell"),
         ("completion csh", "argument shell: invalid choice: 'csh'"),
         ("watch pods --field f", "unrecognized arguments: --field"),
@@ -161,12 +162,35 @@ def test_a_misspelt_option_is_suggested_with_the_usage_of_its_command(
     assert said.endswith(f"; did you mean {hint}\n")
 
 
-@pytest.mark.parametrize("argv", ["watch pods --zzz", "watch pods --color no", "watch pods a b"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "watch pods --zzz",
+        "watch pods --color no",
+        "watch pods a b",
+        "wait deploy/web --for delete --all",
+    ],
+)
 def test_other_mistakes_suggest_no_option(argv: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(argv.split())
 
     assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "offered"), [("watch", True), ("health", True), ("wait", False), ("shards", False)]
+)
+def test_a_command_of_one_namespace_does_not_offer_all_of_them(
+    command: str, offered: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments([command, "--help"])
+
+    text = capsys.readouterr().out
+    assert ("--all-namespaces" in text) is offered
+    assert (" -A" in text.partition("examples:")[0]) is offered
+    assert "--namespace NS" in text
 
 
 def test_an_empty_namespace_is_no_namespace(capsys: pytest.CaptureFixture[str]) -> None:
