@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import asyncio
 
-from aioinformer import FieldSelector, Health, KubeObject, SharedInformer, SharedInformerFactory
+from aioinformer import (
+    FieldSelector,
+    Health,
+    KubeObject,
+    Resource,
+    SharedInformer,
+    SharedInformerFactory,
+)
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
@@ -31,8 +38,7 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
         namespace = choose_namespace(client, options.namespace, everywhere=False)
         resource = await client.resource(options.resource)
         goal.check_resource(resource)
-        shown = f"{resource.singular}{f'.{resource.group}' if resource.group else ''}"
-        shown += f"/{options.name}"
+        shown = _describe_object(resource, options.name, namespace)
         async with SharedInformerFactory(client) as informers:
             informer = informers.informer(
                 resource,
@@ -57,6 +63,16 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
         return EXIT_FAILED
     await terminal.output.write(f"{shown}: {goal.text}\n")
     return 0
+
+
+def _describe_object(resource: Resource, name: str, namespace: str) -> str:
+    """Return the object as kubectl writes it, with the namespace that the command looks in.
+
+    Without the namespace, an object of another one would look absent or deleted.
+    """
+    group = f".{resource.group}" if resource.group else ""
+    where = f" in the namespace {namespace}" if resource.namespaced else ""
+    return f"{resource.singular}{group}/{name}{where}"
 
 
 def _explain(informer: SharedInformer, key: str, goal: Goal) -> str:

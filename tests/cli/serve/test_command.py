@@ -255,4 +255,5 @@ async def test_a_rollout_of_a_served_deployment_is_complete_after_a_while(
         async with http.patch(url, data=patch, headers=headers) as response:
             assert (await response.json())["metadata"]["generation"] == 2
         async with started_cli("wait", *goal, "--server", server.url, env=env) as wait:
-            assert await wait.wait() == (0, "deployment.apps/web: rollout complete\n", "")
+            line = "deployment.apps/web in the namespace shop: rollout complete\n"
+            assert await wait.wait() == (0, line, "")

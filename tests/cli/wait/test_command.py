@@ -47,7 +47,11 @@ async def test_a_rollout_ends_the_wait(server: ApiServer, tmp_path: Path) -> Non
                 await run.process.wait()
         patch = {"status": ROLLED_OUT}
         server.cluster.merge_patch("deployments", "web", patch, namespace="default")
-        assert await run.wait() == (0, "deployment.apps/web: rollout complete\n", "")
+        assert await run.wait() == (
+            0,
+            "deployment.apps/web in the namespace default: rollout complete\n",
+            "",
+        )
 
 
 @pytest.mark.clients
@@ -65,7 +69,7 @@ async def test_a_wait_survives_an_outage_of_the_server(server: ApiServer, tmp_pa
         patch = {"status": ROLLED_OUT}
         server.cluster.merge_patch("deployments", "web", patch, namespace="default")
         code, out, _ = await run.wait()
-    assert (code, out) == (0, "deployment.apps/web: rollout complete\n")
+    assert (code, out) == (0, "deployment.apps/web in the namespace default: rollout complete\n")
 
 
 @pytest.mark.clients
@@ -76,7 +80,8 @@ async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path
     ) == (
         1,
         "",
-        "aioinformer: deployment.apps/web: not after 3 s: 0 of 2 pods updated, 0 available\n",
+        "aioinformer: deployment.apps/web in the namespace default: not after 3 s: "
+        "0 of 2 pods updated, 0 available\n",
     )
 
 
@@ -92,7 +97,8 @@ async def test_an_absent_object_is_named_as_the_reason(
     server: ApiServer, tmp_path: Path, state: str, reason: str
 ) -> None:
     code, out, err = await wait_for(server, tmp_path, "po/a", "--for", state, "--timeout", "3")
-    assert (code, out, err) == (1, "", f"aioinformer: pod/a: not after 3 s: {reason}\n")
+    expected = f"aioinformer: pod/a in the namespace default: not after 3 s: {reason}\n"
+    assert (code, out, err) == (1, "", expected)
 
 
 @pytest.mark.clients
@@ -120,13 +126,28 @@ async def test_a_state_that_is_reached_ends_the_wait_at_once(
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     body = {"metadata": {"name": "a"}, "status": status}
     server.cluster.create("pods", body, namespace="default")
-    assert await wait_for(server, tmp_path, "po/a", "--for", state) == (0, f"pod/a: {line}\n", "")
+    found = await wait_for(server, tmp_path, "po/a", "--for", state)
+    assert found == (0, f"pod/a in the namespace default: {line}\n", "")
 
 
 @pytest.mark.clients
 async def test_an_absent_object_counts_as_deleted(server: ApiServer, tmp_path: Path) -> None:
     found = await wait_for(server, tmp_path, "ns/preview", "--for", "delete")
     assert found == (0, "namespace/preview: deleted\n", "")
+
+
+@pytest.mark.clients
+async def test_a_deletion_names_the_namespace_that_the_command_looked_in(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    server.cluster.create("pods", {"metadata": {"name": "a"}}, namespace="shop")
+    found = await wait_for(server, tmp_path, "po/a", "--for", "delete")
+    assert found == (0, "pod/a in the namespace default: deleted\n", "")
+    code, _, err = await wait_for(
+        server, tmp_path, "po/a", "-n", "shop", "--for=delete", "--timeout=1"
+    )
+    assert code == 1
+    assert err.startswith("aioinformer: pod/a in the namespace shop: not after 1 s: ")
 
 
 @pytest.mark.clients
@@ -140,7 +161,7 @@ async def test_a_failed_job_ends_the_wait_before_the_timeout(
     found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete", "--timeout=5m")
     assert time.monotonic() - began < 60
     reason = "condition Failed is True (BackoffLimitExceeded)"
-    assert found == (1, "", f"aioinformer: job.batch/migrate: {reason}\n")
+    assert found == (1, "", f"aioinformer: job.batch/migrate in the namespace default: {reason}\n")
 
 
 @pytest.mark.clients
@@ -149,7 +170,7 @@ async def test_a_wait_for_a_completed_job_ends_at_once(server: ApiServer, tmp_pa
     body = {"metadata": {"name": "migrate"}, "status": {"conditions": [entry]}}
     server.cluster.create("jobs", body, namespace="default")
     found = await wait_for(server, tmp_path, "job/migrate", "--for", "job-complete")
-    assert found == (0, "job.batch/migrate: job complete\n", "")
+    assert found == (0, "job.batch/migrate in the namespace default: job complete\n", "")
 
 
 @pytest.mark.clients
