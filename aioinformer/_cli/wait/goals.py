@@ -38,6 +38,8 @@ JOB_FAILED = condition_true("Failed")
 class Goal:
     """A state to wait for."""
 
+    option: str
+    """The value of ``--for``."""
     reached: Condition
     """Fulfilled by an object in that state."""
     text: str
@@ -62,7 +64,7 @@ class Goal:
         """
         if self.resources and (resource.group, resource.plural) not in self.resources:
             known = ", ".join(f"{plural}.{group}" for group, plural in self.resources)
-            raise UsageError(f"--for {self.reached!r}: only {known}, not {resource.plural}")
+            raise UsageError(f"--for {self.option}: only {known}, not {resource.plural}")
 
 
 def parse_goal(text: str) -> Goal:
@@ -70,6 +72,7 @@ def parse_goal(text: str) -> Goal:
     if text.startswith(CONDITION_PREFIX):
         condition_type = text.removeprefix(CONDITION_PREFIX)
         return Goal(
+            text,
             condition_true(condition_type),
             f"condition {condition_type} is True",
             lambda obj: _explain_condition(obj, condition_type),
@@ -78,21 +81,26 @@ def parse_goal(text: str) -> Goal:
 
 
 _GOALS: Mapping[str, Goal] = {
-    "create": Goal(exists, "exists", lambda _: "the object exists"),
-    "delete": Goal(deleted, "deleted", lambda obj: _explain_deletion(obj)),
-    "rollout": Goal(
-        rollout_complete,
-        "rollout complete",
-        lambda obj: _explain_rollout(obj),
-        resources=ROLLOUT_KINDS,
-    ),
-    "job-complete": Goal(
-        job_complete,
-        "job complete",
-        lambda obj: _explain_condition(obj, "Failed" if JOB_FAILED(obj) else "Complete"),
-        failed=JOB_FAILED,
-        resources=JOB_KINDS,
-    ),
+    goal.option: goal
+    for goal in (
+        Goal("create", exists, "exists", lambda _: "the object exists"),
+        Goal("delete", deleted, "deleted", lambda obj: _explain_deletion(obj)),
+        Goal(
+            "rollout",
+            rollout_complete,
+            "rollout complete",
+            lambda obj: _explain_rollout(obj),
+            resources=ROLLOUT_KINDS,
+        ),
+        Goal(
+            "job-complete",
+            job_complete,
+            "job complete",
+            lambda obj: _explain_condition(obj, "Failed" if JOB_FAILED(obj) else "Complete"),
+            failed=JOB_FAILED,
+            resources=JOB_KINDS,
+        ),
+    )
 }
 
 

@@ -179,4 +179,5 @@ async def test_a_state_that_the_resource_cant_have_is_a_mistake(
 ) -> None:
     code, _, err = await wait_for(server, tmp_path, "pod/a", "--for", "rollout")
     assert code == 2
-    assert "only deployments.apps, statefulsets.apps, daemonsets.apps, not pods" in err
+    known = "deployments.apps, statefulsets.apps, daemonsets.apps"
+    assert err == f"aioinformer: --for rollout: only {known}, not pods\n"
