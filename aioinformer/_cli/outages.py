@@ -8,14 +8,14 @@ instead.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import NoReturn
 
 from aioinformer import Health, SharedInformer
 from aioinformer._cli.terminal.messages import Messages
 
-__all__ = ["REFRESH_INTERVAL", "format_wait", "show_outages"]
+__all__ = ["REFRESH_INTERVAL", "describe_retry", "format_wait", "show_outages"]
 
 REFRESH_INTERVAL = 0.25
 """Seconds between two readings of an informer's health."""
@@ -23,7 +23,12 @@ REFRESH_INTERVAL = 0.25
 
 @asynccontextmanager
 async def show_outages(
-    informer: SharedInformer, messages: Messages, *, until: str
+    informer: SharedInformer,
+    messages: Messages,
+    *,
+    until: str,
+    describe: Callable[[SharedInformer], str] | None = None,
+    is_final: Callable[[SharedInformer], bool] = lambda _: False,
 ) -> AsyncGenerator[None]:
     """Show the beginning and the end of each time in which the informer's requests fail.
 
@@ -33,11 +38,14 @@ async def show_outages(
         informer: the informer of the command.
         messages: the messages of the command.
         until: the end of the attempts, such as ``until interrupted``.
+        describe: returns the status line of a terminal; by default ``describe_retry``.
+        is_final: returns True if the error in the informer's health ends the command, so that no
+            line may say that the command goes on.
     """
     task = asyncio.create_task(
-        _show_status(informer, messages)
+        _show_status(informer, messages, describe or describe_retry)
         if messages.is_terminal
-        else _show_lines(informer, messages, until)
+        else _show_lines(informer, messages, until, is_final)
     )
     try:
         yield
@@ -46,29 +54,39 @@ async def show_outages(
         await asyncio.wait((task,))
 
 
-async def _show_status(informer: SharedInformer, messages: Messages) -> NoReturn:
+async def _show_status(
+    informer: SharedInformer, messages: Messages, describe: Callable[[SharedInformer], str]
+) -> NoReturn:
     while True:
         await asyncio.sleep(REFRESH_INTERVAL)
-        health = informer.health
-        waiting = health.retry_in is not None
-        messages.show_status(
-            f"waiting for {informer.name}: {format_wait(health)}" if waiting else ""
-        )
+        messages.show_status(describe(informer))
 
 
-async def _show_lines(informer: SharedInformer, messages: Messages, until: str) -> NoReturn:
+async def _show_lines(
+    informer: SharedInformer,
+    messages: Messages,
+    until: str,
+    is_final: Callable[[SharedInformer], bool],
+) -> NoReturn:
     clock = asyncio.get_running_loop().time
     failing_since: float | None = None
     while True:
         await asyncio.sleep(REFRESH_INTERVAL)
         health = informer.health
         fails = health.error is not None and health.state != "polling"
-        if fails and failing_since is None:
+        if fails and failing_since is None and not is_final(informer):
             failing_since = clock()
             messages.show(f"{informer.name}: trying again {until}")
         elif not fails and failing_since is not None:
             seconds, failing_since = clock() - failing_since, None
             messages.show(f"{informer.name}: requests succeed again, after {seconds:.0f} s")
+
+
+def describe_retry(informer: SharedInformer) -> str:
+    """Return the status line of an informer that waits for its next attempt, empty for others."""
+    health = informer.health
+    waiting = health.retry_in is not None
+    return f"waiting for {informer.name}: {format_wait(health)}" if waiting else ""
 
 
 def format_wait(health: Health) -> str:

@@ -7,10 +7,10 @@ a retry can't fix (no cluster, an unknown resource, a selector that doesn't pars
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from itertools import count
 
 from aioinformer import (
     Added,
@@ -26,7 +26,12 @@ from aioinformer import (
 )
 from aioinformer._cli.cluster_options import check_namespace, choose_namespace, connect
 from aioinformer._cli.options import WatchCommandOptions
-from aioinformer._cli.outages import REFRESH_INTERVAL, format_wait, show_outages
+from aioinformer._cli.outages import (
+    REFRESH_INTERVAL,
+    describe_retry,
+    format_wait,
+    show_outages,
+)
 from aioinformer._cli.terminal.process import EXIT_USAGE, Terminal
 from aioinformer._cli.watch.first_objects import FirstObjects
 from aioinformer._cli.watch.formats import OutputFormat, create_format
@@ -78,15 +83,19 @@ async def run_watch(options: WatchCommandOptions, terminal: Terminal) -> int:
                 fields=_field_selector(options),
             )
             rows = _RowWriter(output_format, terminal)
-            if not await _wait_synced(informer, tables.progress, first, rows):
-                return EXIT_USAGE
-            if not len(informer.lister):
-                terminal.messages.show(_describe_nothing(resource, namespace, options))
-            async with (
-                _open_related_events(client, informer, namespace, options) as related,
-                show_outages(informer, terminal.messages, until="until interrupted"),
+            async with show_outages(
+                informer,
+                terminal.messages,
+                until="until interrupted",
+                describe=_status_line(tables.progress),
+                is_final=_is_rejected,
             ):
-                await _print_events(informer, related, first, rows)
+                if not await _wait_synced(informer, first, rows):
+                    return EXIT_USAGE
+                if not len(informer.lister):
+                    terminal.messages.show(_describe_nothing(resource, namespace, options))
+                async with _open_related_events(client, informer, namespace, options) as related:
+                    await _print_events(informer, related, first, rows)
     return 0
 
 
@@ -125,32 +134,47 @@ def _check_selector(option: str, parse: Callable[[str], object], text: str) -> N
 # -- the initial list --------------------------------------------------------------------------
 
 
-async def _wait_synced(
-    informer: SharedInformer, progress: ListProgress, first: FirstObjects, rows: _RowWriter
-) -> bool:
+async def _wait_synced(informer: SharedInformer, first: FirstObjects, rows: _RowWriter) -> bool:
     """Wait until the initial list is complete, and print its first objects meanwhile.
 
-    A terminal also shows the progress.
-
-    Return False if the server rejects the request as bad, for example because it can't select by a
-    field. A retry can't fix that error, and the log has already shown the error on stderr.
+    Return False if the server has rejected the request.
     """
-    messages = rows.terminal.messages
-    for attempt in count(1):
+    while True:
         try:
             await informer.wait_synced(REFRESH_INTERVAL)
-            break
         except SyncTimeout:
             await rows.write_first(first.take())
-            health = informer.health
-            if isinstance(health.error, BadRequest):
+            if _is_rejected(informer):
                 return False
-            if health.state == "listing" and progress.items:
-                messages.show_status(f"{informer.name}: {_format_progress(progress)}")
-            elif attempt * REFRESH_INTERVAL >= STATUS_DELAY:
-                messages.show_status(f"waiting for {informer.name}: {format_wait(health)}")
-    messages.show_status("")
-    return True
+        else:
+            rows.terminal.messages.show_status("")
+            return True
+
+
+def _is_rejected(informer: SharedInformer) -> bool:
+    """Return True if the server rejects the initial list as bad.
+
+    The server can't select by a field, for example. A retry can't fix that error, and the log has
+    already shown the error on stderr.
+    """
+    return not informer.synced and isinstance(informer.health.error, BadRequest)
+
+
+def _status_line(progress: ListProgress) -> Callable[[SharedInformer], str]:
+    """Return the function that describes an informer's initial list, and its later retries."""
+    clock = asyncio.get_running_loop().time
+    began = clock()
+
+    def describe(informer: SharedInformer) -> str:
+        health = informer.health
+        if informer.synced:
+            return describe_retry(informer)
+        if health.state == "listing" and progress.items:
+            return f"{informer.name}: {_format_progress(progress)}"
+        waits = clock() - began >= STATUS_DELAY
+        return f"waiting for {informer.name}: {format_wait(health)}" if waits else ""
+
+    return describe
 
 
 def _format_progress(progress: ListProgress) -> str:
@@ -198,19 +222,26 @@ class _RowWriter:
         if not self._has_header:
             self._has_header = True
             if header := self.output_format.format_header(objects, _now()):
-                await self.terminal.output.write(header)
+                await self._write(header)
 
     async def write_first(self, objects: Sequence[KubeObject]) -> None:
         """Write objects of an initial list that is not complete yet."""
         if objects:
-            self.terminal.messages.show_status("")
             await self.write_header(objects)
             for obj in objects:
                 await self.write_change(Added(obj, initial=True))
 
     async def write_change(self, event: Event) -> None:
         """Write a change."""
-        await self.terminal.output.write(self.output_format.format_change(event, _now()))
+        await self._write(self.output_format.format_change(event, _now()))
+
+    async def write_kube_event(self, event: Event) -> None:
+        """Write a Kubernetes Event of a watched object."""
+        await self._write(self.output_format.format_kube_event(event))
+
+    async def _write(self, text: str | bytes) -> None:
+        self.terminal.messages.show_status("")  # else the row would follow in the same line
+        await self.terminal.output.write(text)
 
 
 async def _print_events(
@@ -219,14 +250,12 @@ async def _print_events(
     first: FirstObjects,
     rows: _RowWriter,
 ) -> None:
-    output = rows.terminal.output
     await rows.write_header(informer.lister)
     for deletion in first.deletions(informer.lister.__contains__):
         await rows.write_change(deletion)
     streams = [informer.events(), *([related[0].events()] if related else [])]
     async with merge(*streams) as events:
         async for source, event in events:
-            rows.terminal.messages.show_status("")  # else the row would follow in the same line
             # Also later: a stream delivers nothing of an object that is deleted before its replay.
             if not (isinstance(event, Added) and event.initial):
                 for deletion in first.deletions(informer.lister.__contains__):
@@ -235,7 +264,7 @@ async def _print_events(
                 if (change := first.change_since(event)) is not None:
                     await rows.write_change(change)
             elif related is not None and related[1].includes(event):
-                await output.write(rows.output_format.format_kube_event(event))
+                await rows.write_kube_event(event)
 
 
 def _now() -> dt.datetime:
