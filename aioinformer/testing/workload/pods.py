@@ -20,6 +20,7 @@ __all__ = [
     "assign_node",
     "create_pod",
     "end_pod",
+    "is_ready",
     "pod_template",
     "restart_pod",
     "start_pod",
@@ -192,10 +193,20 @@ def start_pod(pod: PodBody, address: str, timestamp: str) -> PodBody:
 
 
 def toggle_ready(pod: PodBody, timestamp: str) -> PodBody:
-    """Return the pod with the opposite status of its Ready condition."""
-    *others, last = pod["status"]["conditions"]
-    now = "False" if last["status"] == "True" else "True"
-    return _with_status(pod, conditions=[*others, _make_condition("Ready", now, timestamp)])
+    """Return the pod with the opposite readiness."""
+    container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
+    ready = not is_ready(pod)
+    return _with_status(
+        pod,
+        conditions=_change_ready(pod, ready, "ContainersNotReady", timestamp),
+        containerStatuses=[{**container, "ready": ready}],
+    )
+
+
+def is_ready(pod: PodBody) -> bool:
+    """Return True if the pod has run and its Ready condition is true."""
+    last = pod["status"].get("conditions", [{}])[-1]
+    return (last.get("type"), last.get("status")) == ("Ready", "True")
 
 
 def restart_pod(pod: PodBody, timestamp: str) -> PodBody:
@@ -213,9 +224,28 @@ def restart_pod(pod: PodBody, timestamp: str) -> PodBody:
 
 def end_pod(pod: PodBody, phase: str, timestamp: str) -> PodBody:
     """Return the pod with the phase ``Succeeded`` or ``Failed``."""
+    container: Mapping[str, Any] = pod["status"]["containerStatuses"][0]
+    failed = phase == "Failed"
+    terminated = {
+        "exitCode": int(failed),
+        "reason": "Error" if failed else "Completed",
+        "startedAt": container["state"]["running"]["startedAt"],
+        "finishedAt": timestamp,
+    }
+    ended = {"ready": False, "started": False, "state": {"terminated": terminated}}
+    return _with_status(
+        pod,
+        phase=phase,
+        conditions=_change_ready(pod, False, "PodFailed" if failed else "PodCompleted", timestamp),
+        containerStatuses=[{**container, **ended}],
+    )
+
+
+def _change_ready(pod: PodBody, ready: bool, reason: str, timestamp: str) -> list[PodBody]:
+    """Return the conditions with another Ready condition, which names a reason if it is false."""
     *others, _ = pod["status"]["conditions"]
-    conditions = [*others, _make_condition("Ready", "False", timestamp)]
-    return _with_status(pod, phase=phase, conditions=conditions)
+    condition = _make_condition("Ready", str(ready), timestamp)
+    return [*others, condition if ready else condition | {"reason": reason}]
 
 
 def _with_status(pod: PodBody, **changes: object) -> PodBody:

@@ -5,7 +5,7 @@ The same seed gives the same writes. The caller decides the number of writes a s
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
@@ -19,6 +19,7 @@ from aioinformer.testing.workload.pods import (
     assign_node,
     create_pod,
     end_pod,
+    is_ready,
     restart_pod,
     start_pod,
     toggle_ready,
@@ -33,6 +34,10 @@ share deletes a pod. The other writes are updates, as in a real cluster."""
 PENDING_UPDATE_SHARE = 0.5
 """The share of updates that go to a pod that does not run yet. A pod needs two updates to run, and
 15 of 100 writes create a pod, so few pods wait at any time."""
+
+UNREADY_LIMIT = 0.02
+"""The share of pods that may stay unready while they run. While more of them are unready, the
+updates that don't go to a pending pod go to the pod that became unready first."""
 
 INITIAL_RUNNING_SHARE = 0.95
 """The share of running pods among the pods created at the start."""
@@ -67,6 +72,8 @@ class PodWorkload:
         """The same keys as a set, for membership tests."""
         self._pending: deque[tuple[str, str]] = deque()
         """The pods that do not run yet, and some that were deleted before they ran."""
+        self._unready: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The running pods that are not ready, in the order in which they became unready."""
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -107,20 +114,33 @@ class PodWorkload:
         self._keys[position] = self._keys[-1]
         self._keys.pop()
         self._key_set.remove(key)
+        self._unready.pop(key, None)
         self._cluster.delete("pods", name, namespace=namespace)
 
     def _update(self) -> None:
-        """Change the pod that has waited longest to run, or a random one."""
-        waiting = self._random.random() < PENDING_UPDATE_SHARE and self._longest_pending()
+        """Change a pod that waits to run or to become ready, or a random one."""
+        waiting = self._choose_waiting()
         position = self._random.randrange(len(self._keys))
-        namespace, name = waiting or self._keys[position]
+        namespace, name = key = waiting or self._keys[position]
         pod = self._next_state(self._cluster.get("pods", name, namespace=namespace))
         if pod is None:
             self._delete(position)
             return
         self._cluster.update("pods", pod)
-        if waiting and pod["status"]["phase"] == "Pending":
+        phase = pod["status"]["phase"]
+        if waiting and phase == "Pending":
             self._pending.append(waiting)
+        if phase == "Running" and not is_ready(pod):
+            self._unready.setdefault(key)
+        else:
+            self._unready.pop(key, None)
+
+    def _choose_waiting(self) -> tuple[str, str] | None:
+        """Return the pod that has waited longest for an update, or ``None`` for a random one."""
+        if self._random.random() < PENDING_UPDATE_SHARE:
+            return self._longest_pending()
+        is_above_limit = len(self._unready) > self._objects * UNREADY_LIMIT
+        return next(iter(self._unready)) if is_above_limit else None
 
     def _longest_pending(self) -> tuple[str, str] | None:
         while self._pending:
@@ -145,6 +165,8 @@ class PodWorkload:
             return self._start_pod(pod) if "nodeName" in pod["spec"] else self._assign_node(pod)
         if phase != "Running":
             return None
+        if not is_ready(pod):
+            return toggle_ready(pod, self._timestamp())
         chance = self._random.random()
         if chance < 0.04:
             return end_pod(pod, self._random.choice(("Succeeded", "Failed")), self._timestamp())

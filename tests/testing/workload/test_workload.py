@@ -75,6 +75,66 @@ def test_most_pods_run_and_those_that_run_have_a_node_and_an_address() -> None:
             assert pod["status"]["podIP"].startswith("10.244.")
 
 
+def is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod["status"]["conditions"]
+    return ("Ready", "True") in [(each["type"], each["status"]) for each in conditions]
+
+
+def test_most_running_pods_are_ready_at_any_time_and_some_are_not() -> None:
+    cluster, churn = churned(steps=0)
+    counts: list[int] = []
+    for _ in range(40):
+        for _ in range(50):
+            churn.step()
+        running = [pod for pod in pods(cluster) if pod["status"]["phase"] == "Running"]
+        counts.append(sum(not is_ready(pod) for pod in running))
+        assert counts[-1] <= 0.15 * len(running)
+
+    assert sum(counts) >= len(counts), "pods become unready all the time"
+
+
+def test_the_containers_of_a_pod_are_as_ready_as_the_pod() -> None:
+    cluster, churn = churned(steps=0)
+    seen: Counter[tuple[str, bool]] = Counter()
+    for _ in range(40):
+        for _ in range(50):
+            churn.step()
+        for pod in pods(cluster):
+            status = pod["status"]
+            for container in status.get("containerStatuses", ()):
+                assert container["ready"] == is_ready(pod)
+                seen[status["phase"], container["ready"]] += 1
+                assert list(container["state"]) == [
+                    "running" if status["phase"] == "Running" else "terminated"
+                ]
+
+    assert set(seen) == {
+        ("Running", True),
+        ("Running", False),
+        ("Succeeded", False),
+        ("Failed", False),
+    }
+
+
+def test_a_pod_that_is_not_ready_becomes_ready_within_a_few_steps() -> None:
+    cluster, churn = churned(steps=500)
+    waiting: dict[str, int] = {}
+    longest = 0
+    for step in range(2000):
+        churn.step()
+        unready = {
+            pod["metadata"]["name"]
+            for pod in cluster.objects("pods")
+            if pod["status"]["phase"] == "Running" and not is_ready(dict(pod))
+        }
+        for name in waiting.keys() - unready:
+            longest = max(longest, step - waiting.pop(name))
+        for name in unready - waiting.keys():
+            waiting[name] = step
+
+    assert 10 < longest < 150, "15 s at the ten writes a second of aioinformer serve"
+
+
 def test_the_workload_can_consist_of_one_pod() -> None:
     _, churn = churned(steps=300, objects=1)
 
