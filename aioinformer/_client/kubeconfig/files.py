@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
@@ -57,18 +57,15 @@ class KubeconfigFiles:
             for path in paths:
                 _check_is_text(path)
             merger = _merge(where, os.pathsep.join(str(path) for path in paths))
-            merged: dict[str, Any] = merger.config.value if merger.config else {}
-            if not all("name" in node.value for part in SECTIONS for node in merged[part]):
-                raise KeyError("name")
         except OSError as error:
             raise ConfigurationError(f"{where} can't be read: {error.strerror}") from error
-        except LOADER_ERRORS as error:
-            if (odd := _find_non_mapping(paths)) is not None:
-                raise ConfigurationError(
-                    f"{odd} is not a YAML mapping, as a kubeconfig must be; is it the right file?"
-                ) from error
-            reason = type(error).__name__  # the loader's text doesn't name the fault
-            raise ConfigurationError(f"{where} is not a kubeconfig ({reason})") from error
+        except LOADER_ERRORS as error:  # whose text doesn't name the fault
+            text = _find_fault_of_files(paths) or f"{where} is not a kubeconfig"
+            raise ConfigurationError(text) from error
+        for name, content in merger.config_files.items():
+            if (fault := _find_fault(name, content)) is not None:
+                raise ConfigurationError(fault)
+        merged: dict[str, Any] = merger.config.value if merger.config else {}
         return cls(where, merger, merged)
 
     # -- the choice of a context ---------------------------------------------------------------
@@ -123,7 +120,7 @@ class KubeconfigFiles:
 
     def _build_context(self, name: str) -> Context:
         (node,) = [each for each in self._nodes("contexts") if each.value["name"] == name]
-        context = self._resolve_paths("contexts", node)
+        context = self._resolve_paths("contexts", node, of=name)
         cluster, user = (
             self._find_referenced_node(context, part) for part in ("clusters", "users")
         )
@@ -136,11 +133,18 @@ class KubeconfigFiles:
             namespace=str(context.value["context"].get("namespace") or ""),
         )
 
-    def _resolve_paths(self, section: str, node: ConfigNode) -> ConfigNode:
-        """Return a copy of a part with absolute paths, and with a name that quotes no content."""
+    def _resolve_paths(self, section: str, node: ConfigNode, *, of: str) -> ConfigNode:
+        """Return a copy of a part with absolute paths, and with a name that quotes no content.
+
+        Raises:
+            ConfigurationError: a part of the context ``of`` is not a mapping.
+        """
         kind = SECTIONS[section]
+        shown = f"{kind} {node.value['name']!r}"
         folder = Path(node.path or ".").absolute().parent
         sent: dict[str, Any] = node.value.get(kind) or {}
+        self._check_mapping(sent, of, shown)
+        self._check_mapping(sent.get("exec") or {}, of, f"exec of {shown}")
         body = {key: value for key, value in sent.items() if value}
         for key in PATH_KEYS:
             if key in body:
@@ -148,7 +152,11 @@ class KubeconfigFiles:
         command: str = body.get("exec", {}).get("command", "")
         if os.sep in command:  # as in client-go and in shells, a bare name is looked up in $PATH
             body["exec"] = {**body["exec"], "command": str(folder / command)}
-        return ConfigNode(f"{kind} {node.value['name']!r}", {**node.value, kind: body})
+        return ConfigNode(shown, {**node.value, kind: body})
+
+    def _check_mapping(self, value: object, context: str, part: str) -> None:
+        if not isinstance(value, dict):
+            raise ConfigurationError(f"{self.origin}: context {context!r}: {part} is no mapping")
 
     def _find_referenced_node(self, context: ConfigNode, section: str) -> ConfigNode:
         """Return the cluster or the user that a context names."""
@@ -158,7 +166,7 @@ class KubeconfigFiles:
         wanted = context.value["context"].get(kind, "")
         for node in self._nodes(section):
             if node.value["name"] == wanted:
-                return self._resolve_paths(section, node)
+                return self._resolve_paths(section, node, of=context.value["name"])
         text = f"{context.name} names {kind} {wanted!r}, which does not exist"
         raise ConfigurationError(f"{self.origin}: {text}")
 
@@ -183,12 +191,38 @@ def _check_is_text(path: Path) -> None:
         )
 
 
-def _find_non_mapping(paths: list[Path]) -> Path | None:
-    """Return the first file that contains YAML of another type than a mapping."""
-    with suppress(yaml.YAMLError):  # the error may come from a later file
+def _find_fault_of_files(paths: list[Path]) -> str | None:
+    """Return the first part of files that has the wrong form, for a message."""
+    with suppress(yaml.YAMLError):  # of a later file: the loader's error came from an earlier one
         for path in paths:
-            if not isinstance(yaml.safe_load(path.read_bytes()), dict):
-                return path
+            if (fault := _find_fault(path, yaml.safe_load(path.read_bytes()))) is not None:
+                return fault
+    return None
+
+
+def _find_fault(path: Path | str, content: object) -> str | None:
+    """Return the first part of a file's content that has the wrong form, for a message."""
+    if not isinstance(content, dict):
+        return f"{path} is not a YAML mapping, as a kubeconfig must be; is it the right file?"
+    sections = cast("dict[str, object]", content)
+    for section in SECTIONS:
+        if (fault := _find_fault_of_section(section, sections.get(section))) is not None:
+            return f"{path} is not a kubeconfig: {fault}"
+    return None
+
+
+def _find_fault_of_section(section: str, items: object) -> str | None:
+    """Return the fault of a list of clusters, contexts or users, without its content."""
+    if not items:
+        return None
+    if not isinstance(items, list):
+        return f"{section} must be a list"
+    for position, item in enumerate(cast("list[object]", items)):
+        place = f"{section}[{position}]"
+        if not isinstance(item, dict):
+            return f"{place} must be a mapping"
+        if "name" not in item:
+            return f"{place} has no name"
     return None
 
 

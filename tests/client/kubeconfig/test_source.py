@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -242,7 +243,10 @@ async def test_a_context_without_a_user_is_anonymous(
         ("[1, 2]", "is not a YAML mapping, as a kubeconfig must be; is it the right file?"),
         ("# canary-7c21", "is not a YAML mapping"),
         ("canary-7c21\0", "is not UTF-8 text, as a kubeconfig must be; is it the right file?"),
-        ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig"),
+        ("users: [{user: {token: canary-7c21}}]", "is not a kubeconfig: users[0] has no name"),
+        ("clusters: canary-7c21", "is not a kubeconfig: clusters must be a list"),
+        ("contexts: {name: canary-7c21}", "is not a kubeconfig: contexts must be a list"),
+        ("users: [{name: a}, canary-7c21]", "is not a kubeconfig: users[1] must be a mapping"),
         ("a: [\nb: *canary-7c21", "is not valid YAML: see line 2"),
         ("canary-7c21: " + "[" * 500, "is not valid YAML: it is nested too deeply"),
         ("{}", "has no current context; it has no contexts"),
@@ -254,6 +258,9 @@ async def test_a_context_without_a_user_is_anonymous(
         "a comment",
         "binary",
         "a user without name",
+        "a text of clusters",
+        "a mapping of contexts",
+        "a text in a list of users",
         "no YAML",
         "nested too deeply",
         "nothing in it",
@@ -269,6 +276,29 @@ async def test_a_file_that_is_no_kubeconfig_is_named_and_not_quoted(
 
     assert str(caught.value).startswith(f"{path} {message}")
     assert CANARY not in error_chain_text(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("user", "part"), [([CANARY], "user 'main'"), ({"exec": [CANARY]}, "exec of user 'main'")]
+)
+async def test_a_part_of_a_user_that_is_a_list_is_named(
+    tmp_path: Path, user: Any, part: str
+) -> None:
+    content = make_kubeconfig()
+    content["users"][0]["user"] = user
+    path = write_kubeconfig(tmp_path, content)
+
+    assert await load_error(Kubeconfig(path)) == f"{path}: context 'main': {part} is no mapping"
+
+
+async def test_the_second_of_two_files_is_named_if_it_has_the_wrong_form(tmp_path: Path) -> None:
+    good = write_kubeconfig(tmp_path, make_kubeconfig())
+    bad = tmp_path / "bad"
+    bad.write_text("clusters: [x]")
+
+    said = await load_error(Kubeconfig(environment={"KUBECONFIG": f"{good}{os.pathsep}{bad}"}))
+
+    assert said == f"{bad} is not a kubeconfig: clusters[0] must be a mapping"
 
 
 async def test_a_cluster_without_a_server_is_no_cluster(tmp_path: Path) -> None:
