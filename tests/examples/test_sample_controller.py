@@ -15,7 +15,7 @@ from aioinformer.testing import ApiServer, Cluster
 from examples.sample_controller.controller import make_operator
 from examples.sample_controller.kinds import FOOS, WORKLOADS
 from examples.sample_controller.settings import Settings
-from tests.examples.sample_controller import Foos, check_sample_controller, eventually
+from tests.examples.sample_controller import Foos, check_sample_controller, equals, eventually
 from tests.promises.conftest import wait_until
 
 FOLDER = Path(__file__).parent.parent.parent / "examples" / "sample_controller"
@@ -49,6 +49,15 @@ async def running(it: Operator) -> AsyncGenerator[asyncio.Task[None]]:
 async def test_a_foo_gets_a_workload_that_follows_it(client: Client) -> None:
     async with running(replica(client, "a")):
         await check_sample_controller(Foos(client))
+
+
+async def test_the_garbage_collector_deletes_the_workload_of_a_deleted_foo(client: Client) -> None:
+    async with running(replica(client, "a")):
+        foos = Foos(client)
+        await foos.create("example", "web", 1)
+        await eventually(lambda: foos.workload("web"))
+        await foos.foos.delete("example")
+        await eventually(lambda: equals(foos.workload("web"), {}))
 
 
 async def test_a_second_replica_leads_after_the_first_one_stops(client: Client) -> None:
