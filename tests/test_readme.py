@@ -31,7 +31,7 @@ from aioinformer._cli.options import DEFAULT_PORT, DemoCommandOptions
 from aioinformer.adapters.prometheus import PrometheusMetrics
 from aioinformer.errors import NotFound
 from aioinformer.testing import ApiServer, Cluster, ClusterSource, running_operator
-from aioinformer.testing.workload.pods import APPS, create_pod
+from aioinformer.testing.workload.pods import APPS, NODES, create_pod
 from tests.adapters.sample_metrics import record_every_metric
 from tests.markdown_pages import MarkdownPage, find_blocks
 from tests.promises.conftest import wait_until
@@ -54,7 +54,7 @@ PAGES = [
 
 def pods(cluster: Cluster) -> None:
     for i in range(3):
-        body = {"metadata": {"name": f"web-{i}"}, "spec": {"nodeName": f"node-{i % 2}"}}
+        body = {"metadata": {"name": f"web-{i}"}, "spec": {"nodeName": f"node-{i % 2:02}"}}
         cluster.create("pods", body, namespace="default")
 
 
@@ -76,11 +76,13 @@ async def test_the_program_of_the_readme_prints_changes_of_a_server(tmp_path: Pa
 @pytest.mark.clients
 async def test_the_first_program_of_the_guide_runs_as_it_stands(tmp_path: Path) -> None:
     script = tmp_path / "screen.py"
-    script.write_text(block("@pods.on_update\n        async"))
+    program = block("@pods.on_update\n        async")
+    script.write_text(program)
+    assert set(re.findall(r"node-\d+", program)) <= set(NODES), "aioinformer serve has the node"
     async with ApiServer() as server:
         pods(server.cluster)
         async with running_script(script, server, tmp_path) as run:
-            assert await run.read_line() == b"cached: 3 on node-1: 1\n"
+            assert await run.read_line() == b"cached: 3 on node-01: 1\n"
             start = sorted([await run.read_line() for _ in range(3)])
             assert start == [b"stream: added web-%d at the start\n" % i for i in range(3)]
             patch = {"spec": {"nodeName": "node-9"}}
