@@ -12,7 +12,7 @@ import sys
 
 from aioinformer import Client, SharedInformerFactory
 from aioinformer.conditions import rollout_complete
-from aioinformer.errors import CacheWaitTimeout
+from aioinformer.errors import CacheWaitTimeout, NotFound
 
 
 async def main(name: str = "web", image: str = "nginx", namespace: str = "default") -> None:
@@ -25,7 +25,10 @@ async def main(name: str = "web", image: str = "nginx", namespace: str = "defaul
         api = client.api(deployments.resource, namespace=namespace)
 
         path = "/spec/template/spec/containers/0/image"
-        written = await api.patch(name, [{"op": "replace", "path": path, "value": image}])
+        try:
+            written = await api.patch(name, [{"op": "replace", "path": path, "value": image}])
+        except NotFound as error:
+            sys.exit(f"not changed: {error}")
         # The cache must not show the old version, whose rollout was complete.
         await deployments.wait_for(written, timeout=10)
         print("changed:", name, "to", image)

@@ -66,9 +66,9 @@ async def test_02_shows_the_pods_of_each_node(server: ApiServer, tmp_path: Path)
     )
 
     assert every.output.splitlines() == [
-        "node-1: 1 pods: default/web-0",
-        "node-2: 1 pods: default/web-1",
-        "1 pods are on no node yet",
+        "node-1: 1 of 3 pods: default/web-0",
+        "node-2: 1 of 3 pods: default/web-1",
+        "on no node yet: 1 of 3 pods",
     ]
     assert one.output.splitlines() == every.output.splitlines()[1:]
     assert (every.status, every.stderr, one.status, one.stderr) == (0, "", 0, "")
@@ -201,6 +201,17 @@ async def test_08_waits_until_a_deployment_is_rolled_out(server: ApiServer, tmp_
         assert await run.read_line() == b"rolled out: 2 replicas of shop:2\n"
         assert await run.read_line() == b"", "the program ends by itself"
     assert run.stderr == ""
+
+
+@pytest.mark.clients
+async def test_08_names_a_deployment_that_does_not_exist(server: ApiServer, tmp_path: Path) -> None:
+    kubeconfig = server.kubeconfig(tmp_path / "config")
+    run = await run_to_completion(EXAMPLES / "08_wait_for_rollout.py", kubeconfig)
+
+    assert (run.status, run.output) == (1, "")
+    assert run.stderr.startswith("not changed: PATCH http://")
+    assert run.stderr.endswith('404 NotFound: deployments.apps "web" not found\n')
+    assert run.stderr.count("\n") == 1
 
 
 async def poll(condition: Callable[[], bool]) -> None:
