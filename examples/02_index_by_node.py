@@ -21,9 +21,9 @@ async def main(*nodes: str) -> None:
 
         for node in nodes or sorted(pods.index_values("node")):
             names = sorted(str(pod.key) for pod in pods.by_index("node", node))
-            print(f"{node}: {len(names)} pods: {', '.join(names)}")
+            print(f"{node}: {len(names)} of {len(pods)} pods: {', '.join(names)}")
         unassigned = len(pods) - sum(pods.index_counts("node").values())
-        print(f"{unassigned} pods are on no node yet")
+        print(f"on no node yet: {unassigned} of {len(pods)} pods")
 
 
 asyncio.run(main(*sys.argv[1:2]))

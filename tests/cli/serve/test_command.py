@@ -142,7 +142,7 @@ async def test_every_other_example_runs_against_the_served_cluster(tmp_path: Pat
         assert it.contents.startswith("Kubernetes 1.36; 3 objects from manifests; about 20 pods")
         hosts = EXAMPLES / "hosts"
         await run_pairs(
-            prints(it, env, r"node-\d+: \d+ pods", str(EXAMPLES / "02_index_by_node.py")),
+            prints(it, env, r"node-\d+: \d+ of \d+ pods", str(EXAMPLES / "02_index_by_node.py")),
             prints(it, env, r"node-\d+: registry.*v1", str(EXAMPLES / "03_typed_model.py")),
             prints(it, env, r"[1-9]\d* pods are part of", str(EXAMPLES / "04_label_index.py")),
             prints(it, env, "deleted: True", str(EXAMPLES / "05_wait_for_own_write.py")),
