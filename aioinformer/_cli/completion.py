@@ -23,7 +23,7 @@ __all__ = ["complete", "run_completion", "suggest_values"]
 EXIT_USAGE = 2
 
 ARGCOMPLETE_MISSING = (
-    "shell completion needs argcomplete, which is not installed: pip install argcomplete"
+    "shell completion needs argcomplete, which is not installed: pip install 'aioinformer[cli]'"
 )
 
 

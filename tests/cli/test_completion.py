@@ -70,7 +70,7 @@ def test_without_argcomplete_the_error_names_the_command_that_installs_it(tmp_pa
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "aioinformer: shell completion needs argcomplete, which is not installed: "
-        "pip install argcomplete\n"
+        "pip install 'aioinformer[cli]'\n"
     )
 
 
