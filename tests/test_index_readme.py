@@ -43,6 +43,6 @@ def test_the_metadata_of_the_wheel_has_absolute_links_alone(tmp_path: Path) -> N
     assert len(targets) >= 10
     assert [each for each in targets if not each.startswith("https://")] == []
     assert text.startswith("# aioinformer\n")
-    assert "pip install aioinformer" in text
+    assert "pip install ." in text
     assert "src=" not in prose
     assert "<img" not in prose

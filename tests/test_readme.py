@@ -250,6 +250,14 @@ def test_the_readme_names_every_extra_and_fastapi_includes_uvicorn() -> None:
     assert any(needed.startswith("uvicorn") for needed in extras["fastapi"])
 
 
+def test_the_readme_installs_a_checkout_while_no_index_has_the_package() -> None:
+    text = (ROOT / "README.md").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert find_blocks(text, "sh")[0] == "pip install .\n"
+    assert f"version {project['version'].removesuffix('.0')} is not on PyPI yet" in text
+    assert f"{project['name']}[fastapi]" in text
+
+
 def test_the_fastapi_service_is_started_by_the_commands_of_its_readme() -> None:
     text = (ROOT / "examples" / "fastapi_app" / "README.md").read_text()
     assert {"examples.fastapi_app", "examples.fastapi_app.app"} == set(
