@@ -150,7 +150,9 @@ class Registry:
             new = validation.validated(collection.encoding, body)
             metadata = new["metadata"]
             name = metadata.get("name") or ""
-            stored = self._find_for_write(collection, name, namespace or metadata.get("namespace"))
+            if collection.encoding.resource.namespaced:
+                namespace = namespace or metadata.get("namespace")
+            stored = self._find_for_write(collection, name, namespace)
             return self._replace(collection, stored, new, options)
 
     def patch(

@@ -154,11 +154,12 @@ def build_created(
 
 
 def _set_namespace(encoding: Encoding, metadata: JsonObject, namespace: str | None) -> None:
-    own = metadata.get("namespace")
     if not encoding.resource.namespaced:
-        if own or namespace:
+        if namespace:
             raise statuses.bad_request("namespace is not allowed on a cluster-scoped object")
+        metadata.pop("namespace", None)  # the server drops that of a body
         return
+    own = metadata.get("namespace")
     if own and namespace and own != namespace:
         raise _wrong_namespace()
     metadata["namespace"] = namespace or own or "default"
@@ -200,8 +201,6 @@ def build_replacement(
     metadata = {name: value for name, value in metadata.items() if name not in _SERVER_METADATA}
     metadata |= {name: now[name] for name in _SERVER_METADATA if name in now}
     metadata["resourceVersion"] = now["resourceVersion"]
-    if metadata["namespace"] is None:
-        del metadata["namespace"]
     if "generation" in now and _changes_generation(encoding, stored.body, new, status=status):
         metadata["generation"] = now["generation"] + 1
     return new | {"metadata": metadata}
@@ -215,8 +214,12 @@ def _check_identity(stored: StoredObject, metadata: JsonObject) -> None:
             f"the name of the object ({metadata['name']}) does not match the name on the URL "
             f"({now['name']})"
         )
-    if metadata.setdefault("namespace", now.get("namespace")) != now.get("namespace"):
+    if "namespace" not in now:
+        metadata.pop("namespace", None)  # the server drops that of a cluster-scoped object
+    elif (metadata.get("namespace") or now["namespace"]) != now["namespace"]:
         raise _wrong_namespace()
+    else:
+        metadata["namespace"] = now["namespace"]
 
 
 def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from aioinformer import KubeObject, ObjectKey
+from aioinformer import KubeObject, ObjectKey, Resource
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import BadRequest, Conflict, Invalid
-from aioinformer.testing import Cluster
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation.loop import run
 from tests.testing.recorded_exchanges import WIDGETS
 
 
@@ -119,6 +120,44 @@ def test_an_object_can_not_be_renamed_or_moved(cluster: Cluster, field: str, val
     cluster.create("pods", pod())
     with pytest.raises(BadRequest, match="does not match the"):
         cluster.merge_patch("pods", "web-0", {"metadata": {field: value}})
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        find_built_in("nodes"),
+        find_built_in("namespaces"),
+        Resource("example.com", "v1", "zones", "Zone", namespaced=False),
+    ],
+    ids=str,
+)
+def test_the_status_of_a_cluster_scoped_object_is_updated_patched_and_applied(
+    resource: Resource,
+) -> None:
+    cluster = Cluster()
+    cluster.add_resource(resource, status=True)
+
+    async def main() -> None:
+        objects = ClusterSource(cluster).api(resource)
+        created = await objects.create({"metadata": {"name": "a"}, "spec": {"x": 1}})
+        updated = await objects.update_status({**created.to_dict(), "status": {"x": 1}})
+        assert updated["status"] == {"x": 1}
+        patched = await objects.patch("a", {"status": {"y": 2}}, subresource="status")
+        assert patched["status"] == {"x": 1, "y": 2}
+        config = {"metadata": {"name": "a"}, "status": {"z": 3}}
+        applied = await objects.apply(config, manager="m", subresource="status")
+        assert applied["status"] == {"x": 1, "y": 2, "z": 3}
+        assert applied["spec"] == {"x": 1}
+        assert "namespace" not in applied["metadata"]
+
+    run(main(), seed=0)
+
+
+def test_the_namespace_in_the_body_of_a_cluster_scoped_object_is_dropped(cluster: Cluster) -> None:
+    created = cluster.create("nodes", {"metadata": {"name": "a", "namespace": "web"}})
+    assert "namespace" not in created["metadata"]
+    created["metadata"]["namespace"] = "web"
+    assert "namespace" not in cluster.update("nodes", {**created, "spec": {}})["metadata"]
 
 
 @pytest.mark.parametrize(
