@@ -18,13 +18,11 @@ from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Literal, TypeAlias
 
-from aioinformer.testing.access.rights import forbidden_error, is_allowed
 from aioinformer.testing.access.tokens import ServiceAccountClaims, read_token
 from aioinformer.testing.access.users import (
     MASTERS,
     UNAUTHENTICATED,
     PolicyRule,
-    RequestAttributes,
     User,
 )
 from aioinformer.testing.cluster.cluster import Cluster
@@ -134,15 +132,6 @@ class Access:
         user.groups = (UNAUTHENTICATED,)
         user.unrestricted = self.authorization == "AlwaysAllow"
         return user
-
-    def check(self, cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
-        """Check that a user may send a request.
-
-        Raises:
-            Forbidden: the user may not.
-        """
-        if not is_allowed(cluster, user, attributes):
-            raise forbidden_error(user, attributes)
 
     def __repr__(self) -> str:
         names = ", ".join(user.name for user in self._users.values())

@@ -15,7 +15,7 @@ from aioinformer.testing.access.users import ALL, UNAUTHENTICATED, RequestAttrib
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-__all__ = ["bound_rules", "forbidden_error", "is_allowed"]
+__all__ = ["bound_rules", "check_access", "is_allowed"]
 
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 """The documents that are shown to everyone (``system:public-info-viewer``)."""
@@ -36,7 +36,17 @@ def is_allowed(cluster: Cluster, user: User, attributes: RequestAttributes) -> b
     return any(_rule_allows(rule, attributes) for rule in rules)
 
 
-def forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
+def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) -> None:
+    """Check that a user may send a request.
+
+    Raises:
+        Forbidden: the user may not.
+    """
+    if not is_allowed(cluster, user, attributes):
+        raise _forbidden_error(user, attributes)
+
+
+def _forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
     """Return the error for a request that a user may not send."""
     if attributes.resource is None:
         return statuses.forbidden_path(attributes.verb, attributes.path, user.name)

@@ -71,6 +71,8 @@ class WriteOptions:
     """The ``User-Agent`` of the request, which names the manager of a request without one."""
     dry_run: bool = False
     """True to do everything but store the result."""
+    check_creation: Callable[[], None] | None = None
+    """Called before an update or an apply creates an object; raises if the user may not do so."""
 
     @property
     def manager_name(self) -> str:
@@ -227,6 +229,8 @@ class Registry:
             request = ApplyRequest(wanted, manager, force, self.clock())
             if stored is None:
                 new = self._build_applied(collection, request, namespace)
+                if options.check_creation is not None:
+                    options.check_creation()
                 return self._store(collection, None, new, dry_run=options.dry_run), True
             result = apply_configuration(encoding, stored.body, request)
             replaced = self._replace(collection, stored, result, options, managed_fields_set=True)

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from aioinformer.errors import ServerError, TransportError
 from aioinformer.testing.access.access import Access
+from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.exchange import FaultedRequest
@@ -136,7 +137,7 @@ class RequestRouter:
         if not user.unrestricted:
             path = _find_path(request, self._cluster.served) or ResourcePath.guess(request.path)
             attributes = _request_attributes(request, path)
-            self._access.check(self._cluster, user, attributes)
+            check_access(self._cluster, user, attributes)
         return user
 
     def _list_response(

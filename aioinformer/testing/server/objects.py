@@ -8,11 +8,14 @@ does the write.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from aioinformer.testing.access.access import Access
 from aioinformer.testing.access.reviews import Review, answer_review
+from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes
 from aioinformer.testing.cluster.cluster import Cluster
+from aioinformer.testing.cluster.registry import WriteOptions
 from aioinformer.testing.faults.faults import RequestVerb
 from aioinformer.testing.server import queries
 from aioinformer.testing.server.field_validation import (
@@ -179,10 +182,23 @@ def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     _check_name(path, config)
     reject_unknown_fields(cluster, request, config)
     force = request.query.get("force", "false").lower() not in ("false", "0")
-    applied, new = cluster.registry.apply(
-        resource, config, path.namespace, request.write_options, force=force
-    )
+    options = _with_creation_check(cluster, request)
+    applied, new = cluster.registry.apply(resource, config, path.namespace, options, force=force)
     return object_response(applied, 201 if new else 200)
+
+
+def _with_creation_check(cluster: Cluster, request: ObjectRequest) -> WriteOptions:
+    """Return the options of a write that creates the object if there is none.
+
+    The user then needs the right to create objects besides that of the request's own verb
+    (apiserver's ``withAuthorization``).
+    """
+
+    def check_creation() -> None:
+        if request.user is not None:
+            check_access(cluster, request.user, request_attributes("create", request.path))
+
+    return replace(request.write_options, check_creation=check_creation)
 
 
 def _check_name(path: ResourcePath, body: JsonObject) -> None:

@@ -28,7 +28,7 @@ from aioinformer._core.listwatch.requests import (
 from aioinformer._core.objects.resources import Resource, resolve_built_in
 from aioinformer._core.writing.write_requests import WriteRequest, WriteRequestBuilder
 from aioinformer.errors import FetchError, ProtocolError, RequestTimedOut, UnknownResource
-from aioinformer.testing.access.rights import forbidden_error, is_allowed
+from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.faults.effects import RespondWithBody
@@ -72,8 +72,8 @@ class ClusterSource:
         Raises:
             Forbidden: the user may not.
         """
-        if self.user is not None and not is_allowed(self.cluster, self.user, attributes):
-            raise forbidden_error(self.user, attributes)
+        if self.user is not None:
+            check_access(self.cluster, self.user, attributes)
 
     def lister_watcher(
         self,

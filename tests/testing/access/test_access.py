@@ -98,6 +98,31 @@ async def test_a_rule_for_a_subresource_or_a_name_allows_only_that_subresource_o
         assert (await send(server, PODS, ADA))[0] == 403
 
 
+async def test_an_apply_that_creates_an_object_needs_the_right_to_create_it() -> None:
+    config = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "web"}}
+    async with ApiServer() as server:
+        ada = server.access.add_user(
+            "ada", token="ada-token", rules=[PolicyRule(verbs=["patch"], resources=["pods"])]
+        )
+        async with Client(server.url, token="ada-token") as client:
+            with pytest.raises(Forbidden) as caught:
+                await client.api("pods").apply(config, manager="m")
+            assert caught.value.status.message == denied("create", name="a")
+            assert server.cluster.find_object("pods", "a", namespace="web") is None
+            ada.rules.append(PolicyRule(verbs=["create"], resources=["pods"]))
+            assert (await client.api("pods").apply(config, manager="m")).name == "a"
+            ada.rules.pop()
+            changed = {**config, "spec": {"x": 1}}
+            assert (await client.api("pods").apply(changed, manager="m"))["spec"] == {"x": 1}
+
+
+async def test_a_source_without_sockets_needs_the_right_to_create_what_it_applies() -> None:
+    ada = User("ada", rules=[PolicyRule(verbs=["patch"], resources=["pods"])])
+    source = ClusterSource(Cluster(), user=ada)
+    with pytest.raises(Forbidden, match='User "ada" cannot create resource "pods"'):
+        await source.api("pods").apply({"metadata": {"name": "a", "namespace": "b"}}, manager="m")
+
+
 def test_a_text_in_the_place_of_a_collection_is_an_error() -> None:
     with pytest.raises(TypeError, match=r"verbs of a PolicyRule .* such as \['list'\]"):
         PolicyRule(verbs="list")
