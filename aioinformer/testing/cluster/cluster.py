@@ -298,14 +298,16 @@ class Cluster:
     ) -> dict[str, Any]:
         """Replace an object, and return its stored form.
 
-        Nothing is written if nothing changes.
+        Nothing is written if nothing changes. Some resources need a resourceVersion in the body:
+        custom resources, Leases, PodDisruptionBudgets and others. Objects of a few resources, such
+        as Leases, are created by their first update.
 
         Raises:
             NotFound: no object has this name.
             Conflict: the body has a resourceVersion that isn't the newest, or another uid.
-            BadRequest, Invalid: the body is not valid.
+            BadRequest, Invalid: the body is not valid, or lacks its resourceVersion.
         """
-        return self.registry.update(resource, plain_json(body), namespace).to_dict()
+        return self.registry.update(resource, plain_json(body), namespace)[0].to_dict()
 
     def merge_patch(
         self,

@@ -30,6 +30,7 @@ from aioinformer.testing.writes.server_side_apply import (
     diff_fields,
     with_managed_fields,
 )
+from aioinformer.testing.writes.update_strategies import allows_create_on_update
 
 __all__ = ["Preconditions", "Registry", "WriteOptions"]
 
@@ -145,8 +146,8 @@ class Registry:
         body: Mapping[str, Any],
         namespace: str | None,
         options: WriteOptions = DEFAULT_WRITE_OPTIONS,
-    ) -> StoredObject:
-        """Replace an object."""
+    ) -> tuple[StoredObject, bool]:
+        """Replace an object; return the object, and True if it is new."""
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             new = validation.validated(collection.encoding, body)
@@ -154,8 +155,54 @@ class Registry:
             name = metadata.get("name") or ""
             if collection.encoding.resource.namespaced:
                 namespace = namespace or metadata.get("namespace")
-            stored = self._find_for_write(collection, name, namespace)
-            return self._replace(collection, stored, new, options)
+            stored = self._find_for_apply(collection, name, namespace)
+            if stored is not None:
+                return self._replace(collection, stored, new, options), False
+            if not (name and allows_create_on_update(collection.encoding, options.part)):
+                raise statuses.object_not_found(collection.encoding.resource, name)
+            return self._create_on_update(collection, new, namespace, options), True
+
+    def _create_on_update(
+        self,
+        collection: Collection,
+        body: JsonObject,
+        namespace: str | None,
+        options: WriteOptions,
+    ) -> StoredObject:
+        """Store the new object that an update creates."""
+        resource, metadata = collection.encoding.resource, body["metadata"]
+        if uid := metadata.get("uid"):
+            raise statuses.failed_precondition(resource, metadata["name"], "UID", uid, "")
+        new = self._build_absent(collection, body, namespace, options)
+        managed = self._update_managed_fields(collection, {"metadata": {}}, new, options)
+        return self._store(collection, None, managed, dry_run=options.dry_run)
+
+    def _build_absent(
+        self,
+        collection: Collection,
+        body: JsonObject,
+        namespace: str | None,
+        options: WriteOptions,
+    ) -> JsonObject:
+        """Return the new object of an update or an apply whose object doesn't exist.
+
+        Unlike a creation, such a write may have a resourceVersion, which the server drops.
+        """
+        metadata = {**body["metadata"]}
+        metadata.pop("resourceVersion", None)
+        new = validation.build_created(
+            collection.encoding,
+            body | {"metadata": metadata},
+            self._make_defaults(),
+            namespace=namespace,
+        )
+        if options.part == "main" and self._has_status(collection):
+            new.pop("status", None)
+        new = _prepare(collection, new)
+        _check(collection, new)
+        if options.check_creation is not None:
+            options.check_creation()
+        return new
 
     def patch(
         self,
@@ -228,33 +275,27 @@ class Registry:
             manager = self._make_field_manager(collection, options, "Apply")
             request = ApplyRequest(wanted, manager, force, self.clock())
             if stored is None:
-                new = self._build_applied(collection, request, namespace)
-                if options.check_creation is not None:
-                    options.check_creation()
+                new = self._build_applied(collection, request, namespace, options)
                 return self._store(collection, None, new, dry_run=options.dry_run), True
             result = apply_configuration(encoding, stored.body, request)
             replaced = self._replace(collection, stored, result, options, managed_fields_set=True)
             return replaced, False
 
     def _build_applied(
-        self, collection: Collection, request: ApplyRequest, namespace: str | None
+        self,
+        collection: Collection,
+        request: ApplyRequest,
+        namespace: str | None,
+        options: WriteOptions,
     ) -> JsonObject:
         """Return the new object that an applied configuration creates."""
-        encoding, metadata = collection.encoding, dict(request.config["metadata"])
+        encoding, metadata = collection.encoding, request.config["metadata"]
         if uid := metadata.get("uid"):
             given = f"the provided object specified uid {uid}"
             reason = f"uid mismatch: {given}, and no existing object was found"
             raise statuses.conflict(encoding.resource, metadata.get("name", ""), reason)
-        metadata.pop("resourceVersion", None)
-        config = request.config | {"metadata": metadata}
-        defaults = self._make_defaults()
-        new = _prepare(
-            collection,
-            validation.build_created(encoding, config, defaults, namespace=namespace),
-        )
-        _check(collection, new)
-        absent: JsonObject = {"metadata": {}}
-        applied = apply_configuration(encoding, absent, request)
+        new = self._build_absent(collection, request.config, namespace, options)
+        applied = apply_configuration(encoding, {"metadata": {}}, request)
         return with_managed_fields(new, applied["metadata"].get("managedFields"))
 
     # -- steps that the writes share -----------------------------------------------------------

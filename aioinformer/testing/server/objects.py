@@ -145,8 +145,9 @@ def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, body = request.path, validation.check_metadata(request.object_json())
     warnings = check_sent_fields(cluster, request, body)
     _check_name(path, body)
-    updated = cluster.registry.update(path.resource, body, path.namespace, request.write_options)
-    return object_response(updated, warnings=warnings)
+    options = _with_creation_check(cluster, request)
+    updated, new = cluster.registry.update(path.resource, body, path.namespace, options)
+    return object_response(updated, 201 if new else 200, warnings=warnings)
 
 
 def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:

@@ -1,6 +1,7 @@
 """Rules of writes: validation, patches, server-side apply.
 
 validation          checks of a created or updated object, and the body to store
+update_strategies   resources whose updates need a version, or create objects
 metadata_rules      rules for names, labels, annotations, owner references, finalizers
 patches             JSON patch, merge patch and strategic merge patch
 scale               the scale subresource

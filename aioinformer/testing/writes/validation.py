@@ -21,6 +21,7 @@ from aioinformer.testing.writes.metadata_rules import (
     check_created_metadata,
     check_updated_metadata,
 )
+from aioinformer.testing.writes.update_strategies import allows_unconditional_update
 
 _SERVER_METADATA = (
     "uid",
@@ -186,8 +187,8 @@ def build_replacement(
     Raises:
         BadRequest: the body is another object.
         Conflict: the body has a resourceVersion that isn't the newest, or another uid.
-        Invalid: a custom object without a resourceVersion; a new finalizer on an object that is
-            being deleted; metadata that break a rule.
+        Invalid: the resource needs a resourceVersion, and the body has none; a new finalizer on
+            an object that is being deleted; metadata that break a rule.
     """
     metadata = body["metadata"]
     _check_preconditions(encoding, stored, metadata)
@@ -268,7 +269,7 @@ def _check_preconditions(encoding: Encoding, stored: StoredObject, metadata: Jso
         raise server_error(Status(500, "", text))
     if version and version != str(stored.version):
         raise statuses.conflict(resource, stored.name)
-    if not version and encoding.custom:
+    if not version and not allows_unconditional_update(encoding):
         text = "Invalid value: 0: must be specified for an update"
         raise statuses.invalid(
             resource.plural,

@@ -1,0 +1,52 @@
+"""The update strategies of resources: an update without a version, and one of a missing object.
+
+A server has both decisions in the strategy of each resource. Custom resources need the
+resourceVersion of the updated object, and are never created by an update. The tables here are
+those of Kubernetes 1.37 (``AllowUnconditionalUpdate`` and ``AllowCreateOnUpdate`` of the strategies
+in its ``pkg/registry``, of kube-aggregator and of apiextensions-apiserver).
+"""
+
+from __future__ import annotations
+
+from aioinformer.testing.wire.encoding import Encoding
+
+__all__ = ["allows_create_on_update", "allows_unconditional_update"]
+
+_VERSION_NEEDED = frozenset(
+    (
+        *("leases.coordination.k8s.io", "poddisruptionbudgets.policy"),
+        *("runtimeclasses.node.k8s.io", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io"),
+        *("csistoragecapacities.storage.k8s.io", "volumeattachments.storage.k8s.io"),
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        *("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"),
+    )
+)
+"""The built-in resources whose updates need a resourceVersion."""
+_CREATED_ON_UPDATE = frozenset(
+    (
+        *("endpoints", "events", "events.events.k8s.io", "limitranges", "services"),
+        *(
+            "clusterrolebindings.rbac.authorization.k8s.io",
+            "clusterroles.rbac.authorization.k8s.io",
+        ),
+        *("rolebindings.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io"),
+        *("leases.coordination.k8s.io", "runtimeclasses.node.k8s.io"),
+    )
+)
+"""The resources whose objects an update creates if there are none."""
+
+
+def allows_unconditional_update(encoding: Encoding) -> bool:
+    """Return True if an update without a resourceVersion replaces the newest state."""
+    return not encoding.custom and str(encoding.resource) not in _VERSION_NEEDED
+
+
+def allows_create_on_update(encoding: Encoding, part: str) -> bool:
+    """Return True if an update of an object that doesn't exist creates the object.
+
+    No update of a status creates the object.
+    """
+    return part != "status" and str(encoding.resource) in _CREATED_ON_UPDATE
