@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer.testing.cluster.history import StoredChange
 from aioinformer.testing.cluster.registry import Preconditions, Registry
@@ -23,6 +25,7 @@ from aioinformer.testing.wire.encoding import JsonObject, StoredObject
 from aioinformer.testing.wire.json_paths import JsonPath
 from aioinformer.testing.wire.served_resources import SCALE, STATUS, make_served
 from aioinformer.testing.wire.tables import PrinterColumn
+from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.scale import ScalePaths
 from aioinformer.testing.writes.structural_schema import StructuralSchema
 
@@ -71,11 +74,51 @@ class DefinedVersion:
         )
 
 
+class _NamesBody(msgspec.Struct, rename="camel"):
+    """The names in a definition, with their types."""
+
+    plural: str | None = None
+    kind: str | None = None
+    singular: str | None = None
+    list_kind: str | None = None
+    short_names: list[str] | None = None
+    categories: list[str] | None = None
+
+
+class _VersionBody(msgspec.Struct, rename="camel"):
+    """A version in a definition. The checks of a version read what is inside its parts."""
+
+    name: str | None = None
+    served: bool | None = None
+    storage: bool | None = None
+    schema: dict[str, Any] | None = None
+    subresources: dict[str, dict[str, Any] | None] | None = None
+    additional_printer_columns: list[dict[str, Any]] | None = None
+
+
+class _SpecBody(msgspec.Struct):
+    group: str | None = None
+    scope: str | None = None
+    names: _NamesBody | None = None
+    versions: list[_VersionBody] | None = None
+    conversion: dict[str, Any] | None = None
+
+
+class _DefinitionBody(msgspec.Struct):
+    spec: _SpecBody | None = None
+    status: dict[str, Any] | None = None
+
+
 class _DefinitionRules:
     """The rules of definitions themselves: their defaults, and what makes one valid."""
 
     def prepare(self, body: JsonObject) -> JsonObject:
-        """Return a definition with the server's defaults."""
+        """Return a definition with the server's defaults.
+
+        Raises:
+            BadRequest: a field has the wrong type.
+        """
+        convert_body(body, _DefinitionBody)
         spec = dict(body.get("spec") or {})
         names = dict(spec.get("names") or {})
         if kind := names.get("kind"):
@@ -83,7 +126,7 @@ class _DefinitionRules:
         spec |= {"names": names}
         spec.setdefault("conversion", {"strategy": "None"})
         status = dict(body.get("status") or {})
-        stored = [each["name"] for each in spec.get("versions") or () if each.get("storage")]
+        stored = [each.get("name") for each in spec.get("versions") or () if each.get("storage")]
         fresh: JsonObject = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}
         return body | {"spec": spec, "status": fresh | {"storedVersions": stored} | status}
 
@@ -99,6 +142,8 @@ class _DefinitionRules:
         """
         name = body["metadata"]["name"]
         causes = list(_definition_causes(body["spec"], name))
+        if not causes:
+            causes = list(_resource_causes(body))
         if causes:
             raise statuses.invalid_fields(_KIND, name, causes, group=_GROUP)
 
@@ -125,7 +170,17 @@ def _definition_causes(spec: Mapping[str, Any], name: str) -> Iterator[dict[str,
         yield from _version_causes(version, f"spec.versions[{place}]")
 
 
+def _resource_causes(definition: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the cause for which the names in a definition make no resource."""
+    try:
+        list(_defined_versions(definition))
+    except ValueError as error:
+        yield _cause("FieldValueInvalid", "spec", f"Invalid value: {error}")
+
+
 def _version_causes(version: Mapping[str, Any], field: str) -> Iterator[dict[str, str]]:
+    if not version.get("name"):
+        yield _cause("FieldValueRequired", f"{field}.name", "Required value")
     found: JsonObject = version.get("schema") or {}
     schema = found.get("openAPIV3Schema")
     path = f"{field}.schema.openAPIV3Schema"

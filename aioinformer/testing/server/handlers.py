@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
@@ -50,6 +51,8 @@ from aioinformer.testing.wire.urls import ResourcePath
 
 __all__ = ["RequestRouter"]
 
+_log = logging.getLogger(__name__)
+
 _READ_METHODS = ("GET", "HEAD")
 
 
@@ -78,6 +81,9 @@ class RequestRouter:
             # Either a fault broke the connection, or the client closed it.
             except (TransportError, ConnectionError):
                 return abort(request)
+            except Exception as error:  # noqa: BLE001 - of this server; logged and answered
+                _log.exception("%s %s: the embedded server failed", request.method, request.path)
+                return await _respond_to_failure(request, error, driver)
 
     def _start_faults(
         self, verb: RequestVerb, request: web.BaseRequest, path: ResourcePath | None
@@ -188,6 +194,22 @@ class RequestRouter:
         if method == "GET" and form == "metadata":
             return document_response(_partial_metadata(response))
         return Response(response.raw, response.status, warnings=response.warnings)
+
+
+async def _respond_to_failure(
+    request: web.BaseRequest, error: Exception, driver: RequestDriver
+) -> web.StreamResponse:
+    """Answer a request with 500 after an exception of this server.
+
+    A response that has begun is broken off.
+    """
+    if request.writer.output_size:
+        return abort(request)
+    failure = statuses.internal_error(f"the embedded server failed: {error!r}; see its log")
+    try:
+        return await send_response(request, error_response(failure), driver)
+    except (TransportError, ConnectionError):
+        return abort(request)
 
 
 def _partial_metadata(response: ObjectResponse) -> JsonObject:

@@ -24,6 +24,7 @@ from aioinformer.testing.wire.encoding import (
 )
 from aioinformer.testing.wire.negotiation import JSON
 from aioinformer.testing.wire.served_resources import STATUS
+from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.wire.urls import ResourcePath
 from aioinformer.testing.wire.yaml_bodies import YAML, decode_yaml
 from aioinformer.testing.writes.patches import (
@@ -36,8 +37,10 @@ from aioinformer.testing.writes.validation import Part
 
 __all__ = [
     "APPLY_PATCH",
+    "DeleteOptionsBody",
     "ObjectRequest",
     "ObjectResponse",
+    "PreconditionsBody",
     "decode_configuration",
     "decode_delete_options",
     "decode_patch",
@@ -213,15 +216,17 @@ def _decode_apply(body: bytes) -> object:
 # -- deletions --------------------------------------------------------------------------------
 
 
-class _PreconditionsBody(msgspec.Struct, rename="camel"):
+class PreconditionsBody(msgspec.Struct, rename="camel"):
+    """The ``Preconditions`` of a deletion."""
+
     uid: str | None = None
     resource_version: str | None = None
 
 
-class _DeleteOptionsBody(msgspec.Struct, rename="camel"):
+class DeleteOptionsBody(msgspec.Struct, rename="camel"):
     """The fields of ``DeleteOptions`` that are read. No object here has a grace period."""
 
-    preconditions: _PreconditionsBody | None = None
+    preconditions: PreconditionsBody | None = None
     propagation_policy: str | None = None
     dry_run: list[str] | None = None
 
@@ -234,17 +239,14 @@ def decode_delete_options(request: ObjectRequest) -> tuple[Preconditions, bool]:
         Invalid: an option has an unknown value.
     """
     request.check_query("DeleteOptions")
-    try:
-        options = msgspec.convert(request.json() if request.body else {}, _DeleteOptionsBody)
-    except msgspec.ValidationError as error:
-        raise statuses.bad_request(str(error)) from error
-    sent = options.preconditions or _PreconditionsBody()
+    options = convert_body(request.json() if request.body else {}, DeleteOptionsBody)
+    sent = options.preconditions or PreconditionsBody()
     propagation = _check_propagation(request, options)
     dry_run = request.write_options.dry_run or bool(options.dry_run)
     return Preconditions(sent.uid, sent.resource_version, propagation), dry_run
 
 
-def _check_propagation(request: ObjectRequest, options: _DeleteOptionsBody) -> str:
+def _check_propagation(request: ObjectRequest, options: DeleteOptionsBody) -> str:
     """Return the propagation policy of a deletion; empty for the default."""
     propagation = options.propagation_policy or request.query.get("propagationPolicy", "")
     if propagation not in ("", *PROPAGATIONS):

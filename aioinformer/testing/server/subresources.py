@@ -6,18 +6,23 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.testing.access.tokens import ServiceAccountClaims, issue_token
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.cluster.registry import Preconditions
 from aioinformer.testing.server.object_requests import (
+    DeleteOptionsBody,
     ObjectRequest,
     ObjectResponse,
+    PreconditionsBody,
     decode_patch,
     json_response,
 )
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import ScalePatch, ScaleReplacement, build_scale
 
@@ -72,23 +77,33 @@ def _write_scale(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 # -- eviction ----------------------------------------------------------------------------------
 
 
+class _EvictionMeta(msgspec.Struct):
+    name: str | None = None
+
+
+class _EvictionBody(msgspec.Struct, rename="camel"):
+    """The fields of an ``Eviction`` that are read."""
+
+    metadata: _EvictionMeta | None = None
+    delete_options: DeleteOptionsBody | None = None
+
+
 def _evict(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
-    path, eviction = request.path, request.json()
+    path, eviction = request.path, convert_body(request.json(), _EvictionBody)
     request.check_query("CreateOptions")
-    metadata: JsonObject = eviction.get("metadata") or {}
-    name = metadata.get("name", path.name)
-    if name != path.name:
+    name = eviction.metadata.name if eviction.metadata else None
+    if name is not None and name != path.name:
         raise statuses.bad_request("name in URL does not match name in Eviction object")
     pod = cluster.get(path.resource, path.name, namespace=path.namespace)
     dry_run = request.write_options.dry_run
     _use_disruption_budget(cluster, pod, dry_run=dry_run)
-    options: JsonObject = eviction.get("deleteOptions") or {}
-    sent: JsonObject = options.get("preconditions") or {}
+    options = eviction.delete_options or DeleteOptionsBody()
+    sent = options.preconditions or PreconditionsBody()
     cluster.registry.delete(
         path.resource,
         path.name,
         path.namespace,
-        preconditions=Preconditions(sent.get("uid"), sent.get("resourceVersion")),
+        preconditions=Preconditions(sent.uid, sent.resource_version),
         dry_run=dry_run,
     )
     return json_response(statuses.created_document(), 201)
@@ -138,12 +153,24 @@ def _protects(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 # -- tokens ------------------------------------------------------------------------------------
 
 
+class _TokenSpec(msgspec.Struct, rename="camel"):
+    """The fields of the spec of a ``TokenRequest``."""
+
+    audiences: list[str] | None = None
+    expiration_seconds: int | None = None
+    bound_object_ref: dict[str, Any] | None = None
+
+
+class _TokenRequestBody(msgspec.Struct):
+    spec: _TokenSpec | None = None
+
+
 def _create_token(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     """Return a ``TokenRequest`` with its token, which this server accepts until it expires."""
-    path, body = request.path, request.json()
+    path, sent = request.path, convert_body(request.json(), _TokenRequestBody)
     account = cluster.get(path.resource, path.name, namespace=path.namespace)
-    spec: JsonObject = body.get("spec") or {}
-    seconds: int = spec.get("expirationSeconds") or _TOKEN_SECONDS
+    spec = sent.spec or _TokenSpec()
+    seconds = spec.expiration_seconds or _TOKEN_SECONDS
     if seconds < _LEAST_TOKEN_SECONDS:
         text = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
         raise statuses.invalid(
@@ -154,7 +181,7 @@ def _create_token(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
             text,
             group="authentication.k8s.io",
         )
-    audiences: list[str] = spec.get("audiences") or [_AUDIENCE]
+    audiences = spec.audiences or [_AUDIENCE]
     now = cluster.now()
     expiry = now + dt.timedelta(seconds=seconds)
     metadata = account["metadata"]
@@ -172,7 +199,7 @@ def _create_token(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
             "spec": {
                 "audiences": audiences,
                 "expirationSeconds": seconds,
-                "boundObjectRef": spec.get("boundObjectRef"),
+                "boundObjectRef": spec.bound_object_ref,
             },
             "status": {"token": token, "expirationTimestamp": _format_time(expiry)},
         },

@@ -371,7 +371,11 @@ def _invalid_list_options(*causes: dict[str, str]) -> ServerError:
 
 def missing_replicas(path: str) -> ServerError:
     """Return the error for the ``Scale`` of a custom object without replicas."""
-    text = f'the spec replicas field "{path}" does not exist'
+    return internal_error(f'the spec replicas field "{path}" does not exist')
+
+
+def internal_error(text: str) -> ServerError:
+    """Return the error for a failure of the server itself."""
     details = {"causes": [{"message": text}]}
     message = f"Internal error occurred: {text}"
     return server_error(Status(500, "InternalError", message, details))
@@ -398,11 +402,18 @@ def several_disruption_budgets() -> ServerError:
 # -- patches, applies and deletions ------------------------------------------------------------
 
 
-def undecodable_patch(found: object, wanted: str) -> ServerError:
-    """Return the error for a patch whose JSON has the wrong type."""
+def undecodable_patch(found: object, wanted: str, *, field: str = "") -> ServerError:
+    """Return the error for a patch whose JSON has the wrong type.
+
+    Args:
+        found: the value.
+        wanted: the type that Go expects.
+        field: the field of a Go struct with the value; empty for the whole patch.
+    """
     name = _GO_NAMES.get(type(found), "number")
+    place = f"struct field {field}" if field else "value"
     return bad_request(
-        f"error decoding patch: json: cannot unmarshal {name} into Go value of type {wanted}"
+        f"error decoding patch: json: cannot unmarshal {name} into Go {place} of type {wanted}"
     )
 
 

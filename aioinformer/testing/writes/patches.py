@@ -106,6 +106,7 @@ class JsonPatch:
         for each in operations:
             if not isinstance(each, dict):
                 raise statuses.undecodable_patch(each, "handlers.jsonPatchOp")
+            _check_operation(cast("JsonObject", each))
         return cls(operations)
 
     def apply(self, body: JsonObject) -> JsonObject:
@@ -116,11 +117,18 @@ class JsonPatch:
         """
         result = deepcopy(body)
         for operation in self.operations:
-            apply_operation = _OPERATIONS.get(operation.get("op", ""))
+            apply_operation = _OPERATIONS.get(operation.get("op") or "")
             if apply_operation is None:
                 _fail()
             apply_operation(result, operation)
         return result
+
+
+def _check_operation(operation: JsonObject) -> None:
+    for name in ("op", "path", "from"):
+        value = operation.get(name)
+        if value is not None and not isinstance(value, str):
+            raise statuses.undecodable_patch(value, "string", field=f"jsonPatchOp.{name}")
 
 
 def _add(body: Json, operation: Mapping[str, Json]) -> None:
@@ -295,10 +303,19 @@ def _merge_mapping(target: Mapping[str, Any], patch: Mapping[str, Any]) -> JsonO
             result.pop(name, None)
         else:
             result[name] = _merge_value(name, result.get(name), value)
-    retained = patch.get(_RETAIN_KEYS)
-    if retained is None:
+    if _RETAIN_KEYS not in patch:
         return result
+    retained = _read_retained_keys(patch)
     return {name: value for name, value in result.items() if name in retained}
+
+
+def _read_retained_keys(patch: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the keys that a patch retains, which must include those that the patch sets."""
+    keys = patch[_RETAIN_KEYS]
+    written = (name for name, value in patch.items() if value is not None and name[:1] != "$")
+    if not isinstance(keys, list) or any(name not in keys for name in written):
+        raise statuses.bad_request("invalid patch format of retainKeys")
+    return cast("Sequence[Any]", keys)
 
 
 def _patch_directive(patch: Mapping[str, Any]) -> str:
@@ -336,14 +353,19 @@ def _merge_list(
     result = list(old)
     for patch in items:
         key = _merge_key(keys, patch)
-        place = next((i for i, each in enumerate(result) if each.get(key) == patch[key]), None)
+        place = next((i for i, each in enumerate(result) if _has_key(each, key, patch)), None)
         if _patch_directive(patch) == "delete":
-            result = [each for each in result if each.get(key) != patch[key]]
+            result = [each for each in result if not _has_key(each, key, patch)]
         elif place is None:
             result.append(_merge_mapping({}, patch))
         else:
             result[place] = _merge_mapping(result[place], patch)
     return result
+
+
+def _has_key(item: object, key: str, patch: Mapping[str, Any]) -> bool:
+    """Return True if an item of a keyed list is the item of a patch."""
+    return isinstance(item, Mapping) and cast("JsonObject", item).get(key) == patch[key]
 
 
 def _merge_key(keys: tuple[str, ...], patch: Mapping[str, Any]) -> str:
@@ -354,7 +376,11 @@ def _merge_key(keys: tuple[str, ...], patch: Mapping[str, Any]) -> str:
     raise statuses.bad_request(f"map: {patch} does not contain declared merge key: {expected}")
 
 
-def _remove_values(result: JsonObject, name: str, values: list[Any]) -> None:
+def _remove_values(result: JsonObject, name: str, values: object) -> None:
     """Remove values from a list of strings."""
-    if name in result:
-        result[name] = [value for value in result[name] if value not in values]
+    if not isinstance(values, list):
+        raise statuses.bad_request("invalid patch format of primitive list")
+    present = result.get(name)
+    if isinstance(present, list):
+        removed = cast("Sequence[Any]", values)
+        result[name] = [value for value in cast("Sequence[Any]", present) if value not in removed]

@@ -11,10 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
+
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
+from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.patches import BodyPatch
 
 __all__ = ["BUILT_IN_SCALE", "ScalePatch", "ScalePaths", "ScaleReplacement", "build_scale"]
@@ -65,6 +68,23 @@ def _format_selector(found: Any) -> str:
     return str(LabelSelector.parse(cast("Mapping[str, Any]", found)))
 
 
+class _ScaleMeta(msgspec.Struct, rename="camel"):
+    """The metadata of a sent ``Scale`` that are read."""
+
+    name: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _ScaleSpec(msgspec.Struct):
+    replicas: int | None = None
+
+
+class _SentScale(msgspec.Struct):
+    metadata: _ScaleMeta | None = None
+    spec: _ScaleSpec | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleReplacement:
     """An update of the ``Scale`` of an object, as a change of the object."""
@@ -77,28 +97,26 @@ class ScaleReplacement:
         """Return the body with the replicas of the ``Scale``, and its preconditions.
 
         Raises:
-            BadRequest: the ``Scale`` is that of another object.
+            BadRequest: the ``Scale`` is that of another object, or a field has the wrong type.
             Conflict: the object has another uid.
-            Invalid: the replicas are no whole number, or negative.
+            Invalid: the replicas are negative.
         """
-        metadata: Mapping[str, Any] = self.scale.get("metadata") or {}
-        name = body["metadata"]["name"]
-        if metadata.get("name", name) != name:
+        sent = convert_body(self.scale, _SentScale)
+        metadata, name = sent.metadata or _ScaleMeta(), body["metadata"]["name"]
+        if metadata.name is not None and metadata.name != name:
             raise statuses.bad_request(
-                f"the name of the object ({metadata['name']}) does not match the name on the "
+                f"the name of the object ({metadata.name}) does not match the name on the "
                 f"URL ({name})"
             )
-        uid, own_uid = metadata.get("uid"), body["metadata"]["uid"]
+        uid, own_uid = metadata.uid, body["metadata"]["uid"]
         if uid and uid != own_uid:
             raise statuses.failed_precondition(self.resource, name, "UID", uid, own_uid)
-        version = metadata.get("resourceVersion")
-        sent = {"resourceVersion": version} if version else {}
-        changed = body | {"metadata": body["metadata"] | sent}
-        return _set(
-            changed,
-            self.paths.replicas,
-            _read_replicas(self.resource, self.scale, name, self.paths),
-        )
+        version = metadata.resource_version
+        condition = {"resourceVersion": version} if version else {}
+        changed = body | {"metadata": body["metadata"] | condition}
+        replicas = (sent.spec.replicas if sent.spec else None) or 0
+        _check_replicas(self.resource, replicas, name, self.paths)
+        return _set(changed, self.paths.replicas, replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +140,7 @@ class ScalePatch:
         return ScaleReplacement(self.resource, patched, self.paths).apply(body)
 
 
-def _read_replicas(
-    resource: Resource, scale: Mapping[str, Any], name: str, paths: ScalePaths
-) -> int:
-    spec: JsonObject = scale.get("spec") or {}
-    replicas: object = spec.get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise statuses.bad_request(f"spec.replicas of a Scale is a whole number, not {replicas!r}")
+def _check_replicas(resource: Resource, replicas: int, name: str, paths: ScalePaths) -> None:
     if replicas < 0 and paths is not BUILT_IN_SCALE:
         text = f"Invalid value: {replicas}: should be a non-negative integer"
         raise statuses.invalid(
@@ -139,7 +151,6 @@ def _read_replicas(
         raise statuses.invalid(
             "Scale", name, "spec.replicas", "FieldValueInvalid", text, group="autoscaling"
         )
-    return replicas
 
 
 def _get(body: Mapping[str, Any], path: str) -> Any:

@@ -258,13 +258,13 @@ class ManagedFields:
         entries: dict[FieldManager, ManagedFieldsEntry] = {}
         for each in body["metadata"].get("managedFields") or ():
             manager = FieldManager(
-                each.get("operation", "Update"),
-                each.get("manager", ""),
-                each.get("apiVersion", ""),
-                each.get("subresource", ""),
+                each.get("operation") or "Update",
+                each.get("manager") or "",
+                each.get("apiVersion") or "",
+                each.get("subresource") or "",
             )
             fields = decode_fields_v1(each.get("fieldsV1") or {})
-            entries[manager] = ManagedFieldsEntry(fields, each.get("time", ""))
+            entries[manager] = ManagedFieldsEntry(fields, each.get("time") or "")
         return cls(entries)
 
     @classmethod

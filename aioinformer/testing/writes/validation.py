@@ -17,6 +17,7 @@ import msgspec
 from aioinformer.errors import ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject
+from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.metadata_rules import (
     check_created_metadata,
     check_updated_metadata,
@@ -39,6 +40,28 @@ _GENERATE_NAME_LIMIT = 58
 """The number of characters of ``generateName`` that are used. Five more make 63, the limit."""
 
 
+class _OwnerReference(msgspec.Struct, rename="camel"):
+    """An item of ``ownerReferences``, with its types."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    name: str | None = None
+    uid: str | None = None
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class _ManagedFieldsEntry(msgspec.Struct, rename="camel"):
+    """An item of ``managedFields``, with its types."""
+
+    manager: str | None = None
+    operation: str | None = None
+    api_version: str | None = None
+    subresource: str | None = None
+    time: str | None = None
+    fields_v1: dict[str, Any] | None = msgspec.field(default=None, name="fieldsV1")
+
+
 class _ObjectMeta(msgspec.Struct, rename="camel"):
     """The fields of ObjectMeta that are read here, with their types."""
 
@@ -50,6 +73,8 @@ class _ObjectMeta(msgspec.Struct, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
+    owner_references: list[_OwnerReference] | None = None
+    managed_fields: list[_ManagedFieldsEntry] | None = None
 
 
 class _SentObject(msgspec.Struct):
@@ -63,10 +88,7 @@ def check_metadata(body: Mapping[str, Any]) -> JsonObject:
         BadRequest: a field of the metadata has the wrong type.
     """
     checked: JsonObject = {**body, "metadata": body.get("metadata") or {}}
-    try:
-        msgspec.convert(checked, _SentObject)
-    except msgspec.ValidationError as error:
-        raise statuses.bad_request(str(error)) from error
+    convert_body(checked, _SentObject)
     return checked
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from aioinformer import Client, ObjectKey, SharedInformerFactory
-from aioinformer.errors import Invalid, NotFound, UnknownResource
+from aioinformer.errors import BadRequest, Invalid, NotFound, UnknownResource
 from aioinformer.testing import ApiServer, Cluster
 
 SPEC: dict[str, Any] = {
@@ -119,6 +119,34 @@ def test_a_bad_definition_is_rejected(change: dict[str, Any], message: str) -> N
         cluster.create(DEFINITIONS, DEFINITION | change)
     with pytest.raises(UnknownResource):
         cluster.list("sizes")
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ({"names": {"plural": "sizes", "kind": "Size", "shortNames": 5}}, BadRequest),
+        ({"names": {"plural": "sizes", "kind": "Size", "categories": "all"}}, BadRequest),
+        ({"names": 5}, BadRequest),
+        ({"versions": 5}, BadRequest),
+        ({"versions": [5]}, BadRequest),
+        ({"versions": [VERSION | {"subresources": 5}]}, BadRequest),
+        ({"versions": [VERSION | {"additionalPrinterColumns": [5]}]}, BadRequest),
+        ({"versions": [VERSION | {"name": None}]}, Invalid),
+        ({"versions": [VERSION | {"name": "v 1"}]}, Invalid),
+        ({"group": "", "scope": 5}, BadRequest),
+    ],
+    ids=str,
+)
+def test_a_definition_with_a_wrong_type_is_rejected_and_not_stored(
+    spec: dict[str, Any], error: type[Exception]
+) -> None:
+    cluster = Cluster()
+    with pytest.raises(error):
+        cluster.create(DEFINITIONS, {**DEFINITION, "spec": DEFINITION["spec"] | spec})
+    with pytest.raises(BadRequest):
+        cluster.create(DEFINITIONS, {**DEFINITION, "spec": 5})
+    cluster.create(DEFINITIONS, DEFINITION)
+    assert cluster.create("sizes", size("a"))["spec"]["size"] == 1
 
 
 def test_a_changed_schema_changes_the_served_objects_under_the_same_versions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import gzip
 import io
 from random import Random
@@ -71,6 +72,26 @@ async def test_a_bad_request_is_answered_with_a_status(
         assert response.status == status
         if response.content_type == "application/json":
             assert (await response.json())["code"] == status
+
+
+async def test_an_exception_of_the_server_is_logged_and_answered_with_a_status(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def read_broken_clock() -> dt.datetime:
+        raise ZeroDivisionError("the clock of this test")
+
+    async with (
+        ApiServer(Cluster(clock=read_broken_clock)) as server,
+        aiohttp.ClientSession(server.url) as http,
+    ):
+        async with http.post(PODS, json=POD) as response:
+            assert response.status == 500
+            status = await response.json()
+        assert (status["kind"], status["reason"]) == ("Status", "InternalError")
+        assert "ZeroDivisionError('the clock of this test')" in status["message"]
+        assert (await get(http, PODS))["items"] == []
+    [record] = [each for each in caplog.records if each.exc_info]
+    assert record.getMessage() == f"POST {PODS}: the embedded server failed"
 
 
 async def test_a_body_that_is_too_long_is_an_error(http: aiohttp.ClientSession) -> None:
