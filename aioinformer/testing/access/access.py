@@ -24,6 +24,7 @@ from aioinformer.testing.access.users import (
     UNAUTHENTICATED,
     PolicyRule,
     User,
+    service_account_groups,
 )
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
@@ -121,8 +122,7 @@ class Access:
         return self._make_anonymous()
 
     def _make_account_user(self, account: ServiceAccountClaims) -> User:
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account.namespace}")
-        user = User(account.user_name, groups=groups)
+        user = User(account.user_name, groups=service_account_groups(account.namespace))
         user.unrestricted = self.authorization == "AlwaysAllow"
         user.uid = account.uid
         return user

@@ -64,7 +64,8 @@ def _format_time(moment: dt.datetime) -> str:
 
 def _user_info(user: User) -> JsonObject:
     uid = {"uid": user.uid} if user.uid else {}
-    return {"username": user.name} | uid | {"groups": list(user.groups)}
+    extra = {"extra": {key: list(user.extra[key]) for key in user.extra}} if user.extra else {}
+    return {"username": user.name} | uid | {"groups": list(user.groups)} | extra
 
 
 # -- access ------------------------------------------------------------------------------------

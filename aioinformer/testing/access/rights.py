@@ -15,7 +15,7 @@ from aioinformer.testing.access.users import ALL, UNAUTHENTICATED, RequestAttrib
 from aioinformer.testing.cluster.cluster import Cluster
 from aioinformer.testing.wire import statuses
 
-__all__ = ["bound_rules", "check_access", "is_allowed"]
+__all__ = ["bound_rules", "check_access", "forbidden_error", "is_allowed"]
 
 _PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 """The documents that are shown to everyone (``system:public-info-viewer``)."""
@@ -43,10 +43,10 @@ def check_access(cluster: Cluster, user: User, attributes: RequestAttributes) ->
         Forbidden: the user may not.
     """
     if not is_allowed(cluster, user, attributes):
-        raise _forbidden_error(user, attributes)
+        raise forbidden_error(user, attributes)
 
 
-def _forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
+def forbidden_error(user: User, attributes: RequestAttributes) -> ServerError:
     """Return the error for a request that a user may not send."""
     if attributes.resource is None:
         return statuses.forbidden_path(attributes.verb, attributes.path, user.name)
@@ -64,7 +64,10 @@ def _is_public(user: User, attributes: RequestAttributes) -> bool:
     known = UNAUTHENTICATED not in user.groups
     if attributes.resource is None:
         roots = _DISCOVERY_PATHS if known else _PUBLIC_PATHS
-        return any(attributes.path == root or _is_below(attributes.path, root) for root in roots)
+        is_read = attributes.verb == "get"
+        return is_read and any(
+            attributes.path == root or _is_below(attributes.path, root) for root in roots
+        )
     return known and attributes.verb == "create" and attributes.resource.plural in _SELF_REVIEWS
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
 
-__all__ = ["PolicyRule", "RequestAttributes", "User"]
+__all__ = ["PolicyRule", "RequestAttributes", "User", "service_account_groups"]
 
 ALL = "*"
 MASTERS = "system:masters"
 """The group whose members may send every request."""
 AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
 """The groups of requests with credentials, and of requests without any."""
+NODES = "system:nodes"
+"""The group of the kubelets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,8 @@ class PolicyRule:
 
     verbs: Collection[str]
     """``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``,
-    ``deletecollection``, or ``*`` for all."""
+    ``deletecollection``, ``impersonate`` (of ``users``, ``groups``, ``serviceaccounts``), or ``*``
+    for all."""
     resources: Collection[str] = (ALL,)
     """Names of resources in any form, ``NAME/SUBRESOURCE`` for a subresource, or ``*`` for all
     resources and subresources."""
@@ -87,6 +90,11 @@ def _names_target(text: str, resource: Resource, part: str) -> bool:
     return wanted_part == part and name.lower() in resource.names()
 
 
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of each service account of a namespace."""
+    return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+
+
 class User:
     """A user: a name, groups, and rules that a test can change at any time.
 
@@ -112,7 +120,9 @@ class User:
         self.unrestricted = MASTERS in self.groups
         """True if the user may send every request."""
         self.uid = ""
-        """The uid of a service account; empty for other users."""
+        """The uid of a service account, or that of an impersonated user; empty for others."""
+        self.extra: Mapping[str, Collection[str]] = {}
+        """The extra values of an impersonated user."""
 
     def __repr__(self) -> str:
         return f"<User {self.name} {quantity(len(self.rules), 'rule')}>"

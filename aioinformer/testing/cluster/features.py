@@ -12,6 +12,10 @@ __all__ = ["Features"]
 WATCH_LIST_COMPRESSION_MINOR = 37
 """The first minor version that compresses WatchLists (``WatchListCompression``, beta and on)."""
 
+CONSTRAINED_IMPERSONATION_MINOR = 36
+"""The first minor version with rights to impersonate for single verbs
+(``ConstrainedImpersonation``, beta and on)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
@@ -35,3 +39,8 @@ class Features:
     def gzipped_watch_lists(self) -> bool:
         """True if WatchLists are compressed."""
         return self.minor >= WATCH_LIST_COMPRESSION_MINOR
+
+    @property
+    def constrained_impersonation(self) -> bool:
+        """True if there are rights to impersonate for single verbs."""
+        return self.minor >= CONSTRAINED_IMPERSONATION_MINOR

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from aioinformer.errors import ServerError, TransportError
 from aioinformer.testing.access.access import Access
+from aioinformer.testing.access.impersonation import impersonate, read_impersonation
 from aioinformer.testing.access.rights import check_access
 from aioinformer.testing.access.users import RequestAttributes, User
 from aioinformer.testing.cluster.cluster import Cluster
@@ -132,18 +133,23 @@ class RequestRouter:
         return await send_response(request, response, driver)
 
     def _authorize(self, request: web.BaseRequest) -> User:
-        """Return the user of a request.
+        """Return the user of a request, who may be another one than its sender.
 
         Raises:
             Unauthorized: the server has no user with the token of the request.
-            Forbidden: the user may not send the request.
+            BadRequest: the headers of the impersonation name no user.
+            Forbidden: the user may not send the request, or may not impersonate the other user.
         """
-        header = request.headers.get("Authorization", "")
-        user = self._access.authenticate(self._cluster, header)
-        if not user.unrestricted:
-            path = _find_path(request, self._cluster.served) or ResourcePath.guess(request.path)
-            attributes = _request_attributes(request, path)
-            check_access(self._cluster, user, attributes)
+        cluster, access = self._cluster, self._access
+        user = access.authenticate(cluster, request.headers.get("Authorization", ""))
+        wanted = read_impersonation(request.headers.items())
+        if wanted is None and user.unrestricted:
+            return user
+        path = _find_path(request, cluster.served) or ResourcePath.guess(request.path)
+        attributes = _request_attributes(request, path)
+        if wanted is not None:
+            user = impersonate(cluster, access, user, wanted, attributes)
+        check_access(cluster, user, attributes)
         return user
 
     def _list_response(

@@ -19,7 +19,8 @@ import aiohttp
 import msgspec
 
 from aioinformer import Resource
-from aioinformer.testing import ApiServer, Cluster, Features
+from aioinformer.testing import Access, ApiServer, Cluster, Features
+from aioinformer.testing.access.access import AuthorizationMode
 from tests.apiserver.server.server_process import ApiServerProcess, Json
 
 WIDGETS = "/apis/example.com/v1/widgets"
@@ -208,6 +209,8 @@ class ServerPair:
     real: ComparedServer
     embedded: ComparedServer
     cluster: Cluster
+    access: Access
+    """The users of the embedded server."""
 
     @property
     def both(self) -> tuple[ComparedServer, ComparedServer]:
@@ -233,13 +236,18 @@ class ServerPair:
 
 
 @asynccontextmanager
-async def server_pair(server: ApiServerProcess, features: Features) -> AsyncGenerator[ServerPair]:
+async def server_pair(
+    server: ApiServerProcess,
+    features: Features,
+    *,
+    authorization: AuthorizationMode = "AlwaysAllow",
+) -> AsyncGenerator[ServerPair]:
     """Run an embedded server with the same definition as the real server of a test."""
     cluster = Cluster(features=features)
     cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget", short_names=("wd",)))
     trusting = ssl.create_default_context(cafile=server.ca_file)
     async with AsyncExitStack() as stack:
-        embedded = await stack.enter_async_context(ApiServer(cluster))
+        embedded = await stack.enter_async_context(ApiServer(cluster, authorization=authorization))
         sessions = [
             await stack.enter_async_context(
                 aiohttp.ClientSession(
@@ -251,7 +259,8 @@ async def server_pair(server: ApiServerProcess, features: Features) -> AsyncGene
             )
             for url, tls in ((server.url, trusting), (embedded.url, True))
         ]
-        yield ServerPair(ComparedServer(sessions[0]), ComparedServer(sessions[1]), cluster)
+        real, ours = map(ComparedServer, sessions)
+        yield ServerPair(real, ours, cluster, embedded.access)
 
 
 def widget(name: str, *, labels: dict[str, str] | None = None, **spec: object) -> Json:
