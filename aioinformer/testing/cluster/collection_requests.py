@@ -209,4 +209,10 @@ class CollectionRequests:
         return make_encoder(collection.encoding, form, include, self.registry.clock, columns)
 
     def _parse_selection(self, collection: Collection, selectors: SelectorQuery) -> Selection:
-        return Selection.parse(collection.encoding, selectors, sharding=self.features.sharding)
+        encoding = collection.encoding
+        return Selection.parse(
+            encoding,
+            selectors,
+            sharding=self.features.sharding,
+            selectable_fields=self.definitions.selectable_fields(encoding.resource),
+        )

@@ -32,6 +32,9 @@ from aioinformer.testing.writes.structural_schema import StructuralSchema
 __all__ = ["DefinitionController"]
 
 DEFINITIONS = find_built_in("customresourcedefinitions")
+_SCOPES = ("Cluster", "Namespaced")
+_SELECTABLE_TYPES = ("string", "boolean", "integer")
+"""The types of the fields by which a selector can select custom objects."""
 _KIND, _GROUP = DEFINITIONS.kind, DEFINITIONS.group
 
 
@@ -57,6 +60,12 @@ class DefinedVersion:
             return None
         selector = found.get("labelSelectorPath", "")
         return ScalePaths(found["specReplicasPath"], found["statusReplicasPath"], selector)
+
+    @property
+    def selectable_fields(self) -> frozenset[str]:
+        """The field labels of selectors besides those of the metadata."""
+        fields = self.body.get("selectableFields") or ()
+        return frozenset(each["jsonPath"].removeprefix(".") for each in fields)
 
     @property
     def columns(self) -> tuple[PrinterColumn, ...]:
@@ -85,6 +94,10 @@ class _NamesBody(msgspec.Struct, rename="camel"):
     categories: list[str] | None = None
 
 
+class _SelectableFieldBody(msgspec.Struct, rename="camel"):
+    json_path: str | None = None
+
+
 class _VersionBody(msgspec.Struct, rename="camel"):
     """A version in a definition. The checks of a version read what is inside its parts."""
 
@@ -94,6 +107,7 @@ class _VersionBody(msgspec.Struct, rename="camel"):
     schema: dict[str, Any] | None = None
     subresources: dict[str, dict[str, Any] | None] | None = None
     additional_printer_columns: list[dict[str, Any]] | None = None
+    selectable_fields: list[_SelectableFieldBody] | None = None
 
 
 class _SpecBody(msgspec.Struct):
@@ -159,6 +173,11 @@ def _definition_causes(spec: Mapping[str, Any], name: str) -> Iterator[dict[str,
     ):
         if not value:
             yield _cause("FieldValueRequired", field, "Required value")
+    scope = spec.get("scope")
+    if scope and scope not in _SCOPES:
+        known = ", ".join(f'"{each}"' for each in _SCOPES)
+        text = f'Unsupported value: "{scope}": supported values: {known}'
+        yield _cause("FieldValueNotSupported", "spec.scope", text)
     if name != f"{names.get('plural')}.{spec.get('group')}":
         text = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
         yield _cause("FieldValueInvalid", "metadata.name", text)
@@ -192,6 +211,35 @@ def _version_causes(version: Mapping[str, Any], field: str) -> Iterator[dict[str
         _ = defined.schema, defined.columns, defined.scale_paths
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         yield _cause("FieldValueInvalid", field, f"Invalid value: {error}")
+    for place, each in enumerate(version.get("selectableFields") or ()):
+        found_at = f"{field}.selectableFields[{place}].jsonPath"
+        yield from _selectable_field_causes(each.get("jsonPath") or "", schema, found_at)
+
+
+def _selectable_field_causes(
+    path: str, schema: Mapping[str, Any], field: str
+) -> Iterator[dict[str, str]]:
+    if not path:
+        yield _cause("FieldValueRequired", field, "Required value")
+        return
+    invalid = f'Invalid value: "{path}"'
+    names = path.removeprefix(".").split(".")
+    if names[0] == "metadata":
+        text = f"{invalid}: must not point to fields in metadata"
+        yield _cause("FieldValueInvalid", field, text)
+        return
+    found: Mapping[str, Any] | None = schema
+    for name in names:
+        found = ((found or {}).get("properties") or {}).get(name)
+    if found is None:
+        text = f"{invalid}: is an invalid path: does not refer to a valid field"
+        yield _cause("FieldValueInvalid", field, text)
+    elif found.get("type") not in _SELECTABLE_TYPES:
+        text = (
+            f"{invalid}: must point to a field of type string, boolean or integer. Enum string "
+            "fields and strings with formats are allowed."
+        )
+        yield _cause("FieldValueInvalid", field, text)
 
 
 def _cause(reason: str, field: str, text: str) -> dict[str, str]:
@@ -220,6 +268,11 @@ class DefinitionController:
         """Return the printer columns of a defined resource; none for other resources."""
         version = self._versions.get(resource)
         return version.columns if version is not None else ()
+
+    def selectable_fields(self, resource: Resource) -> frozenset[str]:
+        """Return the selectable fields of a defined resource; none for other resources."""
+        version = self._versions.get(resource)
+        return version.selectable_fields if version is not None else frozenset()
 
     def observe(self, change: StoredChange) -> None:
         """Serve what a changed definition says, or complete its deletion."""

@@ -1,9 +1,5 @@
 """Selectors of a list or watch: namespace, labels, fields and shard.
 
-A server supports few field labels, and other ones for each resource. The table here is that of
-Kubernetes 1.36 (the ``AddFieldLabelConversionFunc`` of each group). All other labels are answered
-with 400 (recording 22).
-
 A shard selector selects a part of a resource's objects by the hash of a metadata field (KEP-5866):
 
     shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
@@ -16,56 +12,16 @@ that is no call of ``shardRange`` at all is plainer than CEL's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from aioinformer._core.selectors.selectors import FieldSelector, LabelSelector
 from aioinformer.errors import InvalidSelector, ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, StoredObject
+from aioinformer.testing.wire.field_labels import check_field_label, make_field_reader
 
 __all__ = ["Selection", "SelectorQuery", "ShardSelector"]
-
-_METADATA_LABELS = ("metadata.name", "metadata.namespace")
-"""The field labels that every resource has."""
-_FIELD_LABELS: Mapping[str, tuple[str, ...]] = {
-    "pods": (
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
-    ),
-    "events": (
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ),
-    "nodes": ("spec.unschedulable",),
-    "namespaces": ("status.phase",),
-    "secrets": ("type",),
-    "replicationcontrollers": ("status.replicas",),
-    "replicasets.apps": ("status.replicas",),
-    "jobs.batch": ("status.successful",),
-    "certificatesigningrequests.certificates.k8s.io": ("spec.signerName",),
-}
-"""The other field labels, by resource."""
-_LABEL_PATHS: Mapping[str, str] = {"source": "source.component"}
-"""The paths of the values, for labels that are not paths themselves."""
-_BOOLEAN_LABELS = ("spec.unschedulable", "spec.hostNetwork")
-_NUMERIC_LABELS = ("status.replicas", "status.successful")
 
 HASH_END = 1 << 64
 """The first number after all hashes."""
@@ -189,8 +145,21 @@ class Selection:
         object.__setattr__(self, "_unrestricted", self.namespace is None and self.selects_all)
 
     @classmethod
-    def parse(cls, encoding: Encoding, query: SelectorQuery, *, sharding: bool) -> Selection:
-        """Parse the selectors of a request; the shard selector only if ``sharding``.
+    def parse(
+        cls,
+        encoding: Encoding,
+        query: SelectorQuery,
+        *,
+        sharding: bool,
+        selectable_fields: Collection[str] = (),
+    ) -> Selection:
+        """Parse the selectors of a request.
+
+        Args:
+            encoding: the encoding of the resource.
+            query: the selectors.
+            sharding: True to regard the shard selector.
+            selectable_fields: the selectable fields of the definition of a custom resource.
 
         Raises:
             NotFound: the request names a namespace, but the resource is cluster-scoped.
@@ -209,7 +178,7 @@ class Selection:
         except InvalidSelector as error:
             raise statuses.invalid_selector(error) from error
         for requirement in selection.fields.requirements:
-            _check_field_label(encoding, requirement.path)
+            check_field_label(encoding, requirement.path, selectable_fields)
         return selection
 
     @property
@@ -230,34 +199,6 @@ class Selection:
             return False
         if self.labels and not self.labels.matches(stored.metadata.get("labels") or {}):
             return False
-        if self.fields and not self.fields.matches(_make_field_reader(stored.body)):
+        if self.fields and not self.fields.matches(make_field_reader(stored)):
             return False
         return self.shard.matches(stored)
-
-
-def _check_field_label(encoding: Encoding, path: str) -> None:
-    own = _FIELD_LABELS.get(str(encoding.resource))
-    if path in _METADATA_LABELS or path in (own or ()):
-        return
-    # The server has one text for resources with labels of their own and for custom ones, and
-    # another text for the rest.
-    if own is not None or encoding.custom:
-        raise statuses.bad_request(f"field label not supported: {path}")
-    known = ", ".join(f'"{name}"' for name in _METADATA_LABELS)
-    raise statuses.bad_request(f'"{path}" is not a known field selector: only {known}')
-
-
-def _make_field_reader(body: dict[str, Any]) -> Callable[[str], str]:
-    """Return a function from a field label to its value, in the server's text form."""
-
-    def read(path: str) -> str:
-        value: Any = body
-        for name in _LABEL_PATHS.get(path, path).split("."):
-            value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
-        if path in _BOOLEAN_LABELS:
-            return "true" if value else "false"
-        if value is None:
-            return "0" if path in _NUMERIC_LABELS else ""
-        return str(value)
-
-    return read

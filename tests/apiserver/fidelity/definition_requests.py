@@ -83,6 +83,11 @@ SIZE_CRD: Json = {
                         "labelSelectorPath": ".status.selector",
                     },
                 },
+                "selectableFields": [
+                    {"jsonPath": ".spec.color"},
+                    {"jsonPath": ".spec.size"},
+                    {"jsonPath": ".status.replicas"},
+                ],
                 "additionalPrinterColumns": [
                     {
                         "name": "Size",
@@ -173,6 +178,21 @@ WRITES: list[WriteRequest] = [
     ),
     WriteRequest("GET", f"{SIZES}/a/scale"),
 ]
+
+SELECTIONS: list[WriteRequest] = [
+    WriteRequest("GET", f"{SIZES}?fieldSelector={selector}")
+    for selector in (
+        "spec.color%3Dred",
+        "spec.color!%3Dred",
+        "spec.size%3D3",
+        "spec.size%3D3,metadata.name%3Db",
+        "status.replicas%3D",
+        "status.replicas%3D5",
+        "spec.text%3Da",
+        "metadata.namespace%3Ddefault",
+    )
+]
+"""Lists by the selectable fields of the definition, and by another one."""
 
 DISCOVERY = WriteRequest("GET", "/apis/example.com/v1")
 """The resources of the definitions. A real server updates this document some time after it has

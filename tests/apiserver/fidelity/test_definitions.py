@@ -14,6 +14,7 @@ from tests.apiserver.fidelity.definition_requests import (
     DEFINITIONS,
     DISCOVERY,
     FIELD_WRITES,
+    SELECTIONS,
     SIZE_CRD,
     SIZES,
     WRITES,
@@ -46,7 +47,7 @@ async def test_a_defined_resource_is_served_as_on_the_real_server(
             text = msgspec.json.encode(body).decode()
             answers = [await twin.send_raw("POST", SIZES, text, JSON) for twin in pair.both]
             compare(text, *answers)
-        for request in WRITES:
+        for request in (*WRITES, *SELECTIONS):
             answers = [await twin.send_raw(*request) for twin in pair.both]
             compare(str(request), *answers)
         async with asyncio.timeout(10):

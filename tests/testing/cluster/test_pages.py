@@ -202,7 +202,7 @@ def test_the_source_of_an_event_is_its_component(cluster: Cluster) -> None:
         ("pods", "a===", "", "unable to parse requirement: found '=', expected: identifier"),
         ("pods", "", "spec.nope=1", "field label not supported: spec.nope"),
         (
-            "services",
+            "configmaps",
             "",
             "spec.type=x",
             '"spec.type" is not a known field selector: only "metadata.name", "metadata.namespace"',
