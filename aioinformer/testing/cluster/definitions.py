@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -211,9 +211,10 @@ def _version_causes(version: Mapping[str, Any], field: str) -> Iterator[dict[str
         _ = defined.schema, defined.columns, defined.scale_paths
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         yield _cause("FieldValueInvalid", field, f"Invalid value: {error}")
+    fields = cast("Mapping[str, Any]", schema)
     for place, each in enumerate(version.get("selectableFields") or ()):
         found_at = f"{field}.selectableFields[{place}].jsonPath"
-        yield from _selectable_field_causes(each.get("jsonPath") or "", schema, found_at)
+        yield from _selectable_field_causes(each.get("jsonPath") or "", fields, found_at)
 
 
 def _selectable_field_causes(
@@ -228,9 +229,10 @@ def _selectable_field_causes(
         text = f"{invalid}: must not point to fields in metadata"
         yield _cause("FieldValueInvalid", field, text)
         return
-    found: Mapping[str, Any] | None = schema
+    found: JsonObject | None = dict(schema)
     for name in names:
-        found = ((found or {}).get("properties") or {}).get(name)
+        properties: JsonObject = (found or {}).get("properties") or {}
+        found = properties.get(name)
     if found is None:
         text = f"{invalid}: is an invalid path: does not refer to a valid field"
         yield _cause("FieldValueInvalid", field, text)

@@ -244,18 +244,28 @@ def _fail() -> NoReturn:
 # -- strategic merge patch ---------------------------------------------------------------------
 
 _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "allocatedResourcesStatus": ("name",),
     "conditions": ("type",),
     "containers": ("name",),
     "env": ("name",),
     "ephemeralContainers": ("name",),
+    "evictionResponders": ("name",),
     "hostAliases": ("ip",),
+    "hostIPs": ("ip",),
     "imagePullSecrets": ("name",),
     "initContainers": ("name",),
+    "matchConditions": ("name",),
     "ownerReferences": ("uid",),
     "podIPs": ("ip",),
     "ports": ("containerPort", "port"),  # of a container; of a Service
+    "reservedFor": ("uid",),
+    "resourceClaimStatuses": ("name",),
     "resourceClaims": ("name",),
+    "schedulingGates": ("name",),
     "secrets": ("name",),
+    "spec.drivers": ("name",),
+    "spec.variables": ("name",),
+    "status.addresses": ("type",),
     "topologySpreadConstraints": ("topologyKey",),
     "volumeDevices": ("devicePath",),
     "volumeMounts": ("mountPath",),
@@ -263,10 +273,14 @@ _MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
     "webhooks": ("name",),
 }
 """The lists that are merged, with the fields that can be the key of their items. The first field
-that the patch has is the key. Other lists are replaced: ``args``, ``command``, ``tolerations``,
-``taints``, ..."""
+that the patch has is the key. A name with a dot is that of a list in a member of this name, for
+names that have other meanings elsewhere. Other lists are replaced: ``args``, ``command``,
+``tolerations``, ``taints``, ..."""
 
-_SET_LISTS = frozenset({"finalizers"})
+_REPLACED_LISTS = frozenset({"egress.ports", "ingress.ports", "subsets.ports"})
+"""The lists that are replaced, although lists of that name are merged elsewhere."""
+
+_SET_LISTS = frozenset({"finalizers", "podCIDRs"})
 """The lists of strings to which a patch adds its strings."""
 
 _DIRECTIVE = "$patch"
@@ -289,7 +303,16 @@ class StrategicMergePatch:
         return _merge_mapping(body, self.patch)
 
 
-def _merge_mapping(target: Mapping[str, Any], patch: Mapping[str, Any]) -> JsonObject:
+def _merge_mapping(
+    target: Mapping[str, Any], patch: Mapping[str, Any], parent: str = ""
+) -> JsonObject:
+    """Return an object merged with a patch.
+
+    Args:
+        target: the object.
+        patch: the patch.
+        parent: the name of the member whose value, or item, the object is.
+    """
     directive = _patch_directive(patch)
     if directive == "delete":
         return {}
@@ -302,7 +325,7 @@ def _merge_mapping(target: Mapping[str, Any], patch: Mapping[str, Any]) -> JsonO
         elif value is None:
             result.pop(name, None)
         else:
-            result[name] = _merge_value(name, result.get(name), value)
+            result[name] = _merge_value(parent, name, result.get(name), value)
     if _RETAIN_KEYS not in patch:
         return result
     retained = _read_retained_keys(patch)
@@ -325,31 +348,40 @@ def _patch_directive(patch: Mapping[str, Any]) -> str:
     return str(directive)
 
 
-def _merge_value(name: str, old: Any, new: Any) -> Any:
+def _merge_value(parent: str, name: str, old: Any, new: Any) -> Any:
     """Return the merged value of a member."""
     if isinstance(new, Mapping):
         before = cast("JsonObject", old) if isinstance(old, dict) else {}
-        return _merge_mapping(before, cast("Mapping[str, Any]", new))
+        return _merge_mapping(before, cast("Mapping[str, Any]", new), name)
     if not isinstance(new, list):
         return new
     items = cast("Sequence[Any]", new)
     present = cast("Sequence[Any]", old) if isinstance(old, list) else ()
     if name in _SET_LISTS:
         return [*present, *(item for item in items if item not in present)]
-    if name in _MERGE_KEYS and all(isinstance(item, Mapping) for item in items):
-        return _merge_list(_MERGE_KEYS[name], present, cast("Sequence[Mapping[str, Any]]", items))
+    keys = _find_merge_keys(parent, name)
+    if keys and all(isinstance(item, Mapping) for item in items):
+        return _merge_list(name, keys, present, cast("Sequence[Mapping[str, Any]]", items))
     return items
 
 
+def _find_merge_keys(parent: str, name: str) -> tuple[str, ...]:
+    """Return the possible keys of the items of a list; none if the list is replaced."""
+    place = f"{parent}.{name}"
+    if place in _REPLACED_LISTS:
+        return ()
+    return _MERGE_KEYS.get(place) or _MERGE_KEYS.get(name, ())
+
+
 def _merge_list(
-    keys: tuple[str, ...], old: Sequence[Any], patches: Sequence[Mapping[str, Any]]
+    name: str, keys: tuple[str, ...], old: Sequence[Any], patches: Sequence[Mapping[str, Any]]
 ) -> list[Any]:
     """Return a keyed list merged with a patch. Old items keep their places, new ones come last."""
     # An item with nothing but ``$patch`` is a directive for the whole list.
     items = [patch for patch in patches if patch.keys() - {_DIRECTIVE}]
     directives = (_patch_directive(patch) for patch in patches if patch not in items)
     if "replace" in directives:
-        return [_merge_mapping({}, patch) for patch in items]
+        return [_merge_mapping({}, patch, name) for patch in items]
     result = list(old)
     for patch in items:
         key = _merge_key(keys, patch)
@@ -357,9 +389,9 @@ def _merge_list(
         if _patch_directive(patch) == "delete":
             result = [each for each in result if not _has_key(each, key, patch)]
         elif place is None:
-            result.append(_merge_mapping({}, patch))
+            result.append(_merge_mapping({}, patch, name))
         else:
-            result[place] = _merge_mapping(result[place], patch)
+            result[place] = _merge_mapping(result[place], patch, name)
     return result
 
 

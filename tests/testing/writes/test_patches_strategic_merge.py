@@ -54,6 +54,51 @@ NAMED = [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]
             id="ports of a container",
         ),
         pytest.param(
+            {"status": {"addresses": [{"type": "InternalIP", "address": "1"}]}},
+            {"status": {"addresses": [{"type": "Hostname", "address": "n"}]}},
+            {
+                "status": {
+                    "addresses": [
+                        {"type": "InternalIP", "address": "1"},
+                        {"type": "Hostname", "address": "n"},
+                    ]
+                }
+            },
+            id="addresses of a Node",
+        ),
+        pytest.param(
+            {"subsets": [{"addresses": [{"ip": "1"}]}]},
+            {"subsets": [{"addresses": [{"ip": "2"}]}]},
+            {"subsets": [{"addresses": [{"ip": "2"}]}]},
+            id="addresses of Endpoints are replaced",
+        ),
+        pytest.param(
+            {"subsets": {"addresses": [{"ip": "1"}], "ports": [{"port": 1}]}},
+            {"subsets": {"addresses": [{"ip": "2"}], "ports": [{"port": 2}]}},
+            {"subsets": {"addresses": [{"ip": "2"}], "ports": [{"port": 2}]}},
+            id="lists of other meanings are replaced",
+        ),
+        *(
+            pytest.param(
+                {"spec": {name: [{key: "a", "x": 1}, {key: "b"}]}},
+                {"spec": {name: [{key: "a", "y": 2}]}},
+                {"spec": {name: [{key: "a", "x": 1, "y": 2}, {key: "b"}]}},
+                id=name,
+            )
+            for name, key in (
+                ("drivers", "name"),
+                ("hostIPs", "ip"),
+                ("matchConditions", "name"),
+                ("reservedFor", "uid"),
+                ("resourceClaimStatuses", "name"),
+                ("schedulingGates", "name"),
+                ("variables", "name"),
+            )
+        ),
+        pytest.param(
+            {"podCIDRs": ["a"]}, {"podCIDRs": ["b", "a"]}, {"podCIDRs": ["a", "b"]}, id="podCIDRs"
+        ),
+        pytest.param(
             {"ports": [{"port": 80}]},
             {"ports": [{"port": 81}]},
             {"ports": [{"port": 80}, {"port": 81}]},
