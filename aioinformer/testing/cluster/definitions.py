@@ -25,9 +25,9 @@ from aioinformer.testing.wire.encoding import JsonObject, StoredObject
 from aioinformer.testing.wire.json_paths import JsonPath
 from aioinformer.testing.wire.served_resources import SCALE, STATUS, make_served
 from aioinformer.testing.wire.tables import PrinterColumn
-from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.scale import ScalePaths
 from aioinformer.testing.writes.structural_schema import StructuralSchema
+from aioinformer.testing.writes.typed_bodies import convert_body
 
 __all__ = ["DefinitionController"]
 

@@ -17,10 +17,12 @@ from random import Random
 from typing import Any, Literal
 
 from aioinformer._core.objects.resources import Resource
+from aioinformer.errors import BadRequest
 from aioinformer.testing.cluster.storage import Collection, Storage
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject, StoredObject
 from aioinformer.testing.writes import validation
+from aioinformer.testing.writes.keyed_lists import check_keyed_lists
 from aioinformer.testing.writes.patches import BodyPatch
 from aioinformer.testing.writes.server_side_apply import (
     ApplyRequest,
@@ -31,6 +33,7 @@ from aioinformer.testing.writes.server_side_apply import (
     with_managed_fields,
 )
 from aioinformer.testing.writes.update_strategies import allows_create_on_update
+from aioinformer.testing.writes.write_options import MANAGER_LENGTH
 
 __all__ = ["Preconditions", "Registry", "WriteOptions"]
 
@@ -43,8 +46,6 @@ _PROPAGATION_FINALIZERS: Mapping[str, str] = {
 }
 """The finalizers that a propagation policy adds for the garbage collector. Without a garbage
 collector (``Features``) the finalizers stay until a request removes them."""
-MANAGER_LENGTH = 128
-"""The characters of a User-Agent that name a field manager at most."""
 _CLEANUP_FINALIZERS: Mapping[str, str] = {
     "customresourcedefinitions.apiextensions.k8s.io": "customresourcecleanup.apiextensions.k8s.io"
 }
@@ -189,6 +190,7 @@ class Registry:
         Unlike a creation, such a write may have a resourceVersion, which the server drops.
         """
         metadata = {**body["metadata"]}
+        validation.sent_version(metadata)
         metadata.pop("resourceVersion", None)
         new = validation.build_created(
             collection.encoding,
@@ -216,7 +218,12 @@ class Registry:
         with statuses.error_phase("write"):
             collection = self.storage.find(resource)
             stored = self._find_for_write(collection, name, namespace)
-            new = validation.validated(collection.encoding, patch.apply(stored.body))
+            patched = patch.apply(stored.body)
+            try:
+                new = validation.validated(collection.encoding, patched)
+            except BadRequest:
+                validation.check_patched_metadata(patched)
+                raise
             uid = new["metadata"].get("uid")
             if uid and uid != stored.uid:
                 raise statuses.immutable_uid(collection.encoding.resource, name, uid)
@@ -270,8 +277,9 @@ class Registry:
             if stored is not None:
                 validation.check_apply_preconditions(encoding, stored, wanted["metadata"])
             wanted = validation.limit_to_part(
-                wanted, options.part, status=self._has_status(collection)
+                encoding, wanted, options.part, status=self._has_status(collection)
             )
+            check_keyed_lists(encoding, wanted)
             manager = self._make_field_manager(collection, options, "Apply")
             request = ApplyRequest(wanted, manager, force, self.clock())
             if stored is None:

@@ -24,7 +24,6 @@ from aioinformer.testing.wire.encoding import (
 )
 from aioinformer.testing.wire.negotiation import JSON
 from aioinformer.testing.wire.served_resources import STATUS
-from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.wire.urls import ResourcePath
 from aioinformer.testing.wire.yaml_bodies import YAML, decode_yaml
 from aioinformer.testing.writes.patches import (
@@ -33,7 +32,9 @@ from aioinformer.testing.writes.patches import (
     MergePatch,
     StrategicMergePatch,
 )
+from aioinformer.testing.writes.typed_bodies import convert_body
 from aioinformer.testing.writes.validation import Part
+from aioinformer.testing.writes.write_options import check_write_options, unsupported_cause
 
 __all__ = [
     "APPLY_PATCH",
@@ -60,10 +61,6 @@ BODY_TYPES = f"{JSON}, {YAML}"
 """The media types of whole objects."""
 OCTET_STREAM = "application/octet-stream"
 """The media type that aiohttp assumes for a body without a Content-Type."""
-DRY_RUN_ALL = "All"
-"""The only value of ``dryRun``."""
-FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-"""The values of ``fieldValidation``."""
 PROPAGATIONS = ("Foreground", "Background", "Orphan")
 
 
@@ -143,20 +140,14 @@ class ObjectRequest:
             options: the kind that the error names, such as ``CreateOptions``.
 
         Raises:
-            Invalid: ``dryRun`` has another value than ``All``, or ``fieldValidation`` an unknown
-                one.
+            Invalid: a parameter has an invalid value.
         """
-        dry_run = self.query.get("dryRun", DRY_RUN_ALL)
-        if dry_run != DRY_RUN_ALL:
-            text = f'Unsupported value: ["{dry_run}"]: supported values: "{DRY_RUN_ALL}"'
-            raise statuses.invalid_options(options, "dryRun", "FieldValueNotSupported", text)
-        found = self.query.get("fieldValidation", "")
-        if found not in FIELD_VALIDATIONS and options != "DeleteOptions":
-            known = ", ".join(f'"{each}"' for each in FIELD_VALIDATIONS)
-            text = f'Unsupported value: "{found}": supported values: {known}'
-            raise statuses.invalid_options(
-                options, "fieldValidation", "FieldValueNotSupported", text
-            )
+        check_write_options(options, self.query, is_apply=self.is_apply)
+
+    @property
+    def is_apply(self) -> bool:
+        """True if the request is an apply."""
+        return self.method == "PATCH" and self.content_type == APPLY_PATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +241,9 @@ def _check_propagation(request: ObjectRequest, options: DeleteOptionsBody) -> st
     """Return the propagation policy of a deletion; empty for the default."""
     propagation = options.propagation_policy or request.query.get("propagationPolicy", "")
     if propagation not in ("", *PROPAGATIONS):
-        known = ", ".join(f'"{each}"' for each in (*PROPAGATIONS, "nil"))
-        text = f'Unsupported value: "{propagation}": supported values: {known}'
-        reason = "FieldValueNotSupported"
-        raise statuses.invalid_options("DeleteOptions", "propagationPolicy", reason, text)
+        known = (*PROPAGATIONS, "nil")
+        cause = unsupported_cause("propagationPolicy", f'"{propagation}"', known)
+        raise statuses.invalid_options("DeleteOptions", [cause])
     return propagation
 
 

@@ -24,7 +24,6 @@ from aioinformer.testing.server.field_validation import (
     reject_unknown_fields,
 )
 from aioinformer.testing.server.object_requests import (
-    APPLY_PATCH,
     ObjectRequest,
     ObjectResponse,
     decode_configuration,
@@ -152,11 +151,8 @@ def _update(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 
 def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     request.check_query("PatchOptions")
-    if request.content_type == APPLY_PATCH:
+    if request.is_apply:
         return _apply(cluster, request)
-    if "force" in request.query:
-        text = "Forbidden: may not be specified for non-apply patch"
-        raise statuses.invalid_options("PatchOptions", "force", "FieldValueForbidden", text)
     path, patch = request.path, decode_patch(request)
     warnings = check_patched_fields(cluster, request, patch)
     patched = cluster.registry.patch(
@@ -167,10 +163,6 @@ def _patch(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
 
 def _apply(cluster: Cluster, request: ObjectRequest) -> ObjectResponse:
     path, resource = request.path, request.path.resource
-    if not request.query.get("fieldManager"):
-        text = "Required value: is required for apply patch"
-        reason = "FieldValueRequired"
-        raise statuses.invalid_options("PatchOptions", "fieldManager", reason, text)
     config = validation.check_metadata(decode_configuration(request))
     api_version, kind = config.get("apiVersion", ""), config.get("kind", "")
     if (api_version, kind) != (resource.api_version, resource.kind):

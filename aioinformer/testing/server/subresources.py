@@ -22,9 +22,9 @@ from aioinformer.testing.server.object_requests import (
 )
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
-from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.patches import MergePatch
 from aioinformer.testing.writes.scale import ScalePatch, ScaleReplacement, build_scale
+from aioinformer.testing.writes.typed_bodies import convert_body
 
 __all__ = ["handle_subresource"]
 

@@ -237,8 +237,17 @@ def strict_decoding_of_patch(patched: str, errors: Sequence[str]) -> ServerError
         patched: the patched object as JSON, which the server shows.
         errors: the texts for its fields.
     """
+    return _invalid_patch(patched, _strict_error(errors))
+
+
+def invalid_patch(patched: Mapping[str, Any], error: str) -> ServerError:
+    """Return the error for a patch whose result is no object."""
+    return _invalid_patch(msgspec.json.encode(patched, order="sorted").decode(), error)
+
+
+def _invalid_patch(patched: str, error: str) -> ServerError:
     shown = msgspec.json.encode(patched).decode()
-    text = f"Invalid value: {shown}: {_strict_error(errors)}"
+    text = f"Invalid value: {shown}: {error}"
     return invalid("", "", "patch", "FieldValueInvalid", text)
 
 
@@ -250,10 +259,17 @@ def undeclared_fields(
     resource: Resource, metadata: Mapping[str, Any], paths: Sequence[str]
 ) -> ServerError:
     """Return the error for an applied configuration with fields that the schema doesn't name."""
-    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     texts = [f".{path}: field not declared in schema" for path in paths]
+    return untyped_configuration(resource, metadata, texts)
+
+
+def untyped_configuration(
+    resource: Resource, metadata: Mapping[str, Any], texts: Sequence[str]
+) -> ServerError:
+    """Return the error for an applied configuration that doesn't fit the schema."""
+    name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     listed = texts[0] if len(texts) == 1 else "\n  ".join(["errors:", *texts])
-    target = f"({name}; {resource.api_version}, Kind={resource.kind})"
+    target = f"({name}; {resource.group}/{resource.version}, Kind={resource.kind})"
     return server_error(Status(500, "", f"failed to create typed patch object {target}: {listed}"))
 
 
@@ -468,9 +484,9 @@ def _invalid_twice(
     return invalid_fields(resource.kind, name, causes, group=resource.group, repeated=2)
 
 
-def invalid_options(kind: str, field: str, reason: str, text: str) -> ServerError:
+def invalid_options(kind: str, causes: Sequence[Mapping[str, str]]) -> ServerError:
     """Return the error for invalid ``PatchOptions``, ``DeleteOptions`` or the like."""
-    return invalid(kind, "", field, reason, text, group="meta.k8s.io")
+    return invalid_fields(kind, "", causes, group="meta.k8s.io")
 
 
 def unsupported_method(verb: str, resource: Resource) -> ServerError:

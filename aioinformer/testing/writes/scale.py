@@ -17,8 +17,8 @@ from aioinformer._core.objects.resources import Resource
 from aioinformer._core.selectors.selectors import LabelSelector
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import JsonObject
-from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.patches import BodyPatch
+from aioinformer.testing.writes.typed_bodies import convert_body
 
 __all__ = ["BUILT_IN_SCALE", "ScalePatch", "ScalePaths", "ScaleReplacement", "build_scale"]
 
@@ -68,7 +68,7 @@ def _format_selector(found: Any) -> str:
     return str(LabelSelector.parse(cast("Mapping[str, Any]", found)))
 
 
-class _ScaleMeta(msgspec.Struct, rename="camel"):
+class _SentScaleMeta(msgspec.Struct, rename="camel"):
     """The metadata of a sent ``Scale`` that are read."""
 
     name: str | None = None
@@ -76,13 +76,13 @@ class _ScaleMeta(msgspec.Struct, rename="camel"):
     resource_version: str | None = None
 
 
-class _ScaleSpec(msgspec.Struct):
+class _SentScaleSpec(msgspec.Struct):
     replicas: int | None = None
 
 
 class _SentScale(msgspec.Struct):
-    metadata: _ScaleMeta | None = None
-    spec: _ScaleSpec | None = None
+    metadata: _SentScaleMeta | None = None
+    spec: _SentScaleSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class ScaleReplacement:
             Invalid: the replicas are negative.
         """
         sent = convert_body(self.scale, _SentScale)
-        metadata, name = sent.metadata or _ScaleMeta(), body["metadata"]["name"]
+        metadata, name = sent.metadata or _SentScaleMeta(), body["metadata"]["name"]
         if metadata.name is not None and metadata.name != name:
             raise statuses.bad_request(
                 f"the name of the object ({metadata.name}) does not match the name on the "

@@ -35,6 +35,7 @@ from aioinformer.testing.wire.encoding import Encoding, JsonObject
 __all__ = [
     "BEFORE_FIRST_APPLY",
     "CONTAINER",
+    "FINALIZERS",
     "ApplyRequest",
     "FieldChanges",
     "FieldManager",
@@ -46,6 +47,8 @@ __all__ = [
     "decode_fields_v1",
     "diff_fields",
     "encode_fields_v1",
+    "format_path",
+    "list_key",
     "named_fields",
     "split_members",
     "with_managed_fields",
@@ -111,13 +114,14 @@ def split_members(path: FieldPath, value: Any, *, custom: bool) -> list[tuple[st
     items = list(cast("Iterable[Any]", value))
     if path == FINALIZERS:  # a set: its items are their own keys
         return [(f"v:{_encode_json(each)}", each) for each in items]
-    key = _list_key(path, custom=custom)
+    key = list_key(path, custom=custom)
     if key is None or not all(isinstance(each, dict) and key in each for each in items):
         return None
     return [(f"k:{_encode_json({key: each[key]})}", each) for each in items]
 
 
-def _list_key(path: FieldPath, *, custom: bool) -> str | None:
+def list_key(path: FieldPath, *, custom: bool) -> str | None:
+    """Return the key of the items of a list; ``None`` for a list without keys."""
     if path == OWNER_REFERENCES:
         return "uid"
     return None if custom or not path else LIST_KEYS.get(path[-1])
@@ -212,8 +216,8 @@ def _iterate_paths(path: FieldPath, tree: Mapping[str, Any]) -> Iterable[FieldPa
     if path and (not tree or "." in tree):
         yield path
     for element, inside in tree.items():
-        if element != ".":
-            yield from _iterate_paths((*path, element), inside)
+        if element != "." and isinstance(inside, dict):
+            yield from _iterate_paths((*path, element), cast("JsonObject", inside))
 
 
 def _encode_json(value: object) -> str:
@@ -263,7 +267,8 @@ class ManagedFields:
                 each.get("apiVersion") or "",
                 each.get("subresource") or "",
             )
-            fields = decode_fields_v1(each.get("fieldsV1") or {})
+            tree = each.get("fieldsV1")
+            fields = decode_fields_v1(cast("JsonObject", tree) if isinstance(tree, dict) else {})
             entries[manager] = ManagedFieldsEntry(fields, each.get("time") or "")
         return cls(entries)
 

@@ -1,16 +1,19 @@
-"""The update strategies of resources: an update without a version, and one of a missing object.
+"""The update strategies of resources: updates without a version, of missing objects, of a status.
 
-A server has both decisions in the strategy of each resource. Custom resources need the
-resourceVersion of the updated object, and are never created by an update. The tables here are
-those of Kubernetes 1.37 (``AllowUnconditionalUpdate`` and ``AllowCreateOnUpdate`` of the strategies
-in its ``pkg/registry``, of kube-aggregator and of apiextensions-apiserver).
+A server has these decisions in the strategy of each resource. Custom resources need the
+resourceVersion of the updated object, are never created by an update, and keep their metadata in a
+write of the status. The tables here are those of Kubernetes 1.37 (``AllowUnconditionalUpdate``,
+``AllowCreateOnUpdate`` and ``PrepareForUpdate`` of the strategies in its ``pkg/registry``, of
+kube-aggregator and of apiextensions-apiserver).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from aioinformer.testing.wire.encoding import Encoding
 
-__all__ = ["allows_create_on_update", "allows_unconditional_update"]
+__all__ = ["allows_create_on_update", "allows_unconditional_update", "status_metadata"]
 
 _VERSION_NEEDED = frozenset(
     (
@@ -37,6 +40,19 @@ _CREATED_ON_UPDATE = frozenset(
     )
 )
 """The resources whose objects an update creates if there are none."""
+_WRITABLE_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+_KEPT_BY_STATUS_WRITES: Mapping[str, tuple[str, ...]] = {
+    "pods": ("ownerReferences",),
+    "deployments.apps": ("labels",),
+    "volumeattachments.storage.k8s.io": _WRITABLE_METADATA,
+    "servicecidrs.networking.k8s.io": _WRITABLE_METADATA,
+    "resourceclaims.resource.k8s.io": _WRITABLE_METADATA,
+    "flowschemas.flowcontrol.apiserver.k8s.io": _WRITABLE_METADATA,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _WRITABLE_METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _WRITABLE_METADATA,
+    "apiservices.apiregistration.k8s.io": _WRITABLE_METADATA,
+}
+"""The metadata of built-in resources that a write of the status leaves as they are."""
 
 
 def allows_unconditional_update(encoding: Encoding) -> bool:
@@ -50,3 +66,11 @@ def allows_create_on_update(encoding: Encoding, part: str) -> bool:
     No update of a status creates the object.
     """
     return part != "status" and str(encoding.resource) in _CREATED_ON_UPDATE
+
+
+def status_metadata(encoding: Encoding) -> tuple[str, ...]:
+    """Return the metadata that a write of the status changes, such as the labels of a Pod."""
+    if encoding.custom:
+        return ()
+    kept = _KEPT_BY_STATUS_WRITES.get(str(encoding.resource), ())
+    return tuple(name for name in _WRITABLE_METADATA if name not in kept)

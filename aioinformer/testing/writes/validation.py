@@ -14,15 +14,18 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from aioinformer.errors import ServerError, Status, server_error
+from aioinformer.errors import BadRequest, ServerError, Status, server_error
 from aioinformer.testing.wire import statuses
 from aioinformer.testing.wire.encoding import Encoding, JsonObject, StoredObject
-from aioinformer.testing.wire.typed_bodies import convert_body
 from aioinformer.testing.writes.metadata_rules import (
     check_created_metadata,
     check_updated_metadata,
 )
-from aioinformer.testing.writes.update_strategies import allows_unconditional_update
+from aioinformer.testing.writes.typed_bodies import convert_body
+from aioinformer.testing.writes.update_strategies import (
+    allows_unconditional_update,
+    status_metadata,
+)
 
 _SERVER_METADATA = (
     "uid",
@@ -52,14 +55,13 @@ class _OwnerReference(msgspec.Struct, rename="camel"):
 
 
 class _ManagedFieldsEntry(msgspec.Struct, rename="camel"):
-    """An item of ``managedFields``, with its types."""
+    """An item of ``managedFields``, with its types. ``fieldsV1`` can be any JSON."""
 
     manager: str | None = None
     operation: str | None = None
     api_version: str | None = None
     subresource: str | None = None
     time: str | None = None
-    fields_v1: dict[str, Any] | None = msgspec.field(default=None, name="fieldsV1")
 
 
 class _ObjectMeta(msgspec.Struct, rename="camel"):
@@ -90,6 +92,18 @@ def check_metadata(body: Mapping[str, Any]) -> JsonObject:
     checked: JsonObject = {**body, "metadata": body.get("metadata") or {}}
     convert_body(checked, _SentObject)
     return checked
+
+
+def check_patched_metadata(body: Mapping[str, Any]) -> None:
+    """Check the types of the metadata of a patched body.
+
+    Raises:
+        Invalid: a field has the wrong type.
+    """
+    try:
+        check_metadata(body)
+    except BadRequest as error:
+        raise statuses.invalid_patch(body, error.status.message) from error
 
 
 def validated(encoding: Encoding, body: Mapping[str, Any]) -> JsonObject:
@@ -161,7 +175,7 @@ def build_created(
     """
     new = validated(encoding, body)
     metadata = new["metadata"]
-    if metadata.get("resourceVersion"):
+    if sent_version(metadata):
         message = "resourceVersion should not be set on objects to be created"
         raise server_error(Status(500, "", message))
     if not metadata.get("name") and metadata.get("generateName"):
@@ -217,7 +231,7 @@ def build_replacement(
     _check_identity(stored, metadata)
     now = stored.metadata
     if part == "status":
-        metadata = dict(now)
+        metadata = _status_write_metadata(encoding, now, metadata)
     _check_finalizers(encoding, stored, metadata)
     check_updated_metadata(encoding.resource, metadata, now)
     new = _merge_parts(stored.body, body, part)
@@ -243,6 +257,15 @@ def _check_identity(stored: StoredObject, metadata: JsonObject) -> None:
         raise _wrong_namespace()
     else:
         metadata["namespace"] = now["namespace"]
+
+
+def _status_write_metadata(
+    encoding: Encoding, now: Mapping[str, Any], sent: Mapping[str, Any]
+) -> JsonObject:
+    """Return the metadata after a write of the status."""
+    changed = status_metadata(encoding)
+    kept = {name: value for name, value in now.items() if name not in changed}
+    return kept | {name: sent[name] for name in changed if name in sent}
 
 
 def _merge_parts(old: JsonObject, new: JsonObject, part: Part) -> JsonObject:
@@ -281,15 +304,29 @@ def _check_finalizers(encoding: Encoding, stored: StoredObject, metadata: JsonOb
         raise statuses.new_finalizers(encoding.resource, stored.name, added)
 
 
+def sent_version(metadata: Mapping[str, Any]) -> int:
+    """Return the resourceVersion in the metadata of a body; 0 for none, which ``0`` means too.
+
+    Raises:
+        ServerFailure: the resourceVersion is no number.
+    """
+    text: str = metadata.get("resourceVersion") or "0"
+    if not (text.isascii() and text.isdecimal()):
+        message = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise server_error(Status(500, "", message))
+    return int(text)
+
+
 def _check_preconditions(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
-    resource = encoding.resource
-    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    uid = metadata.get("uid")
     if uid and uid != stored.uid:
-        raise statuses.failed_precondition(resource, stored.name, "UID", uid, stored.uid)
-    if version and not version.isdecimal():
-        text = f'strconv.ParseUint: parsing "{version}": invalid syntax'
-        raise server_error(Status(500, "", text))
-    if version and version != str(stored.version):
+        raise statuses.failed_precondition(encoding.resource, stored.name, "UID", uid, stored.uid)
+    _check_version(encoding, stored, metadata)
+
+
+def _check_version(encoding: Encoding, stored: StoredObject, metadata: JsonObject) -> None:
+    resource, version = encoding.resource, sent_version(metadata)
+    if version and version != stored.version:
         raise statuses.conflict(resource, stored.name)
     if not version and not allows_unconditional_update(encoding):
         text = "Invalid value: 0: must be specified for an update"
@@ -309,23 +346,26 @@ def check_apply_preconditions(
     """Check the uid and the resourceVersion of an applied configuration.
 
     Raises:
-        Invalid: the configuration has another uid than the object.
+        Invalid: the configuration has another uid than the object, or the resourceVersion ``0``.
         Conflict: its resourceVersion isn't the newest.
+        ServerFailure: its resourceVersion is no number.
     """
-    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+    uid = metadata.get("uid")
     if uid and uid != stored.uid:
         raise statuses.immutable_uid(encoding.resource, stored.name, uid)
-    if version and version != str(stored.version):
-        raise statuses.conflict(encoding.resource, stored.name)
+    if metadata.get("resourceVersion"):
+        _check_version(encoding, stored, metadata)
 
 
-def limit_to_part(config: JsonObject, part: Part, *, status: bool) -> JsonObject:
+def limit_to_part(
+    encoding: Encoding, config: JsonObject, part: Part, *, status: bool
+) -> JsonObject:
     """Return the fields of an applied configuration that a write of ``part`` can set."""
     if part == "main" and status:
         return {name: value for name, value in config.items() if name != "status"}
     if part != "status":
         return config
-    identity = ("name", "namespace", "uid", "resourceVersion")
+    identity = ("name", "namespace", "uid", "resourceVersion", *status_metadata(encoding))
     metadata = config["metadata"]
     found = {name: config[name] for name in ("apiVersion", "kind", "status") if name in config}
     return found | {"metadata": {name: metadata[name] for name in identity if name in metadata}}

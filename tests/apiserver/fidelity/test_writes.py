@@ -14,7 +14,14 @@ import pytest
 from aioinformer import Resource
 from aioinformer.testing import Features
 from tests.apiserver.fidelity.server_pair import NormalizedResponse, ServerPair, server_pair
-from tests.apiserver.fidelity.write_requests import APPLIES, GIZMO_CRD, WRITES_BY_NAME, WriteRequest
+from tests.apiserver.fidelity.write_requests import (
+    APPLIES,
+    GIZMO_CRD,
+    WRITES_BY_NAME,
+    WRONG_TYPES,
+    ZONE_CRD,
+    WriteRequest,
+)
 from tests.apiserver.server.server_process import ApiServerProcess, install_crd
 from tests.testing.recorded_writes import RecordedWrite, read_recorded_writes
 
@@ -23,10 +30,13 @@ pytestmark = pytest.mark.apiserver
 
 @pytest.fixture
 async def pair(api_server: ApiServerProcess) -> AsyncIterator[ServerPair]:
-    """Both servers, with widgets, and with gizmos that have a status subresource."""
+    """Both servers, with widgets, and with gizmos and zones, which have a status subresource."""
     await install_crd(api_server, GIZMO_CRD)
+    await install_crd(api_server, ZONE_CRD)
     async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
         pair.cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
+        zones = Resource("example.com", "v1", "zones", "Zone", namespaced=False)
+        pair.cluster.add_resource(zones, status=True)
         yield pair
 
 
@@ -57,3 +67,10 @@ async def test_writes_are_answered_as_on_the_real_server_and_as_recorded(pair: S
         for what, series in found.items()
     }
     assert real_ones == read_recorded_writes()
+
+
+async def test_wrong_types_have_the_codes_of_the_real_server(pair: ServerPair) -> None:
+    found = await answers(pair, WRONG_TYPES)
+    codes = [(change, real.status, ours.status) for change, real, ours in found]
+    assert [each for each in codes if each[1] != each[2]] == []
+    assert {real for _, real, _ in codes} == {201, 400, 422}

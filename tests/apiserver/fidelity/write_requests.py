@@ -22,8 +22,17 @@ def _gizmo_crd() -> Json:
     return crd
 
 
+def _zone_crd() -> Json:
+    crd = _gizmo_crd()
+    crd["metadata"]["name"] = "zones.example.com"
+    crd["spec"] |= {"scope": "Cluster", "names": {"kind": "Zone", "plural": "zones"}}
+    return crd
+
+
 GIZMO_CRD = _gizmo_crd()
 """Widgets with a status subresource."""
+ZONE_CRD = _zone_crd()
+"""Cluster-scoped objects with a status subresource."""
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -84,6 +93,109 @@ STATUS = [
     WriteRequest("PATCH", f"{IN_DEFAULT}/none", '{"status":{"x":2}}', MERGE),
     WriteRequest("PATCH", f"{IN_DEFAULT}/none/status", '{"status":{"x":2}}', MERGE),
 ]
+
+
+def zone(metadata: str = "", rest: str = "") -> str:
+    return _object("Zone", "z", metadata, rest)
+
+
+ZONES = "/apis/example.com/v1/zones"
+CLUSTER_SCOPED = [
+    WriteRequest("POST", ZONES, zone('"namespace":"web"', '"spec":{"size":1}')),
+    WriteRequest("PUT", f"{ZONES}/z/status", zone(VERSION, '"status":{"x":1}')),
+    WriteRequest("PUT", f"{ZONES}/z/status", zone(VERSION, '"status":{"x":1}')),
+    WriteRequest("PUT", f"{ZONES}/z/status", zone('"resourceVersion":"1"', '"status":{}')),
+    WriteRequest("PATCH", f"{ZONES}/z/status", '{"spec":{"size":2},"status":{"y":1}}', MERGE),
+    WriteRequest("PATCH", f"{ZONES}/z/status", '[{"op":"remove","path":"/status/y"}]', PATCH),
+    WriteRequest("PATCH", f"{ZONES}/z/status?dryRun=All", '{"status":{"y":1}}', MERGE),
+    WriteRequest("PATCH", f"{ZONES}/z/status", '{"metadata":{"namespace":"web"}}', MERGE),
+    WriteRequest("PUT", f"{ZONES}/z", zone(f'"namespace":"web",{VERSION}', '"spec":{"size":3}')),
+    WriteRequest("PATCH", f"{ZONES}/z", '{"metadata":{"namespace":"web"},"spec":{"a":1}}', MERGE),
+    WriteRequest("PATCH", f"{ZONES}/nope/status", '{"status":{"y":1}}', MERGE),
+    WriteRequest(
+        "PATCH", f"{ZONES}/z/status?fieldManager=one", zone(rest='"status":{"w":1}'), APPLY
+    ),
+    WriteRequest("PATCH", f"{ZONES}/z?fieldManager=one", zone(rest='"spec":{"b":1}'), APPLY),
+    WriteRequest("GET", f"{ZONES}/z/status"),
+    WriteRequest("DELETE", f"{ZONES}/z"),
+]
+
+OPTIONS_TARGET = f"{IN_DEFAULT}/opt"
+LONG = "m" * 129
+OPTIONS_AND_VERSIONS = [
+    WriteRequest("POST", IN_DEFAULT, widget("opt", '"resourceVersion":"0"', '"spec":{"size":1}')),
+    WriteRequest("PUT", OPTIONS_TARGET, widget("opt", '"resourceVersion":"0"')),
+    WriteRequest("PUT", f"{IN_DEFAULT}/opt0", widget("opt0", '"resourceVersion":"0"')),
+    WriteRequest("PATCH", OPTIONS_TARGET, '{"metadata":{"resourceVersion":"0"}}', MERGE),
+    WriteRequest("PATCH", OPTIONS_TARGET, '{"metadata":{"resourceVersion":"x"}}', MERGE),
+    WriteRequest("PATCH", OPTIONS_TARGET, '{"metadata":{"resourceVersion":null}}', MERGE),
+    WriteRequest("DELETE", OPTIONS_TARGET, '{"preconditions":{"resourceVersion":"0"}}'),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?fieldManager={LONG}", "{}", MERGE),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?fieldManager={LONG}", widget("opt"), APPLY),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?fieldManager={LONG[1:]}", "{}", MERGE),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?fieldManager=a%07%C2%85", widget("opt"), APPLY),
+    WriteRequest("PUT", f"{OPTIONS_TARGET}?fieldManager=a%0A{LONG}", widget("opt")),
+    WriteRequest("POST", f"{IN_DEFAULT}?fieldManager={LONG}", widget("opt")),
+    WriteRequest(
+        "POST", f"{IN_DEFAULT}?dryRun=Some&fieldValidation=No&fieldManager={LONG}", widget("opt")
+    ),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?dryRun=Some&force=1&fieldManager={LONG}", "{}", MERGE),
+    WriteRequest("PATCH", f"{OPTIONS_TARGET}?dryRun=Some", widget("opt"), APPLY),
+    *(
+        WriteRequest(
+            "PATCH",
+            f"{IN_DEFAULT}/{name}?fieldManager=a",
+            widget(name, f'"resourceVersion":"{version}"'),
+            APPLY,
+        )
+        for name, version in (
+            ("opt1", "7"),
+            ("opt2", "0"),
+            ("opt3", "x"),
+            ("opt", "0"),
+            ("opt", "x"),
+            ("opt", "1"),
+        )
+    ),
+    *(
+        WriteRequest("PATCH", f"{OPTIONS_TARGET}?fieldManager=a", widget("opt", metadata), APPLY)
+        for metadata in (
+            '"ownerReferences":[{"uid":"a","name":"n","kind":"K","apiVersion":"v1"},{"uid":"a"}]',
+            '"ownerReferences":[{"name":"n","kind":"K","apiVersion":"v1"}]',
+            '"finalizers":["a/b","a/b"]',
+        )
+    ),
+    *(
+        WriteRequest("PATCH", OPTIONS_TARGET, f"[{operation}]", PATCH)
+        for operation in (
+            '{"op":[],"path":"/spec"}',
+            '{"op":"add","path":5}',
+            '{"op":"add","from":{},"path":"/spec/x"}',
+            '{"op":null,"path":"/spec"}',
+            '{"path":true}',
+        )
+    ),
+    WriteRequest("POST", IN_DEFAULT, widget("opt4", '"managedFields":[{"fieldsV1":5}]')),
+]
+"""Query parameters, resourceVersions, and items with one key."""
+
+WRONG_TYPES = [
+    WriteRequest("POST", IN_DEFAULT, widget("types", metadata))
+    for metadata in (
+        '"ownerReferences":5',
+        '"ownerReferences":["x"]',
+        '"ownerReferences":[{"name":5}]',
+        '"managedFields":5',
+        '"labels":5',
+        '"labels":{"a":5}',
+        '"finalizers":"x"',
+    )
+] + [
+    WriteRequest("POST", IN_DEFAULT, widget("types")),
+    WriteRequest("PATCH", f"{IN_DEFAULT}/types", '{"metadata":{"ownerReferences":5}}', MERGE),
+    WriteRequest("PATCH", f"{IN_DEFAULT}/types", '{"metadata":{"labels":{"a":5}}}', MERGE),
+]
+"""Fields with the wrong type. The texts are those of the decoders, which are not the same."""
 
 PATCHED = f"{IN_DEFAULT}/p"
 
@@ -388,6 +500,8 @@ WRITES_BY_NAME = {
     "a YAML body": YAML_BODIES,
     "a deletion of a collection": COLLECTIONS,
     "the status": STATUS,
+    "a cluster-scoped object": CLUSTER_SCOPED,
+    "options and versions": OPTIONS_AND_VERSIONS,
     "a JSON patch": JSON_PATCHES,
     "a merge patch": MERGES,
     "a deletion": DELETIONS,

@@ -47,6 +47,8 @@ def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
     cluster, version = Cluster(features=Features(garbage_collection=False)), ""
     cluster.add_resource(Resource("example.com", "v1", "widgets", "Widget"))
     cluster.add_resource(Resource("example.com", "v1", "gizmos", "Gizmo"), status=True)
+    zones = Resource("example.com", "v1", "zones", "Zone", namespaced=False)
+    cluster.add_resource(zones, status=True)
     for write in SERIES[what]:
         status, text = send(cluster, write, version)
         if found := re.search(r'"resourceVersion":"([0-9]+)"', text):
@@ -58,5 +60,6 @@ def test_writes_are_answered_as_by_the_real_server(what: str) -> None:
 def test_every_kind_of_write_was_recorded() -> None:
     kinds = {"the status", "a JSON patch", "a merge patch", "a deletion", "an apply"}
     kinds |= {"metadata that break rules", "a YAML body", "a deletion of a collection"}
+    kinds |= {"a cluster-scoped object", "options and versions"}
     assert kinds == set(SERIES)
     assert all(len(series) > 10 for series in SERIES.values())

@@ -1,4 +1,4 @@
-"""Tests of updates without a resourceVersion, and of updates of objects that don't exist."""
+"""Tests of updates without a version, of updates of missing objects, and of the status."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from aioinformer import Client
+from aioinformer import Client, Resource
+from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import Conflict, Forbidden, Invalid, NotFound
-from aioinformer.testing import ApiServer, Cluster, PolicyRule
+from aioinformer.testing import ApiServer, Cluster, ClusterSource, Features, PolicyRule
+from aioinformer.testing.simulation.loop import run
 from tests.testing.recorded_exchanges import WIDGETS
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -39,6 +41,68 @@ def test_an_update_without_a_version_replaces_objects_of_other_resources(resourc
     cluster = Cluster()
     cluster.create(resource, named())
     assert cluster.update(resource, {**named(), "spec": {"x": 1}})["spec"] == {"x": 1}
+
+
+def test_the_version_zero_is_none() -> None:
+    cluster = Cluster()
+    cluster.create("configmaps", named(resourceVersion="0"))
+    changed = cluster.update("configmaps", {**named(resourceVersion="0"), "data": {"a": "b"}})
+    assert changed["data"] == {"a": "b"}
+    patch = {"metadata": {"resourceVersion": "0"}, "data": {"a": "c"}}
+    assert cluster.merge_patch("configmaps", "a", patch)["data"] == {"a": "c"}
+    cluster.create("leases", named())
+    with pytest.raises(Invalid, match="must be specified for an update"):
+        cluster.update("leases", named(resourceVersion="0"))
+
+
+METADATA: dict[str, Any] = {
+    "labels": {"a": "b"},
+    "annotations": {"a": "b"},
+    "finalizers": ["a/b"],
+    "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "kept"),
+    [
+        (find_built_in("pods"), {"ownerReferences"}),
+        (find_built_in("nodes"), set[str]()),
+        (find_built_in("deployments"), {"labels"}),
+        (find_built_in("volumeattachments"), {*METADATA}),
+        (WIDGETS, {*METADATA}),
+    ],
+    ids=str,
+)
+def test_a_write_of_the_status_changes_the_metadata_that_the_resource_allows(
+    resource: Resource, kept: set[str]
+) -> None:
+    cluster = Cluster(features=Features(garbage_collection=False))
+    cluster.add_resource(resource, status=True)
+    namespace = "default" if resource.namespaced else None
+
+    async def main() -> None:
+        objects = ClusterSource(cluster).api(resource, namespace=namespace)
+        patch = {"metadata": METADATA, "status": {"x": 1}, "spec": {"x": 1}}
+        for write in ("patch", "update", "apply"):
+            created = await objects.create({"metadata": {"name": write}})
+            if write == "patch":
+                written = await objects.patch(write, patch, subresource="status")
+            elif write == "update":
+                body = created.to_dict()
+                body |= patch | {"metadata": body["metadata"] | METADATA}
+                written = await objects.update_status(body)
+            else:
+                config = patch | {"metadata": {"name": write, **METADATA}}
+                written = await objects.apply(config, manager="m", subresource="status")
+            found = {name: written["metadata"].get(name) for name in METADATA}
+            assert found == {name: METADATA[name] for name in METADATA if name not in kept} | (
+                dict.fromkeys(kept)
+            )
+            assert written["status"] == {"x": 1}
+            assert "spec" not in written
+
+    run(main(), seed=0)
 
 
 @pytest.mark.parametrize("resource", ["leases", "services", "roles", "endpoints", "runtimeclasses"])

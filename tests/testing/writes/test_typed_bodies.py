@@ -31,8 +31,7 @@ def with_metadata(**metadata: Any) -> dict[str, Any]:
         ("POST", f"{CORE}/pods", with_metadata(ownerReferences=["x"]), ""),
         ("POST", f"{CORE}/pods", with_metadata(ownerReferences=[{"name": 5}]), ""),
         ("POST", f"{CORE}/pods", with_metadata(managedFields=5), ""),
-        ("POST", f"{CORE}/pods", with_metadata(managedFields=[{"fieldsV1": 5}]), ""),
-        ("PATCH", f"{CORE}/pods/a", {"metadata": {"ownerReferences": 5}}, MERGE),
+        ("POST", f"{CORE}/pods", with_metadata(managedFields=[{"manager": 5}]), ""),
         ("PUT", SCALE, {"spec": 5}, ""),
         ("PUT", SCALE, {"metadata": 5}, ""),
         ("PATCH", SCALE, {"spec": 5}, MERGE),
@@ -67,6 +66,21 @@ async def test_a_field_with_the_wrong_type_is_answered_with_400(
         answer = await response.json()
         assert (response.status, answer["reason"]) == (400, "BadRequest"), answer
     assert server.cluster.resource_version == before
+
+
+async def test_a_patch_to_a_wrong_type_is_answered_with_the_patched_object(
+    server: ApiServer, http: aiohttp.ClientSession
+) -> None:
+    server.cluster.create("pods", {"metadata": {"name": "a"}})
+    patch = {"metadata": {"ownerReferences": 5}}
+    async with http.patch(
+        f"{CORE}/pods/a", json=patch, headers={"Content-Type": MERGE}
+    ) as response:
+        status = await response.json()
+    assert (response.status, status["reason"]) == (422, "Invalid")
+    [cause] = status["details"]["causes"]
+    assert cause["field"] == "patch"
+    assert '\\"ownerReferences\\":5' in cause["message"]
 
 
 async def test_a_strategic_patch_of_a_list_leaves_items_of_other_types(
