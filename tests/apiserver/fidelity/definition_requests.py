@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from tests.apiserver.fidelity.write_requests import APPLY, JSON, MERGE, WriteRequest
 from tests.apiserver.server.admin import Json
 
@@ -193,6 +195,31 @@ SELECTIONS: list[WriteRequest] = [
     )
 ]
 """Lists by the selectable fields of the definition, and by another one."""
+
+
+def _bad_definition(version: Json | None = None, **spec: Any) -> WriteRequest:
+    versions = [SIZE_CRD["spec"]["versions"][0] | (version or {})]
+    names = {"plural": "bads", "kind": "Bad"} | spec.pop("names", {})
+    changed: Json = SIZE_CRD["spec"] | {"versions": versions, "names": names} | spec
+    body = SIZE_CRD | {"metadata": {"name": "bads.example.com"}, "spec": changed}
+    return WriteRequest("POST", DEFINITIONS, msgspec.json.encode(body).decode())
+
+
+BAD_DEFINITIONS: list[WriteRequest] = [
+    _bad_definition(names={"shortNames": 5}),
+    _bad_definition(names={"categories": "all"}),
+    _bad_definition(scope="Foo"),
+    _bad_definition(scope=5),
+    _bad_definition({"name": "v 1"}),
+    _bad_definition({"name": None}),
+    _bad_definition({"subresources": 5}),
+    _bad_definition({"additionalPrinterColumns": [5]}),
+    _bad_definition({"selectableFields": [{}]}),
+    _bad_definition({"selectableFields": [{"jsonPath": ".metadata.labels"}]}),
+    _bad_definition({"selectableFields": [{"jsonPath": ".spec.nope"}]}),
+    _bad_definition({"selectableFields": [{"jsonPath": ".spec.list"}]}),
+]
+"""Definitions with wrong types and values, none of which is stored."""
 
 DISCOVERY = WriteRequest("GET", "/apis/example.com/v1")
 """The resources of the definitions. A real server updates this document some time after it has

@@ -10,6 +10,7 @@ import pytest
 
 from aioinformer.testing import Features
 from tests.apiserver.fidelity.definition_requests import (
+    BAD_DEFINITIONS,
     BODIES,
     DEFINITIONS,
     DISCOVERY,
@@ -74,6 +75,32 @@ async def test_unknown_and_duplicate_fields_are_reported_as_on_the_real_server(
             if real != ours:
                 different.append((write, real, ours))
     assert not different
+
+
+async def test_bad_definitions_have_the_codes_of_the_real_server(
+    api_server: ApiServerProcess,
+) -> None:
+    """The texts are those of decoders and of checks that name more causes there."""
+    async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
+        found = [
+            (request, *[(await twin.send_raw(*request)).status for twin in pair.both])
+            for request in BAD_DEFINITIONS
+        ]
+    assert [each for each in found if each[1] != each[2]] == []
+    assert {real for _, real, _ in found} == {400, 422}
+
+
+async def test_a_definition_is_updated_in_its_version_alone_as_on_the_real_server(
+    api_server: ApiServerProcess,
+) -> None:
+    await install_crd(api_server, SIZE_CRD)
+    text = msgspec.json.encode(SIZE_CRD).decode()
+    async with server_pair(api_server, Features(minor=37, garbage_collection=False)) as pair:
+        await pair.embedded.write("POST", DEFINITIONS, SIZE_CRD)
+        for path in (f"{DEFINITIONS}/sizes.example.com", f"{DEFINITIONS}/nope.example.com"):
+            real, ours = [await twin.send_raw("PUT", path, text, JSON) for twin in pair.both]
+            assert (real.status, real.lines) == (ours.status, ours.lines)
+            assert real.status in (400, 422)
 
 
 Answer: TypeAlias = tuple[int, list[str], list[str]]
