@@ -41,8 +41,9 @@ MAX_STEP_SECONDS = 1.5
 """Seconds that one step of the loop may take in a test. A full garbage collection is a part of
 the step in which it begins."""
 
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""The part of Python's default text of an object that differs between processes."""
+UNSTABLE_ID = re.compile(r" at 0x[0-9a-f]+|\{'[^':]+'(?:, '[^':]+')+\}")
+"""The part of a test's id that differs between processes: the address in Python's default text of
+an object, or the order of the strings of a set."""
 
 SLOW_STEP = re.compile(r"Executing .* took ([\d.]+) seconds", re.DOTALL)
 """The warning of asyncio's debug mode."""
@@ -226,7 +227,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     with the address of an object differs between the workers: pytest-xdist would run no test.
     """
     for item in items:
-        if ADDRESS.search(item.nodeid):
+        if UNSTABLE_ID.search(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: give the parameter an id of its own")
         if not isinstance(item, pytest.Function) or not pytest_asyncio.is_async_test(item):
             continue

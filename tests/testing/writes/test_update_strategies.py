@@ -66,16 +66,16 @@ METADATA: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("resource", "kept"),
     [
-        (find_built_in("pods"), {"ownerReferences"}),
-        (find_built_in("nodes"), set[str]()),
-        (find_built_in("deployments"), {"labels"}),
-        (find_built_in("volumeattachments"), {*METADATA}),
-        (WIDGETS, {*METADATA}),
+        (find_built_in("pods"), ("ownerReferences",)),
+        (find_built_in("nodes"), ()),
+        (find_built_in("deployments"), ("labels",)),
+        (find_built_in("volumeattachments"), (*METADATA,)),
+        (WIDGETS, (*METADATA,)),
     ],
     ids=str,
 )
 def test_a_write_of_the_status_changes_the_metadata_that_the_resource_allows(
-    resource: Resource, kept: set[str]
+    resource: Resource, kept: tuple[str, ...]
 ) -> None:
     cluster = Cluster(features=Features(garbage_collection=False))
     cluster.add_resource(resource, status=True)
