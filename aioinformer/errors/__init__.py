@@ -16,7 +16,7 @@ message contains a credential: messages are built from hosts, paths, names and t
     │   │   └── AmbiguousResource  several groups have one; ``candidates`` lists full names
     │   ├── UnwatchableResource    the resource can't be listed and watched
     │   ├── NotSynced              the cache was read before its initial list was complete
-    │   ├── IndexFailed            the function of a new index raised at an object
+    │   ├── IndexFailed            the function of an index raised at an object
     │   ├── NotComparable          a resourceVersion that can't be compared with others
     │   └── NotRunning             the informer, stream or factory has ended, or was not started
     ├── FetchError                 a request failed; ``phase`` is its purpose
@@ -103,7 +103,7 @@ Example::
         match problem.error:
             case HandlerTimeout() | HandlerCancelled() | ListenerOverflow():
                 print("a handler is too slow:", problem)
-            case ModelMismatch() | TransformFailed() | ObjectDecodeError():
+            case ModelMismatch() | TransformFailed() | IndexFailed() | ObjectDecodeError():
                 print("an object is rejected:", problem)
             case CacheDiffers() as error:
                 print("repaired:", ", ".join(error.differences))

@@ -82,17 +82,21 @@ class NotSynced(UsageError):
 
 
 class IndexFailed(UsageError):
-    """The function of a new index raised an exception, which is the ``__cause__``.
+    """The function of an index raised an exception, which is the ``__cause__``.
 
-    The cache and its other indexes are unchanged. ``index`` is the name of the index, ``key`` the
-    object at which the function raised.
+    If the index is new, the index doesn't exist; the cache and its other indexes are unchanged. If
+    the index exists, the object is rejected: the cached version stays, and the object is listed in
+    ``health.rejected``. ``index`` is the name of the index, ``key`` the object at which the
+    function raised.
     """
 
-    def __init__(self, index: str, resource: object, key: object, error: Exception) -> None:
-        super().__init__(
-            f"the index {index!r} was not added: its function raised at {resource} {key}: "
-            f"{type(error).__name__}: {error}"
-        )
+    def __init__(
+        self, index: str, resource: object, key: object, error: Exception, *, new: bool = False
+    ) -> None:
+        subject = f"the function of the index {index!r}"
+        if new:
+            subject = f"the index {index!r} was not added: its function"
+        super().__init__(f"{subject} raised at {resource} {key}: {type(error).__name__}: {error}")
         self.index = index
         self.key = str(key)
 

@@ -88,9 +88,11 @@ def removal_reason(old: KubeObject, obj: ExcludedObject) -> DeleteReason | None:
 
 
 def without_traceback(error: Exception) -> Exception:
-    """Return ``error`` without its traceback, whose frames keep objects alive."""
-    if error.__cause__ is not None:
-        error.__cause__.__traceback__ = None
+    """Return ``error`` without its traceback and those of its causes: frames keep objects alive."""
+    cause = error.__cause__
+    while cause is not None and cause.__traceback__ is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__
     return error.with_traceback(None)
 
 

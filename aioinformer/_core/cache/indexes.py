@@ -165,7 +165,7 @@ class IndexBuild:
             return self._index.values(obj)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             if self._failure is None:
-                self._failure = IndexFailed(self.name, obj.resource, obj.key, error)
+                self._failure = IndexFailed(self.name, obj.resource, obj.key, error, new=True)
                 self._failure.__cause__ = error
             return ()
 

@@ -21,7 +21,7 @@ from typing_extensions import TypeVar
 from aioinformer._core.chunked_list import iter_chunks
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
-from aioinformer.errors import UsageError
+from aioinformer.errors import IndexFailed, ModelMismatch, ObjectDecodeError, UsageError
 
 if TYPE_CHECKING:
     from aioinformer._core.segmented_dict import SegmentedDict
@@ -120,14 +120,23 @@ class Index:
         """Return the values for the function's argument; raise whatever the function raises.
 
         Raises:
+            TypeError: the function returned something else than text.
             UsageError: the function raised a BaseException. A CancelledError, for example, would
                 end the task that files the object.
         """
+        found: Iterable[str] | str | None = None
         try:
             found = self.function(obj)
             if isinstance(found, str):
                 return (found,)
             return () if found is None else tuple(dict.fromkeys(found))
+        except TypeError as error:
+            if found is None or hasattr(found, "__next__"):
+                raise  # the error of the function, or of its iterator
+            raise TypeError(
+                f"it returned a {type(found).__name__}; an index function returns a string, a list "
+                f"of strings or None ({error})"
+            ) from error
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -300,10 +309,21 @@ class CacheState:
                 yield from repeat(None, RESIZE_COST)
 
     def put(self, obj: KubeObject, old: KubeObject | None) -> None:
-        """Store ``obj`` in the place of ``old``; if an index function raises, change nothing."""
+        """Store ``obj`` in the place of ``old``; if an index function raises, change nothing.
+
+        Raises:
+            IndexFailed: an index function raised, or did not return text.
+            ModelMismatch: ``convert=`` raised.
+            ObjectDecodeError: an index function read an invalid part of the body.
+        """
         filed: list[tuple[Index, IndexValues]] = []  # no comprehension: this runs for every event
         for index in self.all_indexes:
-            values = index.values(obj)
+            try:
+                values = index.values(obj)
+            except (ModelMismatch, ObjectDecodeError):  # the object is at fault, not the function
+                raise
+            except Exception as error:
+                raise IndexFailed(index.name, obj.resource, obj.key, error) from error
             filed.append((index, values))
         if old is not None:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the

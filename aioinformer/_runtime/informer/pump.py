@@ -37,7 +37,6 @@ from aioinformer._runtime.tasks.event_loop import (
     TimeSlice,
     loop_clock,
 )
-from aioinformer.errors import ModelMismatch, TransformFailed
 
 if TYPE_CHECKING:  # for types alone
     from aioinformer._core.cache.protocols import ObjectCache, Replacement
@@ -425,11 +424,11 @@ class Pump:
     def _report_rejected(self, rejected: Mapping[ObjectKey, Exception]) -> None:
         """Report all of them once: a wrong model or index function rejects every object."""
         for key, error in rejected.items():
-            others = f" and {quantity(len(rejected) - 1, 'other')}" if len(rejected) > 1 else ""
-            misfit = isinstance(error, ModelMismatch | TransformFailed)
-            what = error if misfit else f"an index function raised at {key}"
-            message = "%s: %s%s; the previous version stays cached"
-            log.error(message, self._name, what, others, exc_info=error)
+            cached = self._indexer.state.objects.get(key) is not None
+            kept = f"the previous version of {key} stays" if cached else f"{key} is not"
+            others = len(rejected) - 1
+            also = f"; rejected as well: {quantity(others, 'other object')}" if others else ""
+            log.error("%s: %s%s; %s cached", self._name, error, also, kept, exc_info=error)
             if self.on_rejected is not None:
                 self.on_rejected(error)
             without_traceback(error)  # its frames would keep removed objects alive

@@ -14,9 +14,11 @@ from aioinformer._core.cache.comparison import (
     removal_reason,
     without_traceback,
 )
+from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
+from aioinformer.errors import IndexFailed
 from tests.core.builders import PODS, WIDGETS, key, make_object, pod, pod_body, undecodable_pod
 from tests.core.models import Metadata, Pod, Spec
 
@@ -166,6 +168,18 @@ def test_an_error_without_its_traceback_keeps_its_message_and_its_cause() -> Non
     assert isinstance(cause, KeyError)
     assert cause.__traceback__ is None
     assert without_traceback(KeyError("no cause")).__traceback__ is None
+
+
+def test_an_error_without_its_traceback_has_no_traceback_in_any_of_its_causes() -> None:
+    with pytest.raises(IndexFailed) as caught:
+        CacheState(indexes={"x": Index("x", lambda _: fail_with_a_cause())}).put(pod("a"), None)
+    error: BaseException | None = without_traceback(caught.value)
+    chain: list[BaseException] = []
+    while error is not None:
+        chain.append(error)
+        error = error.__cause__
+    assert [type(each) for each in chain] == [IndexFailed, ValueError, KeyError]
+    assert [each.__traceback__ for each in chain] == [None] * 3
 
 
 def test_a_change_of_one_object_is_an_update_and_a_re_created_object_is_two_events() -> None:

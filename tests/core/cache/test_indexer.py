@@ -21,7 +21,7 @@ from aioinformer._core.objects.kube_object import (
     ObjectKey,
     Updated,
 )
-from aioinformer.errors import UsageError
+from aioinformer.errors import IndexFailed, UsageError
 from tests.core import strategies
 from tests.core.builders import (
     PODS,
@@ -261,7 +261,9 @@ def test_a_version_that_an_index_function_rejects_leaves_the_previous_one_cached
 
     error = indexer.apply(updated(pod("a", rv="11", node="raise")), events)
 
-    assert isinstance(error, ValueError)
+    assert isinstance(error, IndexFailed)
+    assert (error.index, error.key) == ("node", "web/a")
+    assert isinstance(error.__cause__, ValueError)
     assert events == []
     assert indexer.state.objects == {key("a"): old}
     assert nodes(indexer) == {"n1": {key("a")}}

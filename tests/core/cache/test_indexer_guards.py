@@ -11,6 +11,7 @@ from aioinformer._core.cache.indexer import Indexer
 from aioinformer._core.objects.deltas import Confirmed, Correction, Delta, RepairGuard, Replaced
 from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
 from aioinformer._core.objects.stored import ExcludedObject
+from aioinformer.errors import IndexFailed
 from tests.core.builders import deleted, pod, updated
 
 
@@ -99,7 +100,8 @@ def test_a_correction_that_an_index_function_rejects_is_listed() -> None:
     events: list[Event] = []
     error = indexer.correct(Correction(old.key, old, new, guard), events)
 
-    assert isinstance(error, ValueError)
+    assert isinstance(error, IndexFailed)
+    assert isinstance(error.__cause__, ValueError)
     assert indexer.rejected == {old.key: error}
     assert (indexer.state.objects, events, guard.repaired) == ({old.key: old}, [], 0)
 

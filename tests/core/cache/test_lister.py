@@ -250,6 +250,7 @@ def test_the_error_of_an_index_function_names_the_object() -> None:
     with pytest.raises(IndexFailed, match=r"'node'.*pods web/x: KeyError") as caught:
         pods().index("node", make_object(pod_body("x") | {"spec": {}}))
     assert isinstance(caught.value.__cause__, KeyError)
+    assert "not added" not in str(caught.value), "the index exists"
 
 
 def test_the_keys_under_a_value_are_sorted() -> None:

@@ -234,7 +234,9 @@ def test_an_index_that_raises_leaves_every_namespace_as_it_was() -> None:
 def test_rejected_objects_are_those_of_all_namespaces() -> None:
     cache = synced_cache("a", "b")
     bad = KubeObject(ObjectKey("b", "x"), "uid-x", "9", b'{"metadata":{}}', PODS)
-    assert isinstance(cache.apply(Delta("Updated", bad), []), KeyError)
+    error = cache.apply(Delta("Updated", bad), [])
+    assert isinstance(error, IndexFailed)
+    assert isinstance(error.__cause__, KeyError)
     assert set(cache.rejected) == {ObjectKey("b", "x")}
     assert keys(cache) == ["a/x", "b/x"]
 

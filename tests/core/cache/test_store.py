@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +21,7 @@ from aioinformer._core.cache.store import (
     IndexValues,
 )
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
-from aioinformer.errors import UsageError
+from aioinformer.errors import IndexFailed, UsageError
 from tests.core import strategies
 from tests.core.builders import key, pod
 from tests.garbage_collector import DICTS_ARE_UNTRACKED
@@ -82,6 +83,29 @@ def test_an_index_function_gives_several_values_one_or_none(
 
 def test_an_index_function_may_give_an_iterator() -> None:
     assert Index("x", lambda _: iter("ab")).values(pod("a")) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"), [(3, "int"), ([["a"]], "list")], ids=["number", "list of lists"]
+)
+def test_an_index_function_that_returns_no_text_is_told_what_to_return(
+    found: Any, kind: str
+) -> None:
+    with pytest.raises(TypeError, match=f"it returned a {kind}; .* a string, a list of strings or"):
+        Index("x", lambda _: found).values(pod("a"))
+
+
+def test_a_type_error_of_an_index_function_or_of_its_iterator_is_raised_unchanged() -> None:
+    def failing(obj: KubeObject) -> Iterable[str]:
+        yield obj.name
+        raise TypeError("of the iterator")
+
+    def refusing(obj: KubeObject) -> str:
+        raise TypeError("of the function")
+
+    for function, text in ((failing, "^of the iterator$"), (refusing, "^of the function$")):
+        with pytest.raises(TypeError, match=text):
+            Index("x", function).values(pod("a"))
 
 
 def test_the_exception_of_an_index_function_is_raised() -> None:
@@ -242,7 +266,7 @@ def test_nothing_has_changed_when_an_index_function_raises() -> None:
     old = pod("a", node="n1")
     state.put(old, None)
 
-    with pytest.raises(RuntimeError, match="moody"):
+    with pytest.raises(IndexFailed, match="'moody' raised at pods web/a: RuntimeError: moody"):
         state.put(pod("a", rv="2", node="n2"), old)
     assert state.objects == {key("a"): old}
     assert keys(state, "node") == keys(state, "moody") == {"n1": {key("a")}}

@@ -8,6 +8,7 @@ import pytest
 
 from aioinformer._core.cache.store import CacheState, Index
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer.errors import IndexFailed
 from tests.core.builders import pod
 
 
@@ -42,7 +43,7 @@ def only_a(obj: KubeObject) -> str:
 def test_an_object_that_an_index_function_rejects_adds_no_bytes() -> None:
     state, a = CacheState(indexes={"name": Index("name", only_a)}), pod("a")
     state.put(a, None)
-    with pytest.raises(ValueError, match="another name"):
+    with pytest.raises(IndexFailed, match="another name"):
         state.put(pod("b"), None)
     assert (state.json_bytes, list(state.objects)) == (len(a.raw), [a.key])
 

@@ -203,7 +203,7 @@ async def test_an_object_that_a_model_rejects_is_reported_and_the_previous_one_s
     assert any(
         "pods: pods default/a at resourceVersion" in text
         and "it doesn't fit the model Pod: ValidationError: Expected `int`, got `str`" in text
-        and text.endswith("; the previous version stays cached")
+        and text.endswith("; the previous version of default/a stays cached")
         for text in message
     )
 

@@ -862,7 +862,8 @@ async def test_a_change_that_an_index_function_rejects_is_logged_and_the_next_on
     assert taken(listener) == [Added(pod("a", 2)), Added(pod("b", 4))]
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert record.getMessage() == (
-        "pods: an index function raised at web/a; the previous version stays cached"
+        "pods: the function of the index 'index' raised at pods web/a: KeyError: 'odd'; "
+        "the previous version of web/a stays cached"
     )
     assert record.exc_info is not None
 
@@ -878,7 +879,8 @@ async def test_an_object_of_a_list_that_an_index_function_rejects_is_logged(
         await pipeline.drained()
 
     assert pipeline.cached == {"b": "2"}
-    assert "raised at web/a" in caplog.text
+    assert "raised at pods web/a: KeyError: 'odd'; web/a is not cached" in caplog.text
+    assert "previous version" not in caplog.text
     assert "nothing is cached" not in caplog.text
 
 
@@ -903,6 +905,9 @@ async def test_an_index_function_that_rejects_every_object_is_logged_once_withou
         await wait_until(lambda: len(pipeline.indexer.rejected) == 500)
 
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
-    assert "raised at web/p-0 and 499 others" in record.getMessage()
+    assert record.getMessage() == (
+        "pods: the function of the index 'index' raised at pods web/p-0: KeyError: 'p-0'; "
+        "rejected as well: 499 other objects; web/p-0 is not cached"
+    )
     assert "nothing is cached: each of its 500 objects was rejected; correct the" in caplog.text
     assert {error.__traceback__ for error in pipeline.indexer.rejected.values()} == {None}

@@ -230,9 +230,9 @@ def _is_not_a_request(problem: ProblemReported) -> bool:
 def _judge_rejected(history: History, spec: InformerSpec, problems: list[ProblemReported]) -> None:
     """Check that each rejected object is logged and passed to the error hook."""
     reported = sum(each.phase == "object" for each in problems)
-    of, stays = f"{spec.name}: ", "; the previous version stays cached"
+    of, ends = f"{spec.name}: ", (" stays cached", " is not cached")
     logged = sum(
-        each.message.startswith(of) and each.message.endswith(stays) for each in history.of(Logged)
+        each.message.startswith(of) and each.message.endswith(ends) for each in history.of(Logged)
     )
     if reported != logged:
         what = f"{spec.name} logged {logged} rejections, the error hook received {reported}"
