@@ -423,10 +423,10 @@ class Client:
         except FetchError as error:
             discard_input(error)  # its frames hold parts of the response
             raise
-        except TimeoutError as error:
+        except TimeoutError:
             text = f"{request.method} {request.path}: the response did not end in {limit:g} s"
             text = f"{text}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write else text
-            raise RequestTimedOut(text, phase=request.phase) from error
+            raise RequestTimedOut(text, phase=request.phase) from None
 
     async def _fetch_document(self, path: str, accept: str) -> bytes:
         return await self.get_raw(path, accept=accept, phase="discovery")

@@ -118,11 +118,11 @@ class Authenticator:
         try:
             async with asyncio.timeout(self._timeout):
                 yield
-        except TimeoutError as error:
+        except TimeoutError:
             text = f"the credentials were not refreshed in {self._timeout:g} s"
             raise RequestTimedOut(
                 f"{self._credentials.server}: {text}", phase="credentials"
-            ) from error
+            ) from None
 
     def __repr__(self) -> str:
         return f"<Authenticator to {self._credentials.server}>"

@@ -106,11 +106,11 @@ class Kubeconfig:
         try:
             async with asyncio.timeout(self.timeout):
                 yield
-        except TimeoutError as error:
+        except TimeoutError:
             raise ConfigurationError(
                 f"{where}: the files were not read in {self.timeout:g} s: does the file system "
                 f"hang that contains them, or the token and certificates that they name?"
-            ) from error
+            ) from None
 
     def _describe_location(self) -> str:
         """Return the files and the context to look for, for messages."""

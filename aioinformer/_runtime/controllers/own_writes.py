@@ -203,9 +203,9 @@ class OwnWrites:
         try:
             async with limit:
                 await write.wait()
-        except TimeoutError as error:
+        except TimeoutError:
             if not write.is_lost(asyncio.get_running_loop().time()):
-                raise self._timeout_error(write) from error
+                raise self._timeout_error(write) from None
             log.warning(
                 "controller %s: the informer of %s doesn't show %s after %.0f s, and the watch is "
                 "healthy; the next run no longer waits for that. Do its selectors exclude the "

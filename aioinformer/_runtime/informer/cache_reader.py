@@ -195,10 +195,10 @@ class CacheReader(Generic[T]):
         try:
             async with limit:
                 return await work()
-        except TimeoutError as error:
+        except TimeoutError:
             if timeout is None or not limit.expired():
                 raise  # a TimeoutError of ``work``: of a predicate, for example
-            raise self._stale_error(timeout, description()) from error
+            raise self._stale_error(timeout, description()) from None
         finally:
             # The limit keeps the task, and a cancelled task its CancelledError, whose traceback
             # refers to this frame.

@@ -334,11 +334,11 @@ class Reflector:
                     yield_after_each=self._converter is not None,
                     received=self.reporter.received,
                 )
-        except TimeoutError as error:
+        except TimeoutError:
             if not limit.expired():
                 raise
             message = f"the list did not end within {total:g} s (liveness.list_total); trying again"
-            raise RequestTimedOut(message, phase="list") from error
+            raise RequestTimedOut(message, phase="list") from None
         if self.shard is not None and self.shard.excluded > excluded:
             self.reporter.other_shards(self.shard.excluded - excluded)
         return envelope, decoder.count

@@ -147,9 +147,9 @@ class ClusterSender:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT):
                 return await self._process(request)
-        except TimeoutError as error:
+        except TimeoutError:
             message = f"{request.method} {request.path}: no answer in {REQUEST_TIMEOUT:g} s"
-            raise RequestTimedOut(message, phase="write") from error
+            raise RequestTimedOut(message, phase="write") from None
         except FetchError as error:
             error.phase = "write"
             raise

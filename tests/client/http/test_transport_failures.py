@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from traceback import format_exception
 
 import pytest
 from aiohttp import web
@@ -353,6 +354,7 @@ async def test_credentials_that_are_never_renewed_are_a_timeout(call: ApiRequest
     assert type(first) is type(second) is RequestTimedOut
     assert first.phase == "credentials"
     assert str(first) == "http://10.0.0.1: the credentials were not refreshed in 10 s"
+    assert "CancelledError" not in "".join(format_exception(first))
 
 
 # -- secrets -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from traceback import format_exception
 from typing import Any, cast
 
 import msgspec
@@ -220,6 +221,7 @@ async def test_the_timeout_of_wait_for_contains_the_version_and_the_error_of_the
         with pytest.raises(CacheWaitTimeout) as caught:
             await informer.wait_for(newer, timeout=0.01)
     assert isinstance(caught.value, TimeoutError)
+    assert "CancelledError" not in "".join(format_exception(caught.value))
     assert caught.value.resource_version == "10"
     assert str(caught.value).startswith(
         "the cache of pods in web doesn't show web/a at resourceVersion 11 after 0.01 s: "
