@@ -201,7 +201,7 @@ class ResourceApi:
                     print(event.type, event.key)
                     break
         """
-        _check_keywords("watch", options, WatchKeywords)
+        _check_keywords(self.resource, "watch", options, WatchKeywords)
         metadata_only = options.get("metadata_only", False)
         return ObjectWatch(
             self._source(options),
@@ -212,7 +212,7 @@ class ResourceApi:
         )
 
     def _list_options(self, model: type[T] | None, options: ListKeywords) -> ListOptions[T]:
-        _check_keywords("list", options, ListKeywords)
+        _check_keywords(self.resource, "list", options, ListKeywords)
         page_size = options.get("page_size", PAGE_SIZE)
         if page_size < 0:
             raise ValueError(f"page_size must be at least 0, not {page_size}")
@@ -393,7 +393,7 @@ class ResourceApi:
             except errors.NotFound:
                 print("there is no such pod")
         """
-        _check_keywords("log", options, LogKeywords)
+        _check_keywords(self.resource, "log", options, LogKeywords)
         request = self.builder.log(key, options)
         async with self.endpoint.open(request) as chunks, aclosing(split_lines(chunks)) as lines:
             yield lines
@@ -412,9 +412,14 @@ class ResourceApi:
         return f"<ResourceApi of {self.resource}{where}>"
 
 
-def _check_keywords(method: str, options: Mapping[str, object], allowed: type) -> None:
+def _check_keywords(
+    resource: Resource, method: str, options: Mapping[str, object], allowed: type
+) -> None:
     """Raise ``TypeError`` if an option doesn't exist; the caller may not be type-checked."""
     known = list(get_type_hints(allowed))
     for name in options:
         if name not in known:
-            raise TypeError(f"{method}() has no option {name!r}{suggest_keyword(name, known)}")
+            hint = suggest_keyword(name, known)
+            if not hint and (name == "namespace" or suggest_keyword(name, ("namespace",))):
+                hint = f'; write client.api("{resource}", namespace=...).{method}(...)'
+            raise TypeError(f"{method}() has no option {name!r}{hint}")

@@ -125,6 +125,10 @@ async def test_the_errors_for_wrong_use_name_the_correction() -> None:
     pods = client.api("pods")
     with pytest.raises(TypeError, match=r"list\(\) has no option 'label'; did you mean 'labels'"):
         await pods.list(**cast("Any", {"label": "app=shop"}))
+    for name in ("namespace", "ns", "namespaces"):
+        correction = r'; write client\.api\("pods", namespace=\.\.\.\)\.list\(\.\.\.\)'
+        with pytest.raises(TypeError, match=f"has no option '{name}'{correction}"):
+            await pods.list(**cast("Any", {name: "web"}))
     with pytest.raises(TypeError, match=r"watch\(\) has no option 'page_size'"):
         pods.watch(**cast("Any", {"page_size": 5}))
     with pytest.raises(ValueError, match="page_size must be at least 0, not -1"):
