@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, cast
 
 from aioinformer._client.api.client_lister_watcher import ClientListerWatcher
 from aioinformer._client.api.request_scheduler import RequestScheduler
@@ -90,6 +90,11 @@ class Client:
         user_agent: str | None = None,
         field_manager: str | None = None,
     ) -> None:
+        if not isinstance(cast("object", server), str):  # often None, from os.environ.get
+            raise TypeError(
+                f"a server is a URL such as https://10.0.0.1:6443, not {server!r}; for the cluster "
+                "that kubectl would use, write Client.connect()"
+            )
         source = ExplicitServer(parse_server_url(server), token or "", ssl)
         self._initialize(source, server, headers, timeouts, limits)
         self._names = ProgramNames.of(user_agent, field_manager)

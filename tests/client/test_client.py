@@ -86,6 +86,13 @@ async def test_a_client_is_open_inside_its_context_and_nowhere_else() -> None:
             await client.get_raw("/version")
 
 
+@pytest.mark.parametrize("server", [None, 3, b"http://10.0.0.1"])
+def test_a_server_that_is_no_text_is_a_type_error(server: Any) -> None:
+    message = r"a server is a URL such as https://10\.0\.0\.1:6443, not .*Client\.connect\(\)"
+    with pytest.raises(TypeError, match=message):
+        Client(server)
+
+
 async def test_a_client_is_entered_once() -> None:
     client = Client("http://10.0.0.1")
     async with client:

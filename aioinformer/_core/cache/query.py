@@ -83,10 +83,16 @@ class Query(Struct, frozen=True):
         Raises:
             InvalidSelector: ``labels`` or ``fields`` don't parse.
             InvalidPath: ``fields`` names something that is no path.
-            TypeError: ``where`` is async: its coroutine would be true for every object.
+            TypeError: ``where`` is no function; or it is async: its coroutine would be true for
+                every object.
             UsageError: the query reads JSON that isn't kept.
         """
         if where is not None:
+            if not callable(where):
+                raise TypeError(
+                    "where= must be a function of an object, or a predicate such as "
+                    f"where('status.phase', 'Running'), not {where!r}"
+                )
             check_not_async(where, f"where={name_of(where)}")
         query = cls(namespace, label_selector(labels), field_selector(fields), where, view)
         for each in query.fields.requirements:

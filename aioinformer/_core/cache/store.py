@@ -33,6 +33,7 @@ __all__ = [
     "IndexBucket",
     "IndexFunction",
     "IndexValues",
+    "check_indexers",
     "free_batches",
     "work_units",
 ]
@@ -82,6 +83,17 @@ _DICT_VALUES: type[object] = type(dict[str, str]().values())
 
 MAX_BUCKETS_CHECKED = 1024
 """Buckets that are checked for a due resize. If an index has more, few can be that large."""
+
+
+def check_indexers(indexers: Indexers[Any] | None) -> Indexers[Any]:
+    """Return the index functions by name; raise a ``TypeError`` unless they are a mapping."""
+    # A program without a type checker may pass one function.
+    if indexers is not None and not isinstance(cast("object", indexers), Mapping):
+        raise TypeError(
+            "indexers must be a mapping of names to index functions, such as "
+            f"{{'node': field('spec.nodeName')}}, not {indexers!r}"
+        )
+    return indexers or {}
 
 
 class Index:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -277,10 +278,13 @@ def resolve_built_in(resource: str | Resource) -> Resource:
     kind.
 
     Raises:
+        TypeError: ``resource`` is neither a name nor a ``Resource``.
         UnknownResource: ``resource`` is a name, and no built-in resource has it.
     """
     if isinstance(resource, str):
         return find_built_in(resource)
+    if not isinstance(cast("object", resource), Resource):
+        raise TypeError(f"a resource is a name such as 'pods', or a Resource, not {resource!r}")
     return _BY_IDENTITY.get(resource, resource)
 
 

@@ -73,6 +73,10 @@ class WriteRequestBuilder:
     """The field manager of applies that name none."""
 
     def __post_init__(self) -> None:
+        if self.namespace is not None and not isinstance(cast("object", self.namespace), str):
+            raise TypeError(
+                f"namespace must be one namespace's name, or None for all, not {self.namespace!r}"
+            )
         self.resource.path(self.namespace)  # raises ValueError for an invalid namespace
 
     # -- requests ------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from msgspec import Struct
 from typing_extensions import Unpack
 
-from aioinformer._core.arguments import check_names, check_seconds
-from aioinformer._core.cache.store import Indexers
+from aioinformer._core.arguments import check_seconds
+from aioinformer._core.cache.store import Indexers, check_indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
@@ -30,9 +30,10 @@ from aioinformer._runtime.informer.options import (
     InformerKeywords,
     InformerOptions,
     InformerRequest,
+    check_factory_options,
     chosen_options,
 )
-from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source
+from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, Source, check_source
 from aioinformer._runtime.reflector.shard_source import is_whole
 from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.supervisor import Supervisor
@@ -161,12 +162,8 @@ class SharedInformerFactory:
             TypeError: ``source`` can't be one, or a keyword is no option or has a wrong type.
             ValueError: a number is out of range.
         """
-        if not hasattr(source, "lister_watcher"):
-            raise TypeError(
-                f"a factory takes a Client, or another source of informers, not {source!r}"
-            )
-        self._source = source
-        check_names(options, InformerOptions.__struct_fields__, "namespace", "shutdown_timeout")
+        self._source = check_source(source)
+        check_factory_options(options)
         self._options = InformerOptions().merge(options)
         self._namespace = namespace or None
         check_seconds("shutdown_timeout", shutdown_timeout, zero="no wait")
@@ -287,7 +284,7 @@ class SharedInformerFactory:
         entry = self._get_or_create(key, {}, overrides)
         entry.users += 1
         try:
-            for name, function in (indexers or {}).items():
+            for name, function in check_indexers(indexers).items():
                 await entry.informer.add_index(name, function)
             yield entry.informer
         except BaseException:

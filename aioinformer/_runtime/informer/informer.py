@@ -14,7 +14,7 @@ from typing_extensions import TypeVar, Unpack
 
 from aioinformer._core.arguments import suggest_keywords
 from aioinformer._core.cache.lister import Lister
-from aioinformer._core.cache.store import Indexers, IndexFunction
+from aioinformer._core.cache.store import Indexers, IndexFunction, check_indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.delivery.mailbox import LIMIT
 from aioinformer._core.delivery.overflow import Overflow, OverflowName
@@ -306,7 +306,7 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: as for ``add_index``; or objects are cached already: then use ``add_index``.
         """
-        self._indexer.add_indexers(indexers)
+        self._indexer.add_indexers(check_indexers(indexers))
 
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.

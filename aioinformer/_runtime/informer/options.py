@@ -8,8 +8,8 @@ signature repeats them. Every option is documented here or in ``ReflectorOptions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from aioinformer._core.arguments import check_names, check_seconds
 from aioinformer._core.codec.shape import Transform
@@ -17,6 +17,7 @@ from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorOptions
 from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
+from aioinformer._runtime.reporting.safe_call import check_instrumentation
 from aioinformer.errors import FetchError, UsageError
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
@@ -30,11 +31,14 @@ __all__ = [
     "InformerOptions",
     "InformerRequest",
     "InformerScope",
+    "check_factory_options",
     "chosen_options",
 ]
 
 COMPRESS_AFTER = 10.0
 """Seconds of ``compress=True``. A pod that starts changes several times in as many seconds."""
+SHAPE_NAMES = ("indexers", "model", "convert")
+"""The keywords of ``informer()`` that depend on the type of objects."""
 MIN_COMPRESS_AFTER = 1.0
 """The least ``compress``. Objects that change each second would be compressed in vain."""
 
@@ -121,9 +125,9 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
         check_hook(self.on_error)
         _check_cache(self.cache)
         _check_compress(self.compress)
-        for name, given in (("metrics", self.metrics), ("tracing", self.tracing)):
-            if isinstance(given, type):
-                raise TypeError(f"{name} is an object: pass {given.__name__}(), not the class")
+        _check_fail_fast(self.fail_fast)
+        check_instrumentation("metrics", self.metrics, Metrics)
+        check_instrumentation("tracing", self.tracing, Tracing)
 
     def make_reporter(self, name: str, *, label: str, resource: str) -> InformerReporter:
         """Return the reporter of an informer of that name, which calls the hooks in the options."""
@@ -134,6 +138,17 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
             metrics=self.metrics,
             tracing=self.tracing,
             on_error=self.on_error,
+        )
+
+
+def _check_fail_fast(errors: object) -> None:
+    classes = cast("tuple[object, ...]", errors) if isinstance(errors, tuple) else (errors,)
+    if not isinstance(errors, tuple) or not all(
+        isinstance(each, type) and issubclass(each, Exception) for each in classes
+    ):
+        raise TypeError(
+            f"fail_fast must be a tuple of errors such as (Forbidden,), not {errors!r}; to end the "
+            "informer with an error of a handler, pass fail_fast=True to add_handler()"
         )
 
 
@@ -166,6 +181,20 @@ def _check_compress(compress: object) -> None:
         )
 
 
+def check_factory_options(options: Iterable[str]) -> None:
+    """Raise unless each keyword is an option that all informers of a factory can have.
+
+    Raises:
+        TypeError: a keyword is no option, or belongs to one informer.
+    """
+    for name in options:
+        if name in (*InformerScope.__annotations__, *SHAPE_NAMES):
+            raise TypeError(
+                f"a factory has no option {name!r}: pass {name}= to informer() or use()"
+            )
+    check_names(options, InformerOptions.__struct_fields__, "namespace", "shutdown_timeout")
+
+
 def chosen_options(request: InformerRequest) -> dict[str, Any]:
     """Return the options in ``request``: the keywords that are no part of the scope.
 
@@ -174,7 +203,7 @@ def chosen_options(request: InformerRequest) -> dict[str, Any]:
     """
     scope = InformerScope.__annotations__
     options = InformerOptions.__struct_fields__
-    check_names(request, (*scope, *options), "indexers", "model", "convert")
+    check_names(request, (*scope, *options), *SHAPE_NAMES)
     return {
         name: value for name, value in request.items() if name not in scope and value is not None
     }

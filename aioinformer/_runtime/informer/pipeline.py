@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.store import Index, Indexers
+from aioinformer._core.cache.store import Index, Indexers, check_indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
@@ -95,7 +95,7 @@ class InformerPipeline(Generic[T]):
         """The shard to read, or the group whose shards are read; ``None`` for all objects."""
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
-        found: Any = indexers
+        found: Any = check_indexers(indexers)
         rest = None if shape.model is not None else options.compress_after
         index_type = _index_type(compressed=rest is not None)
         if isinstance(source, ScopedSource):

@@ -25,6 +25,7 @@ __all__ = [
     "SupportsCacheFile",
     "SupportsDiscovery",
     "SupportsMetadataOnly",
+    "check_source",
     "served_namespace",
 ]
 
@@ -65,6 +66,15 @@ class Source(Protocol):
     ) -> ListerWatcher:
         """Return the list and the watch of one resource in one scope."""
         ...
+
+
+def check_source(source: Source) -> Source:
+    """Return ``source``; raise a ``TypeError`` unless it can be the source of informers."""
+    given: object = source  # a program without a type checker may pass anything
+    if isinstance(given, type) or not hasattr(given, "lister_watcher"):
+        shown = f"the class {given.__name__}" if isinstance(given, type) else repr(given)
+        raise TypeError(f"a factory takes a Client, or another source of informers, not {shown}")
+    return source
 
 
 @runtime_checkable

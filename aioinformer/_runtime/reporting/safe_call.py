@@ -12,10 +12,29 @@ from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-__all__ = ["SafeCall"]
+__all__ = ["SafeCall", "check_instrumentation"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def check_instrumentation(name: str, target: object, interface: type) -> None:
+    """Raise unless ``target`` is ``None``, or an object with a method of ``interface``.
+
+    A program may implement some of the methods alone.
+
+    Raises:
+        TypeError: ``target`` is a class, or has none of the methods.
+    """
+    if target is None:
+        return
+    if isinstance(target, type):
+        raise TypeError(f"{name} is an object: pass {target.__name__}(), not the class")
+    methods = [each for each in vars(interface) if not each.startswith("_")]
+    if not any(callable(getattr(target, each, None)) for each in methods):
+        raise TypeError(
+            f"{name} must be an object with the methods of {interface.__name__}, not {target!r}"
+        )
 
 
 class SafeCall:

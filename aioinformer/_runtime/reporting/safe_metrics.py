@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from aioinformer._core.instrumentation import Metrics
-from aioinformer._runtime.reporting.safe_call import SafeCall
+from aioinformer._runtime.reporting.safe_call import SafeCall, check_instrumentation
 
 __all__ = ["SafeMetrics", "wrap_metrics"]
 
@@ -13,7 +13,12 @@ log = logging.getLogger("aioinformer.metrics")
 
 
 def wrap_metrics(metrics: Metrics | None) -> Metrics:
-    """Return metrics that never raise: the program's, wrapped, or metrics that record nothing."""
+    """Return metrics that never raise: the program's, wrapped, or metrics that record nothing.
+
+    Raises:
+        TypeError: ``metrics`` is a class, or has no method of ``Metrics``.
+    """
+    check_instrumentation("metrics", metrics, Metrics)
     return Metrics() if metrics is None else SafeMetrics(metrics)
 
 

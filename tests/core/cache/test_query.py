@@ -246,6 +246,13 @@ def test_an_invalid_selector_is_an_error_before_the_search() -> None:
         Query.of(fields="spec..nodeName=x")
 
 
+@pytest.mark.parametrize("condition", ["x", {"app": "shop"}, 3])
+def test_a_condition_that_is_no_function_is_a_type_error(condition: Any) -> None:
+    message = r"where= must be a function of an object, or a predicate such as where\('status"
+    with pytest.raises(TypeError, match=message):
+        Query.of(where=condition)
+
+
 def test_an_async_condition_is_an_error_that_names_it() -> None:
     async def is_ready(obj: KubeObject) -> bool:
         return obj.name == "a"

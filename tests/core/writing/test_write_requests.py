@@ -252,6 +252,12 @@ def test_an_invalid_namespace_is_rejected_when_the_writer_is_made() -> None:
 # -- answers -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("namespace", [3, ["web"], b"web"])
+def test_a_namespace_that_is_no_text_is_rejected_when_the_writer_is_made(namespace: Any) -> None:
+    with pytest.raises(TypeError, match="namespace must be one namespace's name, or None"):
+        WriteRequestBuilder(PODS, namespace)
+
+
 def test_an_answer_is_an_object_as_a_cache_has_it() -> None:
     obj = IN_WEB.decode(ANSWER)
     assert (obj.key, obj.uid, obj.resource_version) == (ObjectKey("web", "web-0"), "u", "7")

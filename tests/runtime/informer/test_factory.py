@@ -8,12 +8,14 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from aioinformer import (
     ALL_NAMESPACES,
     BackoffPolicy,
+    Client,
     Event,
     KubeObject,
     LabelSelector,
@@ -639,6 +641,18 @@ async def test_a_coroutine_instead_of_a_resource_is_a_usage_error() -> None:
 def test_a_url_instead_of_a_client_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="a factory takes a Client"):
         SharedInformerFactory("http://localhost")  # type: ignore[arg-type]
+
+
+def test_a_class_instead_of_a_client_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match=r"a factory takes a Client.*not the class Client"):
+        SharedInformerFactory(Client)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("resource", [None, 3, ["pods"]])
+def test_a_value_that_names_no_resource_is_a_type_error(resource: Any) -> None:
+    informers = SharedInformerFactory(scripted_source())
+    with pytest.raises(TypeError, match=r"a resource is a name such as 'pods', or a Resource, not"):
+        informers.informer(resource)
 
 
 def test_a_metrics_class_instead_of_its_instance_is_a_type_error() -> None:

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from aioinformer import BackoffPolicy, Metrics, Problem, SharedInformer, SharedInformerFactory
+from aioinformer import (
+    BackoffPolicy,
+    Metrics,
+    Problem,
+    SharedInformer,
+    SharedInformerFactory,
+    field,
+)
 from aioinformer._runtime.informer.options import (
     InformerKeywords,
     InformerOptions,
@@ -14,6 +21,7 @@ from aioinformer._runtime.informer.options import (
     InformerScope,
     chosen_options,
 )
+from aioinformer.errors import Forbidden
 from tests.runtime.scripted_source import scripted_lister_watcher, scripted_source
 
 
@@ -57,6 +65,14 @@ async def report_later(problem: Problem) -> None: ...
         ({"pagesize": 5}, "there is no option 'pagesize'; did you mean 'page_size'"),
         ({"colour": 5}, "there is no option 'colour'"),
         ({"metrics": Metrics}, r"metrics is an object: pass Metrics\(\), not the class"),
+        ({"metrics": True}, "metrics must be an object with the methods of Metrics.*, not True"),
+        ({"metrics": "x"}, "metrics must be an object with the methods of Metrics.*, not 'x'"),
+        ({"tracing": object()}, "tracing must be an object with the methods of Tracing"),
+        ({"tracing": 1}, "tracing must be an object with the methods of Tracing, not 1"),
+        ({"fail_fast": True}, r"fail_fast .* tuple of errors such as \(Forbidden,\), not True"),
+        ({"fail_fast": Forbidden}, "fail_fast must be a tuple of errors.*Forbidden"),
+        ({"fail_fast": ("Forbidden",)}, "fail_fast must be a tuple of errors"),
+        ({"fail_fast": (str,)}, "fail_fast must be a tuple of errors"),
         ({"on_error": report_later}, "must not be async"),
         ({"resync": "60"}, "resync must be seconds, or 0 for never, not '60'"),
     ],
@@ -86,6 +102,34 @@ def test_a_misspelt_keyword_of_one_informer_is_corrected(misspelt: str, meant: s
     informers.informer("pods")
     with pytest.raises(TypeError, match=message):
         informers.informer("pods", **wrong)
+
+
+@pytest.mark.parametrize(
+    "option", ["namespaces", "labels", "transform", "metadata_only", "model", "indexers", "convert"]
+)
+def test_an_option_of_one_informer_is_named_as_such_where_a_program_passes_it_to_the_factory(
+    option: str,
+) -> None:
+    given: dict[str, Any] = {option: ["a"]}
+    message = f"a factory has no option '{option}': pass {option}= to informer\\(\\) or use\\(\\)"
+    with pytest.raises(TypeError, match=message):
+        SharedInformerFactory(scripted_source(), **given)
+
+
+@pytest.mark.parametrize("indexers", [field("spec.nodeName"), ["node"], "node"])
+async def test_indexers_that_are_no_mapping_are_a_type_error_at_each_place(indexers: Any) -> None:
+    informers = SharedInformerFactory(scripted_source())
+    message = "indexers must be a mapping of names to index functions"
+    with pytest.raises(TypeError, match=message):
+        informers.informer("pods", indexers=indexers)
+    pods = informers.informer("pods")
+    with pytest.raises(TypeError, match=message):
+        informers.informer("pods", indexers=indexers)
+    with pytest.raises(TypeError, match=message):
+        pods.add_indexers(indexers)
+    with pytest.raises(TypeError, match=message):
+        async with informers.use("pods", indexers=indexers):
+            pass
 
 
 def test_a_misspelt_keyword_of_a_factory_is_corrected() -> None:
