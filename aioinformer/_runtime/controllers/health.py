@@ -25,7 +25,7 @@ from aioinformer._core.objects.kube_object import ObjectKey
 from aioinformer._core.quantities import quantity
 from aioinformer._runtime.controllers.options import ControllerOptions
 from aioinformer._runtime.informer.informer import SharedInformer
-from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.problem import Problem
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -111,6 +111,7 @@ class ReconcileErrors:
         self._informer = informer
         self._metrics = wrap_metrics(options.metrics)
         self._on_error = options.on_error
+        self._hook_failures = FailureLog(log)
         self._traceback_throttle = LogThrottle()
         self._blocking_throttle = LogThrottle(BLOCKING_WARNING_INTERVAL)
 
@@ -162,7 +163,7 @@ class ReconcileErrors:
         self._call_hook(Problem(informer=informer, phase="trigger", cause=self._name, error=error))
 
     def _call_hook(self, problem: Problem) -> None:
-        call_hook(self._on_error, log, problem)
+        call_hook(self._on_error, self._hook_failures, problem)
 
     def __repr__(self) -> str:
         return f"<ReconcileErrors of {self._name}: {self.count}>"

@@ -235,6 +235,7 @@ class HandlerCaller:
         Called in the context of the handler's task.
         """
         self._timeouts.stop()
+        self._errors.flush()
         CURRENT_CALL.set(None)  # the task keeps this context, and the last call keeps the task
         if self._threads is not None:
             self._threads.close()

@@ -1,8 +1,8 @@
 """Reports of failed handler calls: to the log, the statistics and the program's error hook.
 
-An exception is one log line with the handler's name. A traceback is logged once a second at most,
-since a handler with a mistake raises at each of 100,000 objects. A report ends nothing: the caller
-of the handler decides that.
+The log has the first failure of a type in full, and the number of further ones every ten seconds: a
+handler with a mistake raises at each of 100,000 objects. A report ends nothing: the caller of the
+handler decides that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from aioinformer._core.objects.kube_object import Event, KubeObject
-from aioinformer._runtime.reporting.error_hook import LogThrottle, call_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.tasks.blocking_detector import describe_blocking
 from aioinformer.errors import HandlerCancelled, HandlerTimeout, ModelMismatch, ObjectDecodeError
@@ -48,7 +48,7 @@ class HandlerErrors:
         """Called in the event loop after such a call, with the seconds that the call took."""
         self._name = name
         self._on_error = on_error
-        self._traceback_throttle = LogThrottle()
+        self._failures = FailureLog(log)
         self._slow_throttle = LogThrottle(SLOW_WARNING_INTERVAL)
 
     def report_exception(self, event: Event, error: BaseException) -> Exception:
@@ -59,16 +59,18 @@ class HandlerErrors:
         """
         # An object that can't be read is not the handler's fault: it isn't counted.
         if isinstance(error, ObjectDecodeError | ModelMismatch):
-            log.error("handler %s: %s", self._name, describe_error(error))
+            self._failures.failed(
+                error, "handler %s: %s", self._name, describe_error(error), traceback=False
+            )
             return self._call_hook(error)
         self.count += 1
-        log.error(
+        self._failures.failed(
+            error,
             "handler %s raised at %s of %r: %s",
             self._name,
             type(event).__name__,
             event.obj,
             describe_error(error),
-            exc_info=error if self._traceback_throttle.allows() else None,
         )
         return self._call_hook(error)
 
@@ -76,7 +78,7 @@ class HandlerErrors:
         """Report that the handler has cancelled its own task and returned."""
         error = HandlerCancelled(f"{self._name} cancelled the task that it runs in; it goes on")
         self.count += 1
-        log.error("handler %s", error)
+        self._failures.failed(error, "handler %s", error)
         return self._call_hook(error)
 
     def report_timeout(self, event: Event, seconds: float, *, consequence: str) -> HandlerTimeout:
@@ -86,19 +88,19 @@ class HandlerErrors:
             f"{event.obj!r}; {consequence}"
         )
         self.count += 1
-        log.error("handler %s", error)
+        self._failures.failed(error, "handler %s", error)
         self._call_hook(error)
         return error
 
     def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
         """Report that the filter raised at ``obj``, which counts as passing."""
         self.count += not isinstance(error, ModelMismatch)
-        log.error(
+        self._failures.failed(
+            error,
             "the filter of %s raised at %r, which is taken to pass: %s",
             self._name,
             obj,
             describe_error(error),
-            exc_info=error if self._traceback_throttle.allows() else None,
         )
         self._call_hook(error)
 
@@ -107,6 +109,10 @@ class HandlerErrors:
         self.count += 1
         log.error("handler %s: %s", self._name, error)
         self._call_hook(error)
+
+    def flush(self) -> None:
+        """Log the failures that were only counted so far: no further call follows."""
+        self._failures.flush()
 
     def report_slow_call(self, event: Event, what: str) -> None:
         """Warn of a slow call; ``what`` says how long it takes, and what to do."""

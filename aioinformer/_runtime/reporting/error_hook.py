@@ -1,26 +1,36 @@
-"""The program's error hook, and the limit on logged tracebacks.
+"""The program's error hook, and the limits on what is logged.
 
 Whatever goes wrong is passed to the hook as a ``Problem``. The hook is the program's code: what it
-raises is logged and stops nothing. Errors that repeat, such as those of a handler with a wrong
-signature, which raises at each of 100,000 objects, are logged in full once per interval only.
+raises is logged and stops nothing. Failures that repeat, such as those of a handler with a mistake,
+which raises at each of 100,000 objects, are logged in full once per interval: the others are
+counted, and logged in one line at its end. Each failure still counts in statistics and metrics, and
+is passed to the hook.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
+from contextvars import Context
 from typing import Concatenate, ParamSpec, TypeVar
 
-from aioinformer._core.callables import is_async
+from msgspec import Struct
 
-__all__ = ["LogThrottle", "call_hook", "check_hook"]
+from aioinformer._core.callables import is_async
+from aioinformer._core.quantities import quantity
+
+__all__ = ["FAILURE_INTERVAL", "FailureLog", "LogThrottle", "call_hook", "check_hook"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
 
 TRACEBACK_INTERVAL = 1.0
-"""Seconds between two tracebacks of one handler or controller."""
+"""Seconds between two tracebacks of one controller."""
+
+FAILURE_INTERVAL = 10.0
+"""Seconds in which one failure of a type is logged in full."""
 
 
 def check_hook(on_error: object) -> None:
@@ -39,7 +49,7 @@ def check_hook(on_error: object) -> None:
 
 def call_hook(
     hook: Callable[Concatenate[S, P], None] | None,
-    log: logging.Logger,
+    log: logging.Logger | FailureLog,
     subject: S,
     *args: P.args,
     **kwargs: P.kwargs,
@@ -48,7 +58,7 @@ def call_hook(
 
     Args:
         hook: the function to call.
-        log: receives the traceback of what the hook raises.
+        log: receives what the hook raises; a ``FailureLog`` for a hook that may raise often.
         subject: the hook's first argument, which that log record names.
         *args: the hook's other arguments.
         **kwargs: the hook's keyword arguments.
@@ -86,3 +96,82 @@ class LogThrottle:
 
     def __repr__(self) -> str:
         return f"<LogThrottle interval={self._interval:g}>"
+
+
+class _Further(Struct):
+    """The failures of one type that were not logged in full."""
+
+    count: int = 0
+    last: str = ""
+
+
+class FailureLog:
+    """Logs the failures of one function of a program.
+
+    The log refers to no object of the informer, since the event loop keeps it until the end of the
+    interval.
+    """
+
+    __slots__ = ("_further", "_interval", "_log", "_timer")
+
+    def __init__(self, log: logging.Logger, interval: float = FAILURE_INTERVAL) -> None:
+        """Make a log without failures.
+
+        Args:
+            log: receives the records, at level ERROR.
+            interval: seconds.
+        """
+        self._log = log
+        self._interval = interval
+        self._further: dict[type[BaseException], _Further] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def failed(
+        self, error: BaseException, message: str, *args: object, traceback: bool = True
+    ) -> None:
+        """Log a failure in full, or count it after another one of its type.
+
+        Args:
+            error: the exception.
+            message: the format of the record.
+            *args: the arguments of the format.
+            traceback: True to log the traceback, if the exception has one.
+        """
+        further = self._further.get(type(error))
+        if further is not None:
+            further.count += 1
+            further.last = message % args
+            return
+        shown = error if traceback and error.__traceback__ is not None else None
+        self._log.error(message, *args, exc_info=shown)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # nothing would end the interval
+            return
+        self._further[type(error)] = _Further()
+        if self._timer is None:
+            # Not the context of a handler's call, which the timer would keep.
+            self._timer = loop.call_later(self._interval, self.flush, context=Context())
+
+    def exception(self, message: str, *args: object) -> None:
+        """Log the exception that is being handled, as ``failed`` does."""
+        error = sys.exception()
+        if error is not None:
+            self.failed(error, message, *args)
+
+    def flush(self) -> None:
+        """Log the failures that were counted, and end the interval."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        ended, self._further = self._further, {}
+        for kind, further in ended.items():
+            if further.count:
+                failures = quantity(further.count, "further failure")
+                self._log.error(
+                    "%s with %s, the last of them: %s", failures, kind.__name__, further.last
+                )
+
+    def __repr__(self) -> str:
+        counted = sum(each.count for each in self._further.values())
+        return f"<FailureLog {self._log.name} interval={self._interval:g} counted={counted}>"

@@ -19,7 +19,7 @@ from aioinformer._core.instrumentation import InformerTrace, Metrics, Tracing
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import AnyRequest, Verb
 from aioinformer._core.listwatch.transitions import Learn, LogLevel, NextRequest, Transition
-from aioinformer._runtime.reporting.error_hook import call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
@@ -96,6 +96,7 @@ class InformerReporter:
         """The number of times that the server has gone back in time."""
         self.informer = informer
         self._on_error = on_error
+        self._hook_failures = FailureLog(log)
         self._tracing = tracing
         self._measured = metrics is not None
         self._clock: Callable[[], float] = float
@@ -120,6 +121,7 @@ class InformerReporter:
     def close(self) -> None:
         """End the reports: end the trace, and keep no frame of an error alive."""
         self.trace.closed()
+        self._hook_failures.flush()
         if self.status.error is not None:
             from aioinformer._runtime.reporting.error_copy import copy_error  # rarely needed
 
@@ -304,7 +306,7 @@ class InformerReporter:
         problem = Problem(
             informer=self.informer, phase=phase, cause=cause, error=error, retry_in=retry_in
         )
-        call_hook(self._on_error, log, problem)
+        call_hook(self._on_error, self._hook_failures, problem)
 
     def __repr__(self) -> str:
         return f"<InformerReporter of {self.informer} {self.status!r}>"

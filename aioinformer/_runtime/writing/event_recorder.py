@@ -30,7 +30,7 @@ from aioinformer._core.writing.event_objects import (
     ReportingController,
 )
 from aioinformer._core.writing.event_series import EventSeries, EventSeriesTracker, PendingEvent
-from aioinformer._runtime.reporting.error_hook import call_hook, check_hook
+from aioinformer._runtime.reporting.error_hook import FailureLog, call_hook, check_hook
 from aioinformer._runtime.reporting.problem import OnError, Problem
 from aioinformer._runtime.tasks.event_loop import check_loop, running_loop
 from aioinformer._runtime.tasks.supervisor import Supervisor
@@ -121,6 +121,7 @@ class EventRecorder:
         self._events = events
         self._reporter = ReportingController(controller, instance or default_instance)
         self._on_error = on_error
+        self._hook_failures = FailureLog(log)
         self._shutdown_timeout = shutdown_timeout
         self._series_tracker = EventSeriesTracker()
         self._queue: deque[EventSeries] = deque()
@@ -335,7 +336,7 @@ class EventRecorder:
         problem = Problem(
             informer=self._reporter.controller, phase="event", cause=cause, error=error
         )
-        call_hook(self._on_error, log, problem)
+        call_hook(self._on_error, self._hook_failures, problem)
 
     def __repr__(self) -> str:
         state = self._supervisor.state

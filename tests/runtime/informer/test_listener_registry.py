@@ -19,6 +19,7 @@ from aioinformer import (
     Deleted,
     Event,
     KubeObject,
+    Problem,
     Registration,
     SharedInformer,
     SharedInformerFactory,
@@ -39,6 +40,7 @@ from tests.runtime.informers import (
     running_informer,
 )
 from tests.runtime.scripted_source import (
+    PODS,
     error_event,
     event_line,
     list_response,
@@ -191,6 +193,25 @@ async def test_an_object_whose_filter_raises_is_reported_and_delivered(
     assert registration.statistics().errors == 2
     assert "the filter of audit of pods raised at <Pod" in caplog.text
     assert "which is taken to pass: KeyError: 'labels'" in caplog.text
+
+
+async def test_a_filter_that_raises_at_every_object_is_logged_in_two_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, view, problems = cluster_with_pods(*"abcdefgh"), View(), list[Problem]()
+
+    def clumsy(obj: KubeObject) -> bool:
+        return bool(obj["metadata"]["labels"]["value"] == "shown")
+
+    source = ClusterSource(cluster).lister_watcher(PODS)
+    async with running_informer(SharedInformer(source, on_error=problems.append)) as pods:
+        registration = pods.add_handler(view, filter=clumsy, name="audit")
+        await registration.wait_synced(30)
+
+    assert len(view.received) == registration.statistics().errors == len(problems) == 8
+    records = [each for each in caplog.records if each.name == "aioinformer.handlers"]
+    assert [each.exc_info is not None for each in records] == [True, False]
+    assert "7 further failures with KeyError, the last of them: the filter of audit" in caplog.text
 
 
 @pytest.mark.parametrize(("when", "version"), [("found", "1"), ("live", "12"), ("relist", "11")])

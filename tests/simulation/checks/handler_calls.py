@@ -1,8 +1,8 @@
 """Checks of handler calls: concurrency, time limits, errors, resyncs, and the end of listeners.
 
 **Calls** (guarantees 2, 7 and 9): a handler is never called twice at once for one key, nor for more
-keys than its concurrency, and no longer than its timeout. Each error is counted, logged, and passed
-to the error hook, once.
+keys than its concurrency, and no longer than its timeout. Each error is counted, passed to
+the error hook, and logged or included in a number that is logged, once.
 
 **Resyncs** (2 and 9): each listener has its own period. No resync comes more often than that. A
 quick listener receives an object that doesn't change again within two periods.
@@ -15,11 +15,13 @@ factory names the listener that has not.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from aioinformer._core.objects.kube_object import ObjectKey
+from aioinformer._runtime.reporting.error_hook import FAILURE_INTERVAL
 from tests.simulation.checks.ordering import OrderingCheck
 from tests.simulation.checks.violation import Violation
 from tests.simulation.plan import InformerSpec, ListenerSpec, Visit
@@ -43,6 +45,8 @@ LATE = 2.0
 """Seconds by which a call may exceed its timeout, for the cost of looking at the clock."""
 EARLY = 0.1
 """Seconds by which a call may seem to have had less time, for the same reason."""
+FURTHER = re.compile(r"(\d+) further failures? with \w+, the last of them: (.*)", re.DOTALL)
+"""The record of the failures that were counted instead of logged."""
 SOON = 100.0
 """Seconds within which every call returns, except for stuck ones."""
 
@@ -116,19 +120,32 @@ def _judge_reports(
         f"the filter of {name} raised at ",
     )
     logged = sum(
-        log.message.startswith(lines) for log in history.of(Logged) if log.order < last.order
+        _count_logged(log.message, lines) for log in history.of(Logged) if log.order < last.order
     )
-    hooked = sum(
-        problem.cause == name and not problem.error.startswith("ListenerOverflow")
+    problems = [
+        problem
         for problem in history.of(ProblemReported)
         if problem.order < last.order
-    )
-    if not logged == hooked == failed + filter_errors:
+        and problem.cause == name
+        and not problem.error.startswith("ListenerOverflow")
+    ]
+    hooked = len(problems)
+    # The failures of an interval are logged at its end.
+    due = sum(problem.time < last.time - FAILURE_INTERVAL - LATE for problem in problems)
+    if not due <= logged <= hooked == failed + filter_errors:
         what = (
             f"{listener.name} failed {failed} times and its filter {filter_errors} times, "
             f"which was logged {logged} times, and the error hook received {hooked}"
         )
         raise Violation(7, what, time=last.time)
+
+
+def _count_logged(message: str, lines: tuple[str, ...]) -> int:
+    """Return the number of failures in one record that begins, or ends, with one of the lines."""
+    further = FURTHER.match(message)
+    if further is None:
+        return int(message.startswith(lines))
+    return int(further[1]) if further[2].startswith(lines) else 0
 
 
 RESYNC_DRIFT = 5.0
