@@ -13,7 +13,13 @@ a plain handler stays plain and an async one stays async.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
+from inspect import (
+    isasyncgenfunction,
+    isawaitable,
+    iscoroutine,
+    iscoroutinefunction,
+    isgeneratorfunction,
+)
 from types import FunctionType, MethodType
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -177,6 +183,11 @@ def compile_handler(handler: Handler[Any]) -> CompiledHandler:
         return CompiledHandler(handler.call, handler_name(handler.call), internal=True)
     if isinstance(handler, type):
         raise TypeError(f"a handler is an object: pass {handler.__name__}(), not the class")
+    given: object = handler  # a program without a type checker may pass the result of a call
+    if iscoroutine(given):
+        name = handler_name(given)
+        given.close()
+        raise TypeError(f"a handler is a function: pass {name}, not {name}(...)")
     name = handler_name(handler)
     parts = (handler, *(getattr(handler, each, None) for each in (*METHODS, "__call__")))
     _check_no_yield(name, *parts)
@@ -192,7 +203,7 @@ def compile_handler(handler: Handler[Any]) -> CompiledHandler:
     else:
         raise TypeError(
             f"a handler has on_add, on_update or on_delete, or is a function of one event; "
-            f"{type(handler).__name__} is neither"
+            f"{type(handler).__name__} is neither: pass the function, not the result of its call"
         )
     is_async = any(map(iscoroutinefunction, parts))
     return CompiledHandler(call, name, is_async, kinds)

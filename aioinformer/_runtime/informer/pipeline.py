@@ -33,6 +33,7 @@ from aioinformer._runtime.informer.status import InformerStatus
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher
 from aioinformer._runtime.reflector.shard_source import group_of
+from aioinformer._runtime.reporting.error_texts import describe_error
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.scopes.reflector_builder import ReflectorBuilder
 from aioinformer._runtime.scopes.reflectors import (
@@ -45,7 +46,7 @@ from aioinformer._runtime.scopes.scoped_source import ScopedSource
 from aioinformer._runtime.tasks.blocking_detector import detect_blocking
 from aioinformer._runtime.tasks.event_loop import own_loop
 from aioinformer._runtime.tasks.task_group import StrictTaskGroup
-from aioinformer.errors import NotRunning, NotSynced, UsageError
+from aioinformer.errors import InformerError, NotRunning, NotSynced, UsageError
 
 # Parts for the users of an option alone: their modules are loaded by the first informer with the
 # option, so that other programs start sooner.
@@ -391,7 +392,10 @@ class InformerPipeline(Generic[T]):
         """Report the error that ends the informer; called by the task group at once."""
         status = self.reporter.status
         status.set_state("failed")
-        log.critical("the informer of %s failed", self.name, exc_info=error)
+        # An error of the library needs no traceback, and is raised to the informer's owner as well.
+        trace = None if isinstance(error, InformerError) else error
+        why = f": {describe_error(error)}" if trace is None else ""
+        log.critical("the informer of %s failed%s", self.name, why, exc_info=trace)
         if isinstance(error, Exception):
             status.record_error(error)
             if self._on_fatal is not None:

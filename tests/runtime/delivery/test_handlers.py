@@ -185,6 +185,15 @@ def test_a_class_instead_of_its_instance_is_a_type_error() -> None:
         make_registration(cast("Handler", Audit))
 
 
+def test_the_coroutine_of_a_call_instead_of_the_function_is_a_type_error() -> None:
+    async def audit(event: Event) -> None: ...
+
+    with pytest.raises(TypeError, match=r"a function: pass .*\.audit, not .*\.audit\(\.\.\.\)$"):
+        compile_handler(cast("Handler", audit(Added(A1))))  # and closed: pytest would warn
+    with pytest.raises(TypeError, match="NoneType is neither: pass the function, not the result"):
+        compile_handler(cast("Handler", None))
+
+
 def test_a_handler_is_async_if_any_of_its_functions_is() -> None:
     async def function(event: Event) -> None: ...
 

@@ -663,7 +663,9 @@ def test_a_metrics_class_instead_of_its_instance_is_a_type_error() -> None:
 # -- what all of its informers share -------------------------------------------------------------
 
 
-async def test_an_error_in_fail_fast_cancels_the_body_and_is_raised_there() -> None:
+async def test_an_error_in_fail_fast_cancels_the_body_and_is_raised_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def body() -> None:
         source = scripted_source(pods=[error_response(403, "Forbidden")])
         async with SharedInformerFactory(source, fail_fast=(Forbidden,)) as informers:
@@ -672,6 +674,9 @@ async def test_an_error_in_fail_fast_cancels_the_body_and_is_raised_there() -> N
 
     with pytest.raises(Forbidden):
         await body()
+    (record,) = [each for each in caplog.records if each.levelno == logging.CRITICAL]
+    assert record.getMessage().startswith("the informer of pods failed: Forbidden: ")
+    assert record.exc_info is None, "the error is raised as well"
 
 
 @in_virtual_time
