@@ -1,0 +1,38 @@
+"""The code of the guide on informers, as a reader would run it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from aioinformer import Client, KubeObject, SharedInformerFactory
+from aioinformer.testing import Cluster, ClusterSource
+from aioinformer.testing.simulation import run
+from tests.markdown_pages import MarkdownPage
+
+GUIDE = MarkdownPage(Path(__file__).parents[2] / "examples" / "guides" / "informers.md")
+
+
+def test_a_handler_ends_the_program_by_waking_the_body_of_the_factory() -> None:
+    names: dict[str, Any] = {
+        "asyncio": asyncio,
+        "Client": Client,
+        "KubeObject": KubeObject,
+        "SharedInformerFactory": SharedInformerFactory,
+    }
+    exec(GUIDE.block("def exit_code("), names)  # noqa: S102 - the guide's code
+
+    async def main() -> int:
+        cluster = Cluster()
+        for name in ("web-0", "web-1"):
+            cluster.create("pods", {"metadata": {"name": name}}, namespace="shop")
+        running: asyncio.Task[int] = asyncio.create_task(names["exit_code"](ClusterSource(cluster)))
+        await asyncio.sleep(1)
+        cluster.delete("pods", "web-1", namespace="shop")
+        await asyncio.sleep(1)
+        assert not running.done()
+        cluster.delete("pods", "web-0", namespace="shop")
+        return await running
+
+    assert run(main(), seed=0) == 3
