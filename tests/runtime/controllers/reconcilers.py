@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 
 from aioinformer import (
     BackoffPolicy,
+    Controller,
     ItemExponential,
     ObjectKey,
     ReconcileContext,
@@ -19,6 +19,7 @@ from aioinformer import (
     SharedInformer,
     SharedInformerFactory,
 )
+from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer.testing import Cluster, ClusterSource
 from aioinformer.testing.simulation import run
 
@@ -103,11 +104,16 @@ async def wait_until(condition: Callable[[], bool], *, every: float = 0.01) -> N
         await asyncio.sleep(every)
 
 
-def only(kind: type[T]) -> T:
-    """Return the only object of a class that exists: a part of the controller under test."""
-    gc.collect()
-    (found,) = (each for each in gc.get_objects() if isinstance(each, kind))
-    return found
+def own_writes_of(controller: Controller) -> OwnWrites:
+    """Return the record of a controller's own writes, which no public name shows."""
+    return controller._own_writes  # pyright: ignore[reportPrivateUsage]
+
+
+def conditions_written_by(controller: Controller) -> int:
+    """Return the number of objects whose failure condition a controller remembers."""
+    condition = controller._workers._condition  # pyright: ignore[reportPrivateUsage]
+    assert condition is not None
+    return int(repr(condition).partition("written=")[2].rstrip(">"))
 
 
 @dataclass(slots=True)

@@ -21,16 +21,15 @@ from aioinformer import (
 )
 from aioinformer._core.sharding.ranges import shard_of
 from aioinformer._runtime.controllers.finalizer import FinalizedReconcile
-from aioinformer._runtime.controllers.own_writes import OwnWrites
-from aioinformer._runtime.writing.failure_condition import FailureCondition
 from aioinformer.errors import PermanentError, UnknownResource, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import (
     BARS,
     FOOS,
     RecordingReconciler,
+    conditions_written_by,
     make_cluster,
-    only,
+    own_writes_of,
     update_foo,
 )
 from tests.runtime.leaderelection.electors import pause_process, run_simulated
@@ -262,6 +261,11 @@ def test_a_controller_discards_the_record_of_cleanups_of_a_shard_that_moves_away
     run_simulated(main)
 
 
+def recorded(controller: Controller) -> tuple[int, int]:
+    """Return the numbers of applies and of failure conditions that a controller remembers."""
+    return len(own_writes_of(controller).applied), conditions_written_by(controller)
+
+
 def test_a_controller_discards_the_applies_and_conditions_of_a_shard_that_moves_away() -> None:
     setup = setup_of(24)
     setup.cluster.add_resource(FOOS, status=True)
@@ -271,10 +275,6 @@ def test_a_controller_discards_the_applies_and_conditions_of_a_shard_that_moves_
         await ctx.apply(head | {"metadata": {"name": f"child-{key.name}"}})
         raise PermanentError("never")
 
-    def recorded() -> tuple[int, int]:
-        conditions = repr(only(FailureCondition)).partition("written=")[2].rstrip(">")
-        return len(only(OwnWrites).applied), int(conditions)
-
     async def main() -> None:
         a, b = setup.group("a"), setup.group("b")
         async with a, SharedInformerFactory(ClusterSource(setup.cluster)) as informers:
@@ -282,13 +282,13 @@ def test_a_controller_discards_the_applies_and_conditions_of_a_shard_that_moves_
             async with controller.owns(informers.informer(BARS)):
                 await until(lambda: controller.health.failing_keys == 24)
                 await asyncio.sleep(10)
-                assert recorded() == (24, 24)
+                assert recorded(controller) == (24, 24)
                 async with b:
                     await settled(a, b)
                     ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
                     assert 0 < ours < 24
                     await asyncio.sleep(5)
-                    assert recorded() == (ours, ours)
+                    assert recorded(controller) == (ours, ours)
 
     run_simulated(main)
 
@@ -310,9 +310,11 @@ def test_a_controller_discards_the_writes_of_a_shard_that_has_moved_away_for_lon
                     await settled(a, b)
                     ours = sum(shard in a.held for shard in shards_of(setup.cluster).values())
                     assert 0 < ours < 24
-                    assert len(only(OwnWrites)) == 24, "an object may return within seconds"
+                    assert len(own_writes_of(controller)) == 24, (
+                        "an object may return within seconds"
+                    )
                     await asyncio.sleep(150)
-                    assert len(only(OwnWrites)) == ours
+                    assert len(own_writes_of(controller)) == ours
 
     run_simulated(main)
 

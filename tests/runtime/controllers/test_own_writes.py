@@ -17,7 +17,6 @@ from aioinformer import (
     Result,
     SharedInformerFactory,
 )
-from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer.testing import Cluster, ClusterSource
 from tests.runtime.controllers.reconcilers import (
     BACKOFF,
@@ -27,7 +26,7 @@ from tests.runtime.controllers.reconcilers import (
     key,
     loop_time,
     make_cluster,
-    only,
+    own_writes_of,
     run_simulated,
     update_foo,
     wait_until,
@@ -256,15 +255,18 @@ def test_the_writes_of_the_runs_of_deleted_objects_are_forgotten_in_time() -> No
     async def main() -> None:
         async with SharedInformerFactory(ClusterSource(cluster), backoff=BACKOFF) as informers:
             foos, bars = informers.informer(FOOS), informers.informer(BARS)
-            async with Controller(foos, reconcile).watches(bars, lambda obj: []):
+            controller = Controller(foos, reconcile)
+            async with controller.watches(bars, lambda obj: []):
                 for number in range(200):
                     create_foo(cluster, f"a{number}")
                     await asyncio.sleep(1)
                     cluster.delete(FOOS, f"a{number}", namespace="default")
                     await asyncio.sleep(1)
-                assert len(only(OwnWrites)) <= 65, "the time for which a write is remembered"
+                assert len(own_writes_of(controller)) <= 65, (
+                    "the time for which a write is remembered"
+                )
                 await asyncio.sleep(300)
-                assert len(only(OwnWrites)) == 0
+                assert len(own_writes_of(controller)) == 0
                 # All at once: they are forgotten in several steps.
                 names = [f"b{number}" for number in range(1100)]
                 for name in names:
@@ -273,9 +275,9 @@ def test_the_writes_of_the_runs_of_deleted_objects_are_forgotten_in_time() -> No
                 for name in names:
                     cluster.delete(FOOS, name, namespace="default")
                 await asyncio.sleep(5)
-                assert len(only(OwnWrites)) == 1100
+                assert len(own_writes_of(controller)) == 1100
                 await asyncio.sleep(300)
-                assert len(only(OwnWrites)) == 0
+                assert len(own_writes_of(controller)) == 0
 
     run_simulated(main)
 
