@@ -68,7 +68,7 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 def open_page(browser: Browser) -> Open:
     @asynccontextmanager
     async def opened(
-        service: Service, *, console_errors: bool = False, **context: Any
+        service: Service, *, console_errors: bool = False, script: str = "", **context: Any
     ) -> AsyncGenerator[Page]:
         """Open the page of a service, and wait until the page is connected.
 
@@ -77,12 +77,15 @@ def open_page(browser: Browser) -> Open:
         Args:
             service: the service.
             console_errors: True to ignore messages on the console, which some tests cause.
+            script: JavaScript that runs before the scripts of the page.
             context: options of the browser context.
         """
         errors: list[str] = []
         own = service.url
         options: dict[str, Any] = {"viewport": {"width": 1360, "height": 860}} | context
         async with await browser.new_context(**options) as tab:
+            if script:
+                await tab.add_init_script(script)
             page = await tab.new_page()
             page.on("pageerror", lambda error: errors.append(f"page error: {error}"))
             page.on("request", lambda sent: errors.extend(_foreign_request_errors(sent.url, own)))

@@ -17,10 +17,13 @@ from aioinformer.testing import ApiServer
 from tests.browser.conftest import Open
 from tests.browser.test_page import SOON, pod, restart, row
 from tests.examples.fastapi_service import Service
+from tests.promises.conftest import wait_until
 
 pytestmark = pytest.mark.browser
 
 PODS = 300
+MORE_PODS = 3000
+"""Pods that a new page receives in several portions."""
 
 AXE = (resources.files("axe_playwright_python") / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -195,6 +198,31 @@ async def test_the_order_is_kept_while_the_user_reads_rows_further_down(
         await expect(page.locator(".row .name").first).to_have_text(changed)
         await expect(row(page, before[22])).to_have_count(0)
         await expect(page.locator("#held")).to_be_hidden()
+
+
+SCROLL_EARLY = """addEventListener('DOMContentLoaded', () => {
+    new MutationObserver((changes, observer) => {
+        if (document.querySelectorAll('.row').length < 5) return;
+        observer.disconnect();
+        scrollTo(0, 2000);
+    }).observe(document.body, { childList: true, subtree: true });
+});"""
+"""Scrolls as soon as the page shows rows, before it has received all of them."""
+
+
+async def test_all_rows_of_a_new_page_are_shown_although_the_user_has_scrolled_before(
+    server: ApiServer, service: Service, open_page: Open
+) -> None:
+    """Only changes are held back from a user who reads rows further down."""
+    for number in range(MORE_PODS):
+        pod(server, f"more-{number:04}")
+    await wait_until(lambda: len(service.live.informers["pods"].lister) == PODS + MORE_PODS)
+    async with open_page(service, script=SCROLL_EARLY) as page:
+        await expect(page.get_by_role("tab", name="pods")).to_contain_text("3,300")
+        grid = page.get_by_role("grid", name="Objects")
+        await expect(grid).to_have_attribute("aria-rowcount", str(PODS + MORE_PODS + 1))
+        await expect(page.locator("#held")).to_be_hidden()
+        assert await page.evaluate("scrollY") > 1000
 
 
 # -- screen readers ----------------------------------------------------------------------------

@@ -58,7 +58,9 @@ new Feed("events", {
     schedule();
   },
   synced() {
+    const { first } = store;
     store.finish(performance.now());
+    if (first) listing.update(filter, false); // rows of a new page are no changes, which may be held
     schedule();
   },
   health(health) {
