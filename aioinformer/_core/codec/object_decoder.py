@@ -17,7 +17,9 @@ from sys import intern
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder, encode
 
+from aioinformer._core.objects.decode_errors import DECODE_ERRORS
 from aioinformer._core.objects.identity import VersionText
+from aioinformer._core.objects.json_depth import decode_nested
 from aioinformer._core.objects.kube_object import (
     KubeObject,
     ObjectKey,
@@ -161,9 +163,17 @@ def remove_managed_fields(raw: bytes, value: bytes) -> bytes:
     """
     for start, end in _find_managed_fields(raw, value):
         shorter = _remove_member(raw, start, end)
-        if decode_envelope(shorter).metadata.managed_fields is UNSET:
+        if not _has_managed_fields(shorter):
             return shorter
     return raw  # the key is spelled with escapes: leave the object unchanged
+
+
+def _has_managed_fields(raw: bytes) -> bool:
+    """Return False if ``raw`` is an object without ``metadata.managedFields``, however deep."""
+    try:
+        return decode_nested(decode_envelope, raw).metadata.managed_fields is not UNSET
+    except DECODE_ERRORS:
+        return True  # ``raw`` lacks the beginning of a longer number
 
 
 def _find_managed_fields(raw: bytes, value: bytes) -> Iterator[tuple[int, int]]:

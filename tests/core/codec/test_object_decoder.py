@@ -110,6 +110,13 @@ def test_managed_fields_behind_metadata_stay_in_any_spelling(spelled: bytes) -> 
         assert built(raw % (before, spelled)).raw == raw % (before, b"")
 
 
+def test_a_value_that_begins_like_the_managed_fields_stays() -> None:
+    """The decoder tries the longer number first, and what is left of it is no JSON."""
+    raw = b'{"data":{"managedFields":12},"metadata":{"name":"a","managedFields":1}}'
+
+    assert built(raw).raw == b'{"data":{"managedFields":12},"metadata":{"name":"a"}}'
+
+
 def test_an_equal_value_in_data_before_metadata_stays() -> None:
     """The first match is not the right one here: metadata does not lead."""
     body = {"data": {"managedFields": MANAGED}, "metadata": {"name": "a", "managedFields": MANAGED}}

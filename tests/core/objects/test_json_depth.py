@@ -97,6 +97,32 @@ def test_a_deep_object_is_cached_and_raises_an_error_when_it_is_opened(
             obj["status"]
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        b'{"metadata": {"name":"deep","managedFields": [{}]},"x":%b}',
+        b'{"metadata":{"managedFields":[{}],"name":"deep"},"x":%b}',
+        b'{"data":%b,"metadata":{"name":"deep","managedFields":[{}]}}',
+        b'{"data":{"managedFields":[{}]},"x":%b,"metadata":{"name":"deep","managedFields":[{}]}}',
+    ],
+    ids=["with spaces", "at the beginning of metadata", "behind the rest", "twice"],
+)
+def test_the_managed_fields_of_a_deep_object_are_cut_wherever_they_stand(spelled: bytes) -> None:
+    raw = spelled % DEEP_VALUE
+    others = b'{"metadata":{"name":"a"}}', b'{"metadata":{"name":"b"}}'
+    for obj in (listed(others[0], raw, others[1])[1], watched(raw)):
+        assert obj.name == "deep"
+        assert obj.raw.count(b"managedFields") == raw.count(b"managedFields") - 1
+        assert DEEP_VALUE in obj.raw
+
+
+def test_the_managed_fields_of_a_deep_object_stay_if_they_are_too_deep_themselves() -> None:
+    raw = b'{"metadata": {"name":"deep","managedFields": [%b]},"x":%b}' % (DEEP_VALUE, DEEP_VALUE)
+    for obj in (*listed(raw), watched(raw)):
+        assert (obj.name, obj.raw[-100:]) == ("deep", raw[-100:])
+        assert b"managedFields" in obj.raw
+
+
 def test_deep_bytes_that_are_no_event_are_no_event() -> None:
     with pytest.raises(ProtocolError, match="is no event"):
         watched(b'{"metadata":7,"spec":' + DEEP_VALUE + b"}")
