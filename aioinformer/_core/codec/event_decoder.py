@@ -10,7 +10,7 @@ import re
 from sys import intern
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from aioinformer._core.codec.metadata_head import (
@@ -40,7 +40,7 @@ from aioinformer._core.codec.type_check import (
 from aioinformer._core.objects.decode_errors import DECODE_ERRORS, discard_input
 from aioinformer._core.objects.deltas import Bookmark, Delta, DeltaKind
 from aioinformer._core.objects.identity import VersionText
-from aioinformer._core.objects.json_depth import decode_nested
+from aioinformer._core.objects.json_depth import decode_nested, iter_containers, truncate_depth
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, create_object
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.quantities import quantity
@@ -276,9 +276,10 @@ class EventDecoder:
     def _decode_envelope(self, line: bytes) -> Delta | Bookmark:
         """Decode a line that isn't a change in the server's usual spelling."""
         try:
-            envelope = _decode_event_envelope(line)
+            envelope = _decode_any_line(line)
             if envelope.type == "BOOKMARK":
-                bookmark = _make_bookmark(_decode_bookmark_body(envelope.object).metadata)
+                body = decode_nested(_decode_bookmark_body, bytes(envelope.object))
+                bookmark = _make_bookmark(body.metadata)
                 self.bookmarks += 1
                 self.resource_version = bookmark.resource_version or self.resource_version
                 return bookmark
@@ -300,7 +301,7 @@ class EventDecoder:
 
     def _decode_object(self, raw: bytes) -> KubeObject | None:
         """Return the object; ``None`` if it is of another shard."""
-        metadata = decode_envelope(raw).metadata
+        metadata = decode_nested(decode_envelope, raw).metadata
         self._check_kind(raw)
         self._check_namespace(metadata.namespace)
         self.resource_version = metadata.resource_version or self.resource_version
@@ -309,6 +310,24 @@ class EventDecoder:
         return decode_object(
             self._resource, metadata, raw, 0, len(raw), managed_fields=self._managed_fields
         )
+
+
+def _decode_any_line(line: bytes) -> _EventEnvelope:
+    """Return the type and the object of a line in any spelling, however deep the object is.
+
+    Raises:
+        msgspec.DecodeError: the line is no event, or, being nested too deeply to be decoded as a
+            whole, has another member in which the object may be.
+    """
+    try:
+        return _decode_event_envelope(line)
+    except RecursionError:
+        pass
+    found = _decode_event_envelope(truncate_depth(line))
+    containers = [line[start:end] for start, end in iter_containers(line)]
+    if len(containers) != 1 or not bytes(found.object).startswith(b"{"):
+        raise DecodeError("the line is nested too deeply and has other members than an event")
+    return _EventEnvelope(found.type, Raw(containers[0]))
 
 
 def _unknown_type(found: str) -> ProtocolError:

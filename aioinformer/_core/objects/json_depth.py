@@ -9,10 +9,10 @@ metadata, so the deep parts are cut out of a copy, and the copy is decoded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-__all__ = ["decode_nested", "truncate_depth"]
+__all__ = ["decode_nested", "iter_containers", "truncate_depth"]
 
 T = TypeVar("T")
 
@@ -54,3 +54,18 @@ def truncate_depth(data: bytes) -> bytes:
                 start = token.end()
             depth -= 1
     return data if depth > MAX_DEPTH else b"".join((*pieces, data[start:]))
+
+
+def iter_containers(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each value of the outermost object that is an object or array."""
+    depth = start = 0
+    for token in _TOKEN.finditer(data):
+        byte = data[token.start()]
+        if byte in _OPENING:
+            depth += 1
+            if depth == 2:
+                start = token.start()
+        elif byte in _CLOSING:
+            if depth == 2:
+                yield start, token.end()
+            depth -= 1

@@ -11,10 +11,15 @@ from hypothesis import given
 
 from aioinformer._core.codec.event_decoder import EventDecoder
 from aioinformer._core.codec.list_decoder import ListDecoder
-from aioinformer._core.objects.deltas import Delta
-from aioinformer._core.objects.json_depth import MAX_DEPTH, decode_nested, truncate_depth
+from aioinformer._core.objects.deltas import Bookmark, Delta
+from aioinformer._core.objects.json_depth import (
+    MAX_DEPTH,
+    decode_nested,
+    iter_containers,
+    truncate_depth,
+)
 from aioinformer._core.objects.kube_object import KubeObject
-from aioinformer.errors import ObjectDecodeError, ProtocolError
+from aioinformer.errors import ObjectDecodeError, ProtocolError, UnexpectedObject
 from tests.core import strategies
 from tests.core.builders import PODS
 from tests.core.strategies import JsonStyle
@@ -114,6 +119,57 @@ def test_the_managed_fields_of_a_deep_object_are_cut_wherever_they_stand(spelled
         assert obj.name == "deep"
         assert obj.raw.count(b"managedFields") == raw.count(b"managedFields") - 1
         assert DEEP_VALUE in obj.raw
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type": "ADDED", "object": %b}',
+        b'{"object":%b,"type":"ADDED"}\n',
+        b'{"x":"\\"{[","type":"ADDED","object":%b }\n',
+    ],
+    ids=["with spaces", "the type last", "with another member"],
+)
+def test_a_deep_object_is_read_from_a_line_in_any_spelling(line: bytes) -> None:
+    delta = EventDecoder(PODS).decode(line % (DEEP % MANAGED))
+    assert isinstance(delta, Delta)
+    assert (delta.kind, delta.obj.uid, delta.obj.raw) == ("Added", "u", DEEP % b"")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type": "ADDED", "object": %b, "other": {}}',
+        b'{"type": "ADDED", "other": %b}',
+        b'{"type": "ADDED", "object": "a", "other": %b}',
+        b'{"type": "ADDED", "object": %b',
+        b'{"type": "BOOKMARK", "object": %b, "other": {}}',
+    ],
+    ids=["another object", "no object", "a text", "no end", "another object in a bookmark"],
+)
+def test_a_deep_line_whose_object_is_uncertain_is_no_event(line: bytes) -> None:
+    with pytest.raises(ProtocolError, match="is no event"):
+        EventDecoder(PODS).decode(line % (DEEP % MANAGED))
+
+
+def test_a_deep_object_of_another_kind_is_unexpected_in_any_spelling() -> None:
+    raw = b'{"kind":"Service","apiVersion":"v1","metadata":{"name":"a"},"x":%b}' % DEEP_VALUE
+    with pytest.raises(UnexpectedObject, match="of another kind: Service of v1"):
+        EventDecoder(PODS).decode(b'{"type": "ADDED", "object": %b}' % raw)
+
+
+def test_a_bookmark_with_a_deep_member_is_a_bookmark() -> None:
+    raw = b'{"kind":"Pod","metadata":{"resourceVersion":"7"},"x":%b}' % DEEP_VALUE
+    found = EventDecoder(PODS).decode(b'{"type":"BOOKMARK","object":%b}' % raw)
+    assert found == Bookmark("7")
+
+
+def test_the_members_of_an_object_that_are_containers_are_found() -> None:
+    data = b'{"a":[{}], "b":"[{", "c":1, "d":{"e":{}}}'
+
+    found = [data[start:end] for start, end in iter_containers(data)]
+
+    assert found == [b"[{}]", b'{"e":{}}']
 
 
 def test_the_managed_fields_of_a_deep_object_stay_if_they_are_too_deep_themselves() -> None:
