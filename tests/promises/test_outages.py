@@ -9,11 +9,12 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
-from aioinformer import KubeObject, SharedInformer
+from aioinformer import KubeObject, SharedInformer, SharedInformerFactory
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.requests import Request, WatchRequest
 from aioinformer.errors import (
@@ -363,6 +364,91 @@ def test_9_a_watch_that_stalls_right_after_the_end_mark_is_replaced_within_80_se
             assert [each.cause for _, each in scene.problems] == ["idle_timeout"]
 
     run_simulated(story)
+
+
+@asynccontextmanager
+async def other_writes(cluster: Cluster) -> AsyncGenerator[None]:
+    """Write another resource all the time, so that there are bookmarks and no changes of pods."""
+
+    async def write() -> None:
+        for number in range(10**6):
+            cluster.create("configmaps", {"metadata": {"name": f"other-{number}"}})
+            await asyncio.sleep(5.0)
+
+    writer = asyncio.create_task(write())
+    try:
+        yield
+    finally:
+        writer.cancel()
+
+
+def are_labelled(pods: SharedInformer, labels: str, count: int) -> bool:
+    return len(pods.lister.list(labels=labels)) == count
+
+
+@pytest.mark.parametrize("lived_for", [5.0, 65.0, 200.0])
+@pytest.mark.parametrize("apart", [5.0, 65.0, 200.0])
+@pytest.mark.parametrize("namespaces", [1, 2, 5])
+def test_9_each_of_several_dead_connections_is_replaced_within_80_seconds(
+    lived_for: float, apart: float, namespaces: int
+) -> None:
+    """The watches of all namespaces die together, and no pod changes before they are replaced."""
+
+    async def story() -> None:
+        cluster, faults = Cluster(), Faults()
+        names = [f"ns-{number}" for number in range(namespaces)]
+        for name in names:
+            cluster.create("pods", {"metadata": {"name": "a"}}, namespace=name)
+        source = ClusterSource(cluster, faults)
+        async with other_writes(cluster), SharedInformerFactory(source) as informers:
+            pods = informers.informer("pods", namespaces=names)
+            await pods.wait_synced(30)
+            await asyncio.sleep(lived_for)
+            for death in range(3):
+                faults.stall(verb="watch", after=0).retire()
+                await asyncio.sleep(81.0 + apart)  # replaced, without a missed change
+                faults.stall(verb="watch", after=0).retire()
+                await asyncio.sleep(1.0)
+                patch = {"metadata": {"labels": {"value": f"{death}"}}}
+                for name in names:
+                    cluster.merge_patch("pods", "a", patch, namespace=name)
+                went = loop_time()
+                await wait_until(partial(are_labelled, pods, f"value={death}", namespaces))
+                assert loop_time() - went <= 80.0
+                await asyncio.sleep(apart)
+
+    run_simulated(story)
+
+
+def test_9_watches_that_all_stall_are_replaced_every_80_seconds_and_reported() -> None:
+    async def story() -> list[float]:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with of_cluster(cluster, faults) as scene, other_writes(cluster):
+            await asyncio.sleep(200.0)
+            faults.stall(verb="watch", after=0)
+            await asyncio.sleep(600.0)
+            assert {each.cause for _, each in scene.problems} == {"idle_timeout"}
+            return [at for at, _ in scene.problems]
+
+    problems = run_simulated(story)
+    assert len(problems) >= 7
+    assert all(later - earlier <= 80.0 for earlier, later in pairwise(problems))
+
+
+def test_10_a_watch_that_misses_bookmarks_is_reported_however_long_its_idle_timeout_is() -> None:
+    """After many silent watches the server may have stopped to send bookmarks."""
+
+    async def story() -> list[float]:
+        cluster, faults = cluster_with_pods("a"), Faults()
+        async with of_cluster(cluster, faults) as scene, other_writes(cluster):
+            await asyncio.sleep(200.0)
+            faults.stall(verb="watch", after=0)
+            await asyncio.sleep(3_600.0)
+            return [at for at, _ in scene.problems]
+
+    problems = run_simulated(story)
+    assert 15 <= len(problems) <= 25
+    assert all(later - earlier <= 300.0 for earlier, later in pairwise(problems))
 
 
 def test_a_watch_without_bookmarks_has_no_idle_timeout() -> None:

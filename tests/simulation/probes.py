@@ -313,13 +313,14 @@ class InformerProbe:
         def around(advance: Callable[P, ScheduledRequest]) -> Callable[P, ScheduledRequest]:
             def observed(*args: P.args, **options: P.kwargs) -> ScheduledRequest:
                 phase, known = state.phase, state.resource_version
-                interval = state.profile.bookmark_interval
+                profile = state.profile
+                learned = profile.bookmark_interval, profile.rarely_sends_bookmarks
                 step = advance(*args, **options)
                 asked = next(
                     each for each in reversed(history.of(Request)) if each.informer == name
                 )
                 [outcome] = (each for each in args if isinstance(each, Outcome))
-                history.add(Transition, name, phase, outcome, step.delay, asked, known, interval)
+                history.add(Transition, name, phase, outcome, step.delay, asked, known, *learned)
                 return step
 
             return observed

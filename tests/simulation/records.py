@@ -183,6 +183,8 @@ class Transition(InformerRecord):
     """The last version that the reflector knew then."""
     bookmark_interval: float | None
     """The reflector's estimate of the time between bookmarks."""
+    silence_is_normal: bool = False
+    """True if the reflector expected no bookmark then."""
 
     @property
     def row(self) -> tuple[Phase, Outcome]:

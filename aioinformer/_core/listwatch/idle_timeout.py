@@ -6,7 +6,9 @@ bookmarks were seen, a time without data that is longer than their interval mean
 The end mark of a WatchList is a bookmark: behind the end mark, an interval of a minute is assumed
 until one was measured. If no bookmark was ever seen, a time without data proves nothing: there is
 no idle timeout then, and the watch ends at its deadline. After an idle timeout a freshness check
-asks the server for its version, and the next watch follows.
+asks the server for its version, and the next watch follows. A newer version than that of the watch
+means that the server had a bookmark to send. An equal one means that it had none, and the idle
+timeout grows.
 
 Everything about the idle timeout of a watch is decided here: ``LivenessPolicy`` has the numbers,
 ``IdleTimeout`` computes the timeout from them and from the bookmark interval that ``ServerProfile``
@@ -20,6 +22,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aioinformer._core.listwatch.server_profile import ServerProfile
+from aioinformer.errors import RequestTimedOut
 
 __all__ = ["FINAL_BOOKMARK_WINDOW", "IdleTimeout", "LivenessPolicy"]
 
@@ -92,6 +95,9 @@ class IdleTimeout:
         """True if the initial list is complete, or was not requested."""
         self.last_data = now
         """The time of the last data, of whatever kind. An attribute, since it is set per chunk."""
+        self.server_moved = False
+        """True if the freshness check has shown a newer version than the watch."""
+        self._expired_at: float | None = None
         self._policy = policy
         self._profile = profile
         self._watch_deadline = now + timeout
@@ -111,6 +117,27 @@ class IdleTimeout:
         if self._interval_start is not None and now < self._watch_deadline - FINAL_BOOKMARK_WINDOW:
             self._profile.record_bookmark(now - self._interval_start, first=self._first_bookmark)
         self._interval_start, self._first_bookmark = now, False
+
+    def expire(self, now: float) -> RequestTimedOut | None:
+        """Record that the watch was replaced because of the timeout.
+
+        Returns:
+            The error to report; ``None`` if idle watches are normal on this server.
+        """
+        self._expired_at = now
+        if self._profile.rarely_sends_bookmarks:
+            return None
+        message = (
+            f"the watch received no data for {self.timeout:.0f} s (idle timeout), "
+            "longer than the interval of bookmarks; replacing it"
+        )
+        return RequestTimedOut(message, phase="watch")
+
+    def end_check(self) -> None:
+        """Record the end of the freshness check that has followed the timeout, if one has."""
+        if self._expired_at is not None:
+            moved, until, self._expired_at = self.server_moved, self._expired_at, None
+            self._profile.record_silent_watch(self.last_data, until, moved=moved)
 
     def pause(self) -> None:
         """Stop the timeout: nothing is read while the consumer is slow."""

@@ -26,6 +26,14 @@ MAX_BOOKMARK_INTERVAL = 230.0
 """The longest bookmark interval in seconds that is used. A watch lasts at least five minutes, and
 the idle timeout is a quarter longer than the interval, so that it can still pass within a watch."""
 
+LATENESS = 1.25
+"""A bookmark that comes after up to so many intervals is in time. Servers send the bookmarks that
+are due about once a second, and are late under load."""
+
+MAX_SILENT_WATCHES = 10
+"""Silent watches in a row that are put down to dead connections, where bookmarks have shown their
+interval. A server that sends none to so many new watches no longer sends them at that interval."""
+
 
 class ServerProfile(Struct, eq=False):
     """The behaviour of a server for one resource."""
@@ -36,6 +44,14 @@ class ServerProfile(Struct, eq=False):
     """Seconds between two bookmarks; ``None`` until one, or an end mark, was seen."""
     _interval_before_timeouts: float | None = None
     """The interval before watches were replaced because of the idle timeout."""
+    _measured: bool = False
+    """True once the time between two bookmarks of one watch was about the known interval."""
+    _silent_watches: int = 0
+    """The watches put down to dead connections since the last bookmark that came in time."""
+    _silent_until: float = float("-inf")
+    """The time at which the last silent watch that counted was replaced."""
+    _missed_bookmark: bool = False
+    """True if the server had a bookmark to send while the last watch was silent."""
 
     def supports_watchlist(self, now: float) -> bool:
         """Return True if a WatchList may be requested."""
@@ -59,23 +75,31 @@ class ServerProfile(Struct, eq=False):
         """Record a bookmark.
 
         A longer interval counts at once, a shorter one by half: an idle timeout that is too short
-        costs a reconnect, one that is too long costs some seconds.
+        costs a reconnect, one that is too long costs some seconds. A bookmark that comes within the
+        interval before idle timeouts shows that the server is as fast as before.
 
         Args:
             interval: seconds since the previous bookmark, or since the beginning of the watch.
             first: True for the first bookmark of a watch. A server may send bookmarks to all
-                watches at the same time, so that a short first interval proves nothing.
+                watches at the same time, so that a short first interval proves nothing unless the
+                interval was measured before.
         """
+        before = self._interval_before_timeouts
+        if before is None or interval > LATENESS * before:
+            self._interval_before_timeouts = None
+        elif self._measured or not first:
+            self._restore_interval()
+        known = self.bookmark_interval or DEFAULT_BOOKMARK_INTERVAL
+        if LATENESS * interval >= known:
+            self._measured = self._measured or not first
+            self._silent_watches = 0
         if first:
-            steady = max(interval, self.bookmark_interval or DEFAULT_BOOKMARK_INTERVAL)
+            steady = max(interval, known)
         elif self.bookmark_interval is None:
             steady = interval
         else:
-            steady = max(interval, 0.5 * self.bookmark_interval + 0.5 * interval)
-        self.bookmark_interval, self._interval_before_timeouts = (
-            min(steady, MAX_BOOKMARK_INTERVAL),
-            None,
-        )
+            steady = max(interval, 0.5 * known + 0.5 * interval)
+        self.bookmark_interval, self._missed_bookmark = min(steady, MAX_BOOKMARK_INTERVAL), False
 
     @property
     def rarely_sends_bookmarks(self) -> bool:
@@ -84,11 +108,37 @@ class ServerProfile(Struct, eq=False):
         Some servers have no bookmark to send as long as nothing at all changes.
         """
         return (
-            self.bookmark_interval is not None and self.bookmark_interval >= MAX_BOOKMARK_INTERVAL
+            self.bookmark_interval is not None
+            and self.bookmark_interval >= MAX_BOOKMARK_INTERVAL
+            and not self._missed_bookmark
         )
 
+    def record_silent_watch(self, since: float, until: float, *, moved: bool) -> None:
+        """Record that a watch was replaced because of the idle timeout.
+
+        If the server's version has moved on, there was a bookmark to send, and so the connection is
+        taken for dead. But the server may also send bookmarks more rarely than it seemed, which is
+        assumed from the second silent watch in a row on where their interval was never measured,
+        and after ``MAX_SILENT_WATCHES`` where it was. Of the watches that fall silent in one
+        incident, the first one counts.
+
+        Args:
+            since: the time of the last data of the watch.
+            until: the time at which the watch was replaced.
+            moved: True if the server was found to have a newer version than the watch has shown.
+        """
+        if since < self._silent_until or self.bookmark_interval is None:
+            return
+        self._silent_until, self._missed_bookmark = until, moved
+        if moved and self._silent_watches < (MAX_SILENT_WATCHES if self._measured else 1):
+            self._silent_watches += 1
+            self._restore_interval()
+            self.bookmark_interval = max(self.bookmark_interval, DEFAULT_BOOKMARK_INTERVAL)
+        else:
+            self.record_idle_timeout()
+
     def record_idle_timeout(self) -> None:
-        """Record that a watch was replaced because of the idle timeout, and double the interval.
+        """Double the interval, because a watch was silent although its connection may be alive.
 
         The server may have no bookmark to send because nothing has changed at all.
         """
@@ -103,8 +153,11 @@ class ServerProfile(Struct, eq=False):
 
         The connection was dead then, and the interval was right.
         """
+        self._silent_watches = 0
+        self._restore_interval()
+
+    def _restore_interval(self) -> None:
+        """Restore the interval before idle timeouts."""
         if self._interval_before_timeouts is not None:
-            self.bookmark_interval, self._interval_before_timeouts = (
-                self._interval_before_timeouts,
-                None,
-            )
+            self.bookmark_interval = self._interval_before_timeouts
+            self._interval_before_timeouts = None

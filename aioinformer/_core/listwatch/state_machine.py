@@ -211,6 +211,7 @@ class ListWatchState:
         if self.phase is Phase.FRESHNESS_CHECK:
             # A server that is behind a restored state doesn't confirm it; a list reports this.
             older = self._goes_back(resource_version)
+            self._idle_timeout.server_moved = resource_version != self.resource_version
             self.confirmation.server_version = "" if older else resource_version
             return RequestEnd(Outcome.REWOUND if older else Outcome.COMPLETE)
         if self.phase is Phase.PAGE and continue_token == self._continue_token:
@@ -337,13 +338,7 @@ class ListWatchState:
             lasted = now - self._watch_opened_at
             message = f"the WatchList had no end mark after {lasted:.0f} s; using lists instead"
             return RequestEnd(Outcome.WATCHLIST_TIMEOUT, RequestTimedOut(message, phase="watch"))
-        if self.profile.rarely_sends_bookmarks:  # idle watches are normal on this server
-            return RequestEnd(Outcome.IDLE_TIMEOUT)
-        message = (
-            f"the watch received no data for {idle.timeout:.0f} s (idle timeout), "
-            "longer than the interval of bookmarks; replacing it"
-        )
-        return RequestEnd(Outcome.IDLE_TIMEOUT, RequestTimedOut(message, phase="watch"))
+        return RequestEnd(Outcome.IDLE_TIMEOUT, idle.expire(now))
 
     def finish_failed(self, error: FetchError, *, opened: bool) -> RequestEnd:
         """Classify the end of a request that failed.
@@ -421,7 +416,7 @@ class ListWatchState:
         """Record the facts of a row in the server profile."""
         self._needs_newest = self._needs_newest or Learn.NOT_SERVED in learn
         if Learn.WATCH_IDLE in learn:
-            self.profile.record_idle_timeout()
+            self._idle_timeout.end_check()
         if Learn.LIST_WORKS in learn:
             self.backoff.record_success(now)
             if self._watchlist_pause:

@@ -119,8 +119,8 @@ class Learn(Flag):
     """A list completed. If a WatchList failed before, the failure is the WatchList's own, and the
     server profile remembers to list for a while."""
     WATCH_IDLE = auto()
-    """A watch was replaced because of the idle timeout. The server profile doubles the expected
-    interval of bookmarks."""
+    """The freshness check after an idle timeout ended. Unless the check has shown that the server
+    had a bookmark to send, the server profile doubles the expected interval of bookmarks."""
     SERVED = auto()
     """The server serves the resource."""
     NOT_SERVED = auto()
@@ -171,6 +171,9 @@ _ASK_DISCOVERY = Transition(NextRequest.DISCOVERY, Wait.ALWAYS)
 # accepts a watch from a version that it hasn't reached, and is silent. So a check of its version
 # precedes the watch, which follows the check at once.
 _CHECK_THEN_WATCH = Transition(NextRequest.FRESHNESS_CHECK, Wait.ALWAYS)
+
+_RETRY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.ALWAYS, learn=Learn.WATCH_IDLE)
+_DELAY_AFTER_CHECK = Transition(NextRequest.WATCH, Wait.AS_REQUESTED, learn=Learn.WATCH_IDLE)
 
 _READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.SKIP_ONCE)
 
@@ -249,9 +252,7 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.EMPTY_WATCH: Transition(
             NextRequest.WATCH, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.FULL_STATE
         ),
-        Outcome.IDLE_TIMEOUT: Transition(
-            NextRequest.FRESHNESS_CHECK, Wait.NONE, learn=Learn.WATCH_IDLE
-        ),
+        Outcome.IDLE_TIMEOUT: Transition(NextRequest.FRESHNESS_CHECK, Wait.NONE),
         Outcome.EXPIRED: Transition(NextRequest.FULL_STATE, Wait.SKIP_ONCE),
         Outcome.VERSION_TOO_LARGE: _READ_NEWEST,
         Outcome.THROTTLED: _DELAY_WATCH,
@@ -270,24 +271,25 @@ TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
         Outcome.PROTOCOL_ERROR: _RETRY_STATE,
     },
     # Unless the check shows an older state, the watch continues where it was. A check that the
-    # server has rejected is not repeated: the role may allow watches only.
+    # server has rejected is not repeated: the role may allow watches only. A check that the network
+    # did not carry says that the idle connection was dead, too.
     Phase.FRESHNESS_CHECK: {
         Outcome.COMPLETE: Transition(
-            NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED
+            NextRequest.WATCH, Wait.NONE, Ending.CONTINUED, learn=Learn.SERVED | Learn.WATCH_IDLE
         ),
         Outcome.REWOUND: Transition(NextRequest.NEWEST_STATE, Wait.NONE),
-        Outcome.EXPIRED: _RETRY_WATCH,
-        Outcome.VERSION_TOO_LARGE: _RETRY_WATCH,
-        Outcome.THROTTLED: _DELAY_WATCH,
+        Outcome.EXPIRED: _RETRY_AFTER_CHECK,
+        Outcome.VERSION_TOO_LARGE: _RETRY_AFTER_CHECK,
+        Outcome.THROTTLED: _DELAY_AFTER_CHECK,
         Outcome.UNREACHABLE: _CHECK_THEN_WATCH,
         Outcome.CONNECTION_LOST: _RETRY_WATCH,
-        Outcome.UNAUTHORIZED: _RETRY_WATCH,
-        Outcome.ACCESS_DENIED: _RETRY_WATCH,
-        Outcome.NOT_FOUND: _RETRY_WATCH,
-        Outcome.METHOD_NOT_ALLOWED: _RETRY_WATCH,
-        Outcome.SERVER_ERROR: _RETRY_WATCH,
-        Outcome.BAD_REQUEST: _RETRY_WATCH,
-        Outcome.PROTOCOL_ERROR: _RETRY_WATCH,
+        Outcome.UNAUTHORIZED: _RETRY_AFTER_CHECK,
+        Outcome.ACCESS_DENIED: _RETRY_AFTER_CHECK,
+        Outcome.NOT_FOUND: _RETRY_AFTER_CHECK,
+        Outcome.METHOD_NOT_ALLOWED: _RETRY_AFTER_CHECK,
+        Outcome.SERVER_ERROR: _RETRY_AFTER_CHECK,
+        Outcome.BAD_REQUEST: _RETRY_AFTER_CHECK,
+        Outcome.PROTOCOL_ERROR: _RETRY_AFTER_CHECK,
     },
     # A single 404 may come from a replica that lags behind, or from a proxy.
     Phase.DISCOVERY: {

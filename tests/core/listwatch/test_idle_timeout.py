@@ -270,3 +270,26 @@ def test_an_initial_list_does_not_outlive_the_deadline_of_its_watch() -> None:
     idle_timeout.complete_initial_list(1100.0)
 
     assert idle_timeout.past_deadline(AT_LAST)
+
+
+# -- freshness checks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("moved", "interval"), [(True, 60.0), (False, 120.0)])
+def test_the_check_after_a_timeout_decides_about_the_interval(moved: bool, interval: float) -> None:
+    profile = once_a_minute()
+    idle_timeout = opened(profile)
+    assert str(idle_timeout.expire(1075.0)).startswith("the watch received no data for 75 s")
+    idle_timeout.server_moved = moved
+    assert profile.bookmark_interval == 60.0
+    idle_timeout.end_check()
+    idle_timeout.end_check()
+
+    assert profile.bookmark_interval == interval
+
+
+def test_a_check_after_another_end_of_a_watch_says_nothing_about_the_interval() -> None:
+    profile = once_a_minute()
+    opened(profile).end_check()
+
+    assert profile.bookmark_interval == 60.0

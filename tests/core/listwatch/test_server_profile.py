@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aioinformer._core.listwatch.server_profile import (
     DEFAULT_BOOKMARK_INTERVAL,
     MAX_BOOKMARK_INTERVAL,
+    MAX_SILENT_WATCHES,
     WATCHLIST_UNSUPPORTED_PAUSE,
     ServerProfile,
 )
@@ -77,6 +78,122 @@ def test_a_bookmark_after_an_idle_timeout_confirms_the_longer_interval() -> None
     profile.record_dead_connection()
 
     assert profile.bookmark_interval == 110.0
+
+
+def measured_profile() -> ServerProfile:
+    """Return the profile of a server that has sent a bookmark every minute."""
+    profile = ServerProfile()
+    for first in (True, False):
+        profile.record_bookmark(60.0, first=first)
+    return profile
+
+
+def record_silence(profile: ServerProfile, *moved: bool, begin: float = 0.0) -> list[float | None]:
+    """Record silent watches one after another. Return the interval after each of them."""
+    intervals = list[float | None]()
+    for number, each in enumerate(moved):
+        profile.record_silent_watch(begin + number, begin + number + 1.0, moved=each)
+        intervals.append(profile.bookmark_interval)
+    return intervals
+
+
+def test_a_silent_watch_of_a_server_that_had_a_bookmark_to_send_leaves_the_interval() -> None:
+    assert record_silence(measured_profile(), True, True, True) == [60.0, 60.0, 60.0]
+
+
+def test_a_silent_watch_of_a_server_that_had_no_bookmark_to_send_doubles_the_interval() -> None:
+    assert record_silence(measured_profile(), False, False, False) == [120.0, 230.0, 230.0]
+
+
+def test_watches_that_fall_silent_together_double_the_interval_once() -> None:
+    profile = measured_profile()
+    for since in (0.0, 40.0, 74.9):
+        profile.record_silent_watch(since, since + 75.0, moved=False)
+    assert profile.bookmark_interval == 120.0
+
+    profile.record_silent_watch(75.0, 225.0, moved=False)
+    assert profile.bookmark_interval == 230.0
+
+
+def test_a_missed_bookmark_restores_the_interval_of_a_server_that_was_quiet() -> None:
+    assert record_silence(measured_profile(), False, False, True, False) == [120, 230, 60, 120]
+
+
+def test_one_silent_watch_is_put_down_to_its_connection_before_the_interval_was_measured() -> None:
+    """A server with rare bookmarks looks the same, and gets longer idle timeouts then."""
+    profile = ServerProfile()
+    profile.record_end_mark()
+    assert record_silence(profile, True, True, True) == [60.0, 120.0, 230.0]
+
+
+def test_a_server_that_no_longer_sends_bookmarks_gets_longer_idle_timeouts_at_last() -> None:
+    intervals = record_silence(measured_profile(), *[True] * (MAX_SILENT_WATCHES + 2))
+    assert intervals == [*[60.0] * MAX_SILENT_WATCHES, 120.0, 230.0]
+
+
+@pytest.mark.parametrize("proof", ["a bookmark in time", "missed changes"])
+def test_a_proof_that_the_connection_was_dead_lets_the_next_silent_watch_leave_the_interval(
+    proof: str,
+) -> None:
+    profile = ServerProfile(bookmark_interval=60.0)
+    for incident in range(5):
+        assert record_silence(profile, True, begin=100.0 * incident) == [60.0]
+        if proof == "missed changes":
+            profile.record_dead_connection()
+        else:
+            profile.record_bookmark(60.0, first=True)
+
+
+def test_a_short_first_bookmark_proves_nothing_about_the_next_silent_watch() -> None:
+    profile = ServerProfile(bookmark_interval=60.0)
+    record_silence(profile, True)
+    profile.record_bookmark(20.0, first=True)
+    assert record_silence(profile, True, begin=100.0) == [120.0]
+
+
+def test_a_silent_watch_of_a_server_with_frequent_bookmarks_sets_the_default_interval() -> None:
+    """The interval of frequent bookmarks may be a mistake: a server sent some of them twice."""
+    profile = ServerProfile()
+    for _ in range(20):
+        profile.record_bookmark(10.0, first=False)
+    assert record_silence(profile, True) == [DEFAULT_BOOKMARK_INTERVAL]
+
+
+def test_bookmarks_sent_twice_do_not_count_as_a_measured_interval() -> None:
+    profile = ServerProfile()
+    profile.record_bookmark(60.0, first=True)
+    profile.record_bookmark(0.0, first=False)
+    assert record_silence(profile, True, True) == [60.0, 120.0]
+
+
+def test_a_bookmark_in_time_restores_the_interval_before_idle_timeouts() -> None:
+    profile = measured_profile()
+    record_silence(profile, False, False)
+    profile.record_bookmark(61.0, first=True)
+    assert profile.bookmark_interval == 61.0
+
+
+def test_a_second_bookmark_in_time_restores_an_interval_that_was_not_measured() -> None:
+    profile = ServerProfile(bookmark_interval=60.0)
+    record_silence(profile, False, False)
+    profile.record_bookmark(60.0, first=True)
+    assert profile.bookmark_interval == MAX_BOOKMARK_INTERVAL, "the server may send to all watches"
+    profile.record_bookmark(60.0, first=False)
+    assert profile.bookmark_interval == 60.0
+
+
+def test_silence_is_never_normal_while_the_server_has_a_bookmark_to_send() -> None:
+    profile = ServerProfile(bookmark_interval=60.0)
+    record_silence(profile, False, False)
+    assert profile.rarely_sends_bookmarks
+    record_silence(profile, *[True] * 4, begin=100.0)
+    assert (profile.bookmark_interval, profile.rarely_sends_bookmarks) == (230.0, False)
+    profile.record_bookmark(500.0, first=True)
+    assert profile.rarely_sends_bookmarks, "the bookmarks are rare"
+
+
+def test_a_silent_watch_without_a_known_interval_leaves_the_interval_unknown() -> None:
+    assert record_silence(ServerProfile(), True, False) == [None, None]
 
 
 def test_an_idle_timeout_without_a_bookmark_leaves_the_interval_unknown() -> None:

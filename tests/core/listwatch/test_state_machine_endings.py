@@ -177,6 +177,41 @@ def test_changes_right_after_an_idle_watch_show_that_its_connection_was_dead(
     assert state.profile.bookmark_interval == interval
 
 
+@pytest.mark.parametrize(
+    ("outcome", "interval"),
+    [
+        ("10", 120.0),
+        ("11", 60.0),
+        (Outcome.ACCESS_DENIED, 120.0),
+        (Outcome.SERVER_ERROR, 120.0),
+        (Outcome.THROTTLED, 120.0),
+        (Outcome.CONNECTION_LOST, 60.0),
+        (Outcome.UNREACHABLE, 60.0),
+        (Outcome.REWOUND, 60.0),
+    ],
+)
+def test_the_freshness_check_shows_if_an_idle_server_had_a_bookmark_to_send(
+    outcome: Outcome | str, interval: float
+) -> None:
+    state = open_watch(watching_state(), ServerProfile(bookmark_interval=60.0))
+    advance(state, state.finish_idle_watch(OPENED + 75.0))
+    advance(state, state.finish_page(outcome, "") if isinstance(outcome, str) else outcome)
+    assert state.profile.bookmark_interval == interval
+
+
+def test_watches_that_fall_silent_together_double_the_interval_once() -> None:
+    profile = ServerProfile(bookmark_interval=60.0)
+    states = [watching_state(), watching_state()]
+    for state in states:
+        state.profile = profile
+        open_watch(state)
+    for state in states:
+        advance(state, state.finish_idle_watch(OPENED + 75.0))
+    for state in states:
+        advance(state, state.finish_page("10", ""))
+    assert profile.bookmark_interval == 120.0
+
+
 def test_the_data_of_a_watch_puts_its_idle_timeout_off() -> None:
     state = open_watch(watching_state(), ServerProfile(bookmark_interval=60.0))
     assert isinstance(state.request, WatchRequest)

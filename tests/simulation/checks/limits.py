@@ -141,8 +141,6 @@ ANSWERS = {
 }
 """The outcomes of requests that follow a failure. They are no failures of their own and are not
 reported. (A rewind is reported when the state was read again.)"""
-LONG_INTERVAL = 230.0
-"""Seconds: if the estimated interval of bookmarks is so long, an idle timeout is no failure."""
 
 
 def judge_reporting(history: History, spec: InformerSpec, samples: list[Sample]) -> None:
@@ -213,11 +211,10 @@ def _find_known(transitions: list[Transition]) -> Iterator[int]:
 
 
 def _is_expected_idle_timeout(transition: Transition) -> bool:
-    """Return True if this is an idle timeout that came again and again, which is no failure."""
-    long_interval = (
-        transition.bookmark_interval is not None and transition.bookmark_interval >= LONG_INTERVAL
-    )
-    return long_interval and transition.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
+    """Return True if this is an idle timeout that came again and again, which is no failure unless
+    the server had a bookmark to send.
+    """
+    return transition.silence_is_normal and transition.row == (Phase.WATCH, Outcome.IDLE_TIMEOUT)
 
 
 def _is_not_a_request(problem: ProblemReported) -> bool:
