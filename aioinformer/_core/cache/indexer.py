@@ -210,8 +210,7 @@ class Indexer:
         try:
             state.put(obj, old)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
-            self.rejected[obj.key] = error
-            return error
+            return self._exclude(old, ExcludedObject.of(obj, error), events)
         if self.rejected:
             self.rejected.pop(obj.key, None)
         if old is None:
@@ -238,7 +237,7 @@ class Indexer:
     def _exclude(
         self, old: KubeObject | None, obj: ExcludedObject, events: list[Event]
     ) -> Exception | None:
-        """Cache nothing of ``obj``; remove ``old`` if it can't stay."""
+        """Remove ``old`` if it can't stay beside ``obj``. Return the error of ``obj``."""
         self._record_removal(obj.key)
         if obj.error is None:
             self.rejected.pop(obj.key, None)
@@ -283,8 +282,7 @@ class Indexer:
             try:
                 self.state.put(obj, old)
             except Exception as error:  # noqa: BLE001 - a program's function may raise anything
-                self.rejected[obj.key] = error
-                return error
+                return self._exclude(old, ExcludedObject.of(obj, error), events)
             if old is None:
                 events.append(Added(obj))
             else:
@@ -430,8 +428,7 @@ class StagedReplacement:
         try:
             self._new.put(obj, staged)
         except Exception as error:  # noqa: BLE001 - a program's function may raise anything
-            self._reject(obj.key, error)
-            self._retain(old, staged)
+            self._exclude(old, ExcludedObject.of(obj, error), staged)
             return
         if unchanged:
             return

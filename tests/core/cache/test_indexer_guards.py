@@ -106,6 +106,28 @@ def test_a_correction_that_an_index_function_rejects_is_listed() -> None:
     assert (indexer.state.objects, events, guard.repaired) == ({old.key: old}, [], 0)
 
 
+def test_a_correction_by_a_re_created_object_that_is_rejected_removes_the_cached_one() -> None:
+    old, new = pod("a"), pod("a", rv="12", uid="another", node="raise")
+    indexer, guard = make_indexer(old)
+    events: list[Event] = []
+
+    assert isinstance(indexer.correct(Correction(old.key, old, new, guard), events), ValueError)
+    assert list(indexer.rejected) == [old.key]
+    assert (indexer.state.objects, events) == ({}, [Deleted(old, "vanished")])
+
+
+def test_a_correction_does_not_replace_an_object_whose_newer_version_was_rejected() -> None:
+    old = pod("a")
+    indexer, guard = make_indexer(old)
+    cached = indexer.state.objects[old.key]
+    events: list[Event] = []
+    indexer.apply(updated(pod("a", rv="13", node="raise")), events)
+
+    indexer.correct(Correction(old.key, cached, pod("a", rv="12"), guard), events)
+    assert (indexer.state.objects, events) == ({old.key: cached}, [])
+    assert list(indexer.rejected) == [old.key]
+
+
 # -- changes and states ----------------------------------------------------------------------------
 
 

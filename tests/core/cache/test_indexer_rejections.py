@@ -162,6 +162,44 @@ def test_a_rejected_object_with_another_uid_deletes_the_cached_one() -> None:
     assert list(indexer.rejected) == [key("a")]
 
 
+def index_by_node(obj: KubeObject) -> str:
+    """Return the node of a pod, as an index function that raises for some pods."""
+    if (node := str(obj["spec"]["nodeName"])) == "raise":
+        raise ValueError("no such node")
+    return node
+
+
+def indexed(*objects: KubeObject) -> Indexer:
+    """Return a cache of these objects whose index function raises for some pods."""
+    indexer = Indexer({"node": index_by_node})
+    relist(indexer, objects, rv="1")
+    return indexer
+
+
+def test_a_re_created_object_that_an_index_function_rejects_deletes_the_cached_one() -> None:
+    indexer = indexed(old := pod("a", rv="1"))
+
+    assert apply(indexer, updated(pod("a", rv="2", uid="another", node="raise"))) == [
+        Deleted(old, "vanished")
+    ]
+    assert held(indexer) == {}
+    assert list(indexer.rejected) == [key("a")]
+
+    events = apply(indexer, updated(fits := pod("a", rv="3", uid="another")))
+    assert events == [Added(fits)]
+    assert not indexer.rejected
+
+
+def test_the_next_version_of_an_object_that_an_index_function_rejects_leaves_the_cached_one() -> (
+    None
+):
+    indexer = indexed(pod("a", rv="1"))
+
+    assert apply(indexer, updated(pod("a", rv="2", node="raise"))) == []
+    assert held(indexer) == {"a": "1"}
+    assert list(indexer.rejected) == [key("a")]
+
+
 # -- lists -------------------------------------------------------------------------------------
 
 
@@ -205,6 +243,17 @@ def test_a_rejected_object_of_a_list_with_another_uid_deletes_the_cached_one() -
 
     assert relist(indexer, [misfit("a", rv="2", uid="another")]) == [Deleted(old, "vanished")]
     assert list(indexer.rejected) == [key("a")]
+
+
+def test_a_re_created_object_of_a_list_that_an_index_function_rejects_deletes_the_cached_one() -> (
+    None
+):
+    indexer = indexed(old := pod("a", rv="1"), same := pod("b", rv="1"))
+    items = [pod("a", rv="2", uid="another", node="raise"), pod("b", rv="2", node="raise")]
+
+    assert relist(indexer, items) == [Deleted(old, "vanished")]
+    assert held(indexer) == {"b": same.resource_version}
+    assert sorted(indexer.rejected) == [key("a"), key("b")]
 
 
 @pytest.mark.parametrize("last", [misfit("a", rv="3"), dropped("a", rv="3"), pod("a", rv="3")])
