@@ -18,7 +18,14 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.objects.identity import ObjectKey
-from aioinformer._core.objects.kube_object import Added, Deleted, Event, KubeObject, Updated
+from aioinformer._core.objects.kube_object import (
+    Added,
+    Deleted,
+    Event,
+    KubeObject,
+    Updated,
+    held_state,
+)
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 
@@ -114,7 +121,7 @@ class ObjectView(Generic[T]):
         """Return the event with converted objects.
 
         An update of a state that can't be converted becomes an addition, because no program has
-        seen that state.
+        seen that state. A deletion whose last state can't be converted shows the cached state.
 
         Raises:
             ModelMismatch: the object can't be converted.
@@ -129,7 +136,16 @@ class ObjectView(Generic[T]):
                 return _Added(new, _key=event.new.key)
         if isinstance(event, Added):
             return _Added(of(event.obj), event.initial, _key=event.obj.key)
-        return _Deleted(of(event.obj), event.reason, _key=event.obj.key)
+        return _Deleted(self._convert_deleted(event), event.reason, _key=event.obj.key)
+
+    def _convert_deleted(self, event: Deleted) -> T:
+        try:
+            return self.convert(event.obj)
+        except (ModelMismatch, ObjectDecodeError):
+            cached = held_state(event)
+            if cached is event.obj:
+                raise
+        return self.convert(cached)
 
     def __repr__(self) -> str:
         return f"<View of {self._description}>"

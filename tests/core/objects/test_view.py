@@ -268,6 +268,24 @@ def test_an_update_from_what_can_not_be_converted_is_an_addition() -> None:
         view.convert_event(Deleted(bad))
 
 
+@pytest.mark.parametrize(
+    "last", [pod("a", rv="3", node="raise"), undecodable_pod()], ids=["raises", "is no JSON"]
+)
+def test_a_deletion_shows_the_cached_state_if_the_last_one_can_not_be_converted(
+    last: KubeObject,
+) -> None:
+    bad, good = pod("a", rv="2", node="raise"), pod("a", rv="2")
+    view = conversion_view(Converter())
+
+    shown = view.convert_event(Deleted(last, "deleted", good))
+    assert shown == Deleted("a@2")
+    assert shown.key == last.key
+    assert view.failures == 1
+    with pytest.raises(ModelMismatch):
+        view.convert_event(Deleted(last, "deleted", bad))
+    assert view.convert_event(Deleted(good, "deleted", bad)) == Deleted("a@2")
+
+
 def test_an_error_without_a_printable_message_is_reported_by_its_class() -> None:
     class Silent(Exception):
         def __str__(self) -> str:

@@ -315,6 +315,23 @@ async def test_an_object_that_can_not_be_converted_is_no_failure_of_a_handler(
     assert any("convert= value failed: ValueError: a bad value" in text for text in caplog.messages)
 
 
+async def test_a_deletion_is_delivered_although_its_last_state_can_not_be_converted() -> None:
+    last = body("a", 5).replace('"metadata":{', '"metadata":{"labels":{"value":"bad"},')
+    source = scripted_lister_watcher(
+        list_response(body("a", 3), version="4"),
+        watch_response(event_line("DELETED", last), never_ends=True),
+    )
+    problems: list[Problem] = []
+    texts = SharedInformer(source, shape=Shape.of(convert=value), on_error=problems.append)
+    received: list[Event[str]] = []
+    texts.add_handler(received.append)
+    async with running_informer(texts):
+        await wait_until(lambda: len(received) == 2)
+
+    assert received == [Added("a=none", True), Deleted("a=none")]
+    assert problems == []
+
+
 async def test_a_stream_can_be_read_on_behind_an_object_that_does_not_convert() -> None:
     cluster = cluster_with_pods()
     texts = shaped(cluster, Shape.of(convert=value))
