@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Generic, Literal, NoReturn, Self, TypeAlias
 
@@ -179,11 +179,17 @@ class ObjectWatch(Generic[T]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        task = self._task
-        if task is not None and not task.done():
+        task, cancelled = self._task, None
+        while task is not None and not task.done():
             task.cancel()
-            with suppress(asyncio.CancelledError):
+            try:
                 await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                cancelled = error  # raised when the watch has closed its connection
+        if task is not None and not task.cancelled():
+            task.exception()  # asyncio logs an exception that nothing has retrieved
+        if cancelled is not None:
+            raise cancelled
 
     async def _read_newest_version(self) -> str:
         request = ListRequest(NEWEST, limit=1, freshness_check=True)

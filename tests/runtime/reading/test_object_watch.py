@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from msgspec import Struct
 
-from aioinformer import ListRequest
+from aioinformer import ListRequest, Resource, WatchRequest
 from aioinformer._runtime.reading.object_watch import ObjectWatch
 from aioinformer.errors import ConnectionLost, Expired, Forbidden, ModelMismatch, NotRunning
 from tests.client.virtual_time import in_virtual_time
 from tests.runtime.scripted_source import (
+    ScriptedListerWatcher,
     added,
     bookmark,
     deleted,
@@ -20,8 +24,35 @@ from tests.runtime.scripted_source import (
     list_response,
     modified,
     scripted_lister_watcher,
+    wait_until,
     watch_response,
 )
+
+CLOSING_SECONDS = 0.5
+"""The time that a ``SlowlyClosedSource`` takes to close a watch."""
+
+
+class SlowlyClosedSource:
+    """A source whose watches take a while to close, as a TLS connection may."""
+
+    watch_lists = False
+
+    def __init__(self, source: ScriptedListerWatcher) -> None:
+        self._source = source
+        self.resource: Resource = source.resource
+        self.closing = asyncio.Event()
+
+    def list(self, request: ListRequest) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._source.list(request)
+
+    @asynccontextmanager
+    async def watch(self, request: WatchRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
+        try:
+            async with self._source.watch(request) as chunks:
+                yield chunks
+        finally:
+            self.closing.set()
+            await asyncio.sleep(CLOSING_SECONDS)
 
 
 async def test_changes_come_with_their_type_and_key() -> None:
@@ -150,3 +181,35 @@ async def test_a_watch_raises_not_running_outside_of_its_context() -> None:
     with pytest.raises(NotRunning, match="can be entered only once"):
         async with watch:
             pass
+
+
+@in_virtual_time
+async def test_a_program_that_is_cancelled_while_it_leaves_a_watch_is_cancelled() -> None:
+    source = SlowlyClosedSource(
+        scripted_lister_watcher(watch_response(added("a", 11), never_ends=True))
+    )
+
+    async def read_one() -> None:
+        async with ObjectWatch(source, "10") as watch:
+            await anext(watch)
+
+    reading = asyncio.create_task(read_one())
+    await source.closing.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "the watch has ended, too"
+
+
+async def test_an_error_that_nobody_read_is_no_warning_when_the_watch_is_left() -> None:
+    problems: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: problems.append(str(context["message"])))
+    source = scripted_lister_watcher(watch_response(added("a", 11)), error_response(410, "Expired"))
+    async with ObjectWatch(source, "10") as watch:
+        await anext(watch)
+        await wait_until(lambda: not source.open_responses and not source.responses)
+        await asyncio.sleep(0)
+    del watch
+    gc.collect()
+    assert problems == []
