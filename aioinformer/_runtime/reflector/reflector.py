@@ -66,6 +66,10 @@ def _discard(objects: Iterable[KubeObject]) -> None:
     pass
 
 
+def _is_freshness_check(request: AnyRequest) -> bool:
+    return isinstance(request, ListRequest) and request.freshness_check
+
+
 class Reflector:
     """A feeder of one DeltaQueue with the state of one resource in one scope, and its changes."""
 
@@ -95,7 +99,8 @@ class Reflector:
                 ``None`` stores objects unchanged.
             deduplicate: returns the cached object if it equals the object that was read, so that a
                 relist doesn't hold it twice (``Indexer.deduplicate``).
-            fail_fast: errors that ``run`` raises instead of trying again.
+            fail_fast: errors that ``run`` raises instead of trying again. Those of a freshness
+                check are not raised: the role may allow watches only, and a watch follows.
             reporter: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
@@ -232,7 +237,9 @@ class Reflector:
                 end.outcome, now=clock(), jitter=random(), retry_after=end.retry_after
             )
             self.reporter.request_ended(end, step.transition, step.delay)
-            if isinstance(end.error, self._fail_fast) and not step.transition.tries_list:
+            if isinstance(end.error, self._fail_fast) and not (
+                step.transition.tries_list or _is_freshness_check(request)
+            ):
                 try:
                     raise end.error
                 finally:

@@ -12,9 +12,18 @@ from msgspec import Struct
 
 from aioinformer import ListRequest, Resource, WatchRequest
 from aioinformer._runtime.reading.object_watch import ObjectWatch
-from aioinformer.errors import ConnectionLost, Expired, Forbidden, ModelMismatch, NotRunning
+from aioinformer.errors import (
+    ConnectionFailed,
+    ConnectionLost,
+    Expired,
+    Forbidden,
+    ModelMismatch,
+    NotRunning,
+    Unauthorized,
+)
 from tests.client.virtual_time import in_virtual_time
 from tests.runtime.scripted_source import (
+    ErrorResponse,
     ScriptedListerWatcher,
     added,
     bookmark,
@@ -127,6 +136,34 @@ async def test_a_rejected_watch_ends_with_its_error() -> None:
     async with ObjectWatch(scripted_lister_watcher(error_response(403, "Forbidden")), "10") as w:
         with pytest.raises(Forbidden):
             await anext(w)
+
+
+@in_virtual_time
+async def test_a_role_that_may_only_watch_resumes_after_an_outage() -> None:
+    """The check of the server's version is a list, which the role doesn't allow."""
+    source = scripted_lister_watcher(
+        watch_response(added("a", 11), error=ConnectionLost("reset", phase="watch")),
+        ErrorResponse(ConnectionFailed("refused")),
+        error_response(403, "Forbidden"),
+        watch_response(added("b", 12), never_ends=True),
+    )
+    async with ObjectWatch(source, "10") as watch:
+        assert [(await anext(watch)).obj.name for _ in range(2)] == ["a", "b"]
+    assert [isinstance(each, WatchRequest) for each in source.requests] == [True, True, False, True]
+
+
+@in_virtual_time
+async def test_credentials_that_expire_in_an_outage_end_the_watch() -> None:
+    """The check of the server's version ends nothing; the watch that follows does."""
+    source = scripted_lister_watcher(
+        ErrorResponse(ConnectionFailed("refused")),
+        error_response(401, "Unauthorized"),
+        error_response(401, "Unauthorized"),
+    )
+    async with ObjectWatch(source, "10") as watch:
+        with pytest.raises(Unauthorized):
+            await anext(watch)
+    assert len(source.requests) == 3
 
 
 @in_virtual_time
