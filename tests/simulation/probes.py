@@ -20,7 +20,8 @@ from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.overflow import Overflow
 from aioinformer._core.instrumentation import NoMetrics
 from aioinformer._core.listwatch.outcomes import Outcome
-from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
+from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.transitions import ScheduledRequest
 from aioinformer._core.objects.kube_object import Deleted, Event, KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource, find_built_in
 from aioinformer._core.selectors.event_filter import EventFilter

@@ -9,7 +9,6 @@ randomness (both are arguments), and no objects.
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from aioinformer._core.listwatch.backoff import Backoff
@@ -37,13 +36,15 @@ from aioinformer._core.listwatch.transitions import (
     Learn,
     NextRequest,
     Phase,
+    ScheduledRequest,
     Transition,
+    TransitionTable,
     Wait,
 )
 from aioinformer._core.objects.identity import is_older
 from aioinformer.errors import ConnectionLost, FetchError, ProtocolError, RequestTimedOut
 
-__all__ = ["WATCH_SECONDS", "ListWatchState", "ScheduledRequest"]
+__all__ = ["WATCH_SECONDS", "ListWatchState"]
 
 WATCH_SECONDS = (300, 600)
 """Limits of the random duration of a watch, so that watches don't end together (client-go)."""
@@ -61,18 +62,6 @@ MISSED_CHANGES_WINDOW = 5.0
 missed."""
 
 
-class ScheduledRequest(Struct, frozen=True):
-    """The next request, and the table row that led to it."""
-
-    request: AnyRequest
-    transition: Transition
-    delay: float = 0.0
-    """Seconds to wait before the request."""
-    until_answer: bool = False
-    """True if the wait ends early when the server answers another informer: the server could not be
-    reached, and is back then."""
-
-
 class ListWatchState:
     """The state: the last request, the last resourceVersion, and the watch under way."""
 
@@ -87,6 +76,7 @@ class ListWatchState:
         discovery: bool = False,
         poll_interval: float = POLL_INTERVAL,
         watch_seconds: tuple[int, int] = WATCH_SECONDS,
+        transitions: TransitionTable = TRANSITIONS,
     ) -> None:
         """Create the state of a reflector that hasn't started; ``begin`` returns the first request.
 
@@ -100,6 +90,7 @@ class ListWatchState:
             discovery: True if the source can show whether the resource is served.
             poll_interval: seconds between two lists where the server refuses watches.
             watch_seconds: the limits of the requested duration of a watch.
+            transitions: the rows by phase and outcome.
         """
         self.backoff = backoff or Backoff()
         self.profile = profile or ServerProfile()
@@ -120,6 +111,7 @@ class ListWatchState:
         self._watch_seconds_limits = watch_seconds
         self._watch_list = watch_list
         self._discovery = discovery
+        self._transitions = transitions
         self._polling = Polling(poll_interval)
         self._list_version = ANY
         self._needs_newest = False
@@ -371,7 +363,7 @@ class ListWatchState:
             jitter: a random number in [0, 1), for the wait and the duration of a watch.
             retry_after: the least wait that the server asked for, in seconds.
         """
-        row = TRANSITIONS[self.phase][outcome]
+        row = self._transitions[self.phase][outcome]
         next_request = self._fall_back(row)
         if next_request is NextRequest.LIST:
             # A fallback means WatchLists that broke off. That may pass, so the pause is shorter.

@@ -14,15 +14,19 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from aioinformer._core.listwatch.outcomes import Outcome
+from aioinformer._core.listwatch.requests import AnyRequest
 
 __all__ = [
     "TRANSITIONS",
+    "WATCH_ONLY_TRANSITIONS",
     "Ending",
     "Learn",
     "LogLevel",
     "NextRequest",
     "Phase",
+    "ScheduledRequest",
     "Transition",
+    "TransitionTable",
     "Wait",
 ]
 
@@ -159,6 +163,21 @@ class Transition(Struct, frozen=True):
         return self.next_request is NextRequest.SINGLE_LIST and self.wait is not Wait.POLL
 
 
+class ScheduledRequest(Struct, frozen=True):
+    """The next request, and the table row that led to it."""
+
+    request: AnyRequest
+    transition: Transition
+    delay: float = 0.0
+    """Seconds to wait before the request."""
+    until_answer: bool = False
+    """True if the wait ends early when the server answers another informer: the server could not be
+    reached, and is back then."""
+
+
+TransitionTable: TypeAlias = dict[Phase, dict[Outcome, Transition]]
+"""The rows by phase and outcome."""
+
 _RETRY_STATE = Transition(NextRequest.FULL_STATE, Wait.ALWAYS)
 _RETRY_WATCH = Transition(NextRequest.WATCH, Wait.ALWAYS)
 _RETRY_PAGE = Transition(NextRequest.PAGE, Wait.ALWAYS)
@@ -218,7 +237,7 @@ _LIST_READS = _STATE_READS | {
     ),
 }
 
-TRANSITIONS: dict[Phase, dict[Outcome, Transition]] = {
+TRANSITIONS: TransitionTable = {
     Phase.WATCHLIST: _STATE_READS
     | {
         Outcome.ACCESS_DENIED: _TRY_LIST,
@@ -320,3 +339,14 @@ answers 410), it waits before the first list after a 410, it lets its backoff gr
 it tries a WatchList again in every cycle, it lists at the pace of its backoff where watches are
 refused, it compares no version after an outage, and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``,
 ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
+
+WATCH_ONLY_TRANSITIONS: TransitionTable = TRANSITIONS | {
+    Phase.WATCH: TRANSITIONS[Phase.WATCH]
+    | {
+        Outcome.SERVER_ERROR: _RETRY_WATCH,
+        Outcome.ERROR_EVENT: _RETRY_WATCH,
+    }
+}
+"""The rows of a reflector whose consumer keeps no state, so that a read of the whole state is the
+end of its watch. As in client-go's RetryWatcher, a server that fails is watched again from the last
+version, which stays valid until the server says that it has expired."""

@@ -54,7 +54,8 @@ _TYPES: dict[DeltaKind, WatchEventType] = {
 
 FATAL_ERRORS = (Expired, BadRequest, Unauthorized, Forbidden, NotFound)
 """The errors that end the watch: the request is wrong, not permitted, or about forgotten changes.
-Everything else is tried again for ever."""
+Failures of the server and of connections are tried again for ever. A malformed stream, and a server
+that closes each watch at once, end the watch with a 410: no watch from that version works."""
 
 
 class WatchEvent(Struct, Generic[T], frozen=True):
@@ -155,6 +156,7 @@ class ObjectWatch(Generic[T]):
             managed_fields=managed_fields,
             converter=keep_metadata if metadata_only else None,
             fail_fast=FATAL_ERRORS,
+            watch_only=True,
         )
         self._task: asyncio.Task[NoReturn] | None = None
 

@@ -28,7 +28,12 @@ from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.page_sequence import PageSequence
 from aioinformer._core.listwatch.requests import AnyRequest, ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import ServerProfile
-from aioinformer._core.listwatch.state_machine import ListWatchState, ScheduledRequest
+from aioinformer._core.listwatch.state_machine import ListWatchState
+from aioinformer._core.listwatch.transitions import (
+    TRANSITIONS,
+    WATCH_ONLY_TRANSITIONS,
+    ScheduledRequest,
+)
 from aioinformer._core.objects.decode_errors import discard_input
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._runtime.reflector.delta_queue import EntryQueue
@@ -84,6 +89,7 @@ class Reflector:
         converter: Converter | None = None,
         deduplicate: Callable[[KubeObject], KubeObject] = _unchanged,
         fail_fast: tuple[type[FetchError], ...] = (),
+        watch_only: bool = False,
         reporter: InformerReporter | None = None,
         **keywords: Unpack[ReflectorKeywords],
     ) -> None:
@@ -101,6 +107,8 @@ class Reflector:
                 relist doesn't hold it twice (``Indexer.deduplicate``).
             fail_fast: errors that ``run`` raises instead of trying again. Those of a freshness
                 check are not raised: the role may allow watches only, and a watch follows.
+            watch_only: True if the source raises an error in place of a list, for a consumer that
+                keeps no state. A watch that the server fails to serve is then tried again for ever.
             reporter: receives states, numbers and problems.
             **keywords: single options, by the names of ``ReflectorOptions``' fields.
         """
@@ -116,6 +124,7 @@ class Reflector:
             discovery=isinstance(source, SupportsDiscovery),
             poll_interval=options.poll_interval,
             watch_seconds=options.watch_seconds,
+            transitions=WATCH_ONLY_TRANSITIONS if watch_only else TRANSITIONS,
         )
         self._managed_fields = managed_fields
         self._converter = converter

@@ -30,9 +30,8 @@ from aioinformer._core.listwatch.state_machine import (
     SHORT_WATCH_SECONDS,
     WATCH_SECONDS,
     ListWatchState,
-    ScheduledRequest,
 )
-from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase, ScheduledRequest
 from aioinformer.errors import ProtocolError, Status, server_error
 from tests.core import strategies
 from tests.core.list_watch_states import (

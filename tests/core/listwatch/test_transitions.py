@@ -10,7 +10,11 @@ import pytest
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import ListWatchState
-from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
+from aioinformer._core.listwatch.transitions import (
+    TRANSITIONS,
+    WATCH_ONLY_TRANSITIONS,
+    Phase,
+)
 from aioinformer.errors import Status, server_error
 from tests.core.list_watch_states import (
     DISCOVERY,
@@ -247,3 +251,16 @@ def test_an_outcome_that_the_phase_can_not_have_is_a_mistake(phase: Phase) -> No
     for outcome in set(Outcome) - set(TRANSITIONS[phase]):
         with pytest.raises(KeyError):
             advance(STATES_BY_PHASE[phase](), outcome)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SERVER_ERROR, Outcome.ERROR_EVENT])
+def test_a_state_machine_without_lists_repeats_a_watch_that_the_server_fails_to_serve(
+    outcome: Outcome,
+) -> None:
+    state = ListWatchState(transitions=WATCH_ONLY_TRANSITIONS)
+    state.begin(now=0.0, jitter=0.5, resume_from="10")
+
+    steps = [advance(state, outcome) for _ in range(10)]
+
+    assert {summarize(step.request) for step in steps} == {"10"}
+    assert all(step.delay > 0 for step in steps)

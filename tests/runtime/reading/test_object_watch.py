@@ -167,6 +167,33 @@ async def test_credentials_that_expire_in_an_outage_end_the_watch() -> None:
 
 
 @in_virtual_time
+@pytest.mark.parametrize("as_event", [True, False], ids=["an ERROR event", "a response"])
+async def test_a_server_that_keeps_failing_does_not_end_the_watch(as_event: bool) -> None:
+    """The version stays valid until the server says that it has expired."""
+    failure = (
+        watch_response(error_event(500, "InternalError"))
+        if as_event
+        else error_response(500, "InternalError")
+    )
+    source = scripted_lister_watcher(
+        *[failure] * 20, watch_response(added("a", 11), never_ends=True)
+    )
+    async with ObjectWatch(source, "10") as watch:
+        assert (await anext(watch)).obj.name == "a"
+    assert not any(isinstance(request, ListRequest) for request in source.requests)
+
+
+@in_virtual_time
+async def test_a_malformed_change_ends_the_watch() -> None:
+    """A watch from the same version would begin with the same bytes."""
+    source = scripted_lister_watcher(watch_response(added("a", 11), b"<html>\n"))
+    async with ObjectWatch(source, "10") as watch:
+        assert (await anext(watch)).obj.name == "a"
+        with pytest.raises(Expired, match=r"can't be watched: .*malformed"):
+            await anext(watch)
+
+
+@in_virtual_time
 async def test_a_watch_without_a_cache_sends_no_list() -> None:
     """An informer would list again; a watch without a cache has no use for a list."""
     source = scripted_lister_watcher(*[watch_response()] * 8)
