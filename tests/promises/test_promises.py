@@ -19,12 +19,13 @@ from aioinformer import (
     Deleted,
     Event,
     KubeObject,
+    Problem,
     SharedInformer,
     SharedInformerFactory,
     Updated,
 )
-from aioinformer.errors import NotSynced, SyncTimeout, Unauthorized
-from aioinformer.testing import ApiServer
+from aioinformer.errors import IndexFailed, NotSynced, SyncTimeout, Unauthorized
+from aioinformer.testing import ApiServer, Cluster, ClusterSource
 from tests.promises.conftest import FAST_BACKOFF, wait_until
 from tests.promises.event_recorder import (
     RecordingHandler,
@@ -419,6 +420,40 @@ async def test_12_secrets_reach_no_log_repr_or_exception(
     output += [str(record.exc_text) for record in caplog.records]
     assert not [text for text in output if TOKEN in text]
     assert any("Unauthorized" in text for text in output)
+
+
+async def test_12_the_contents_of_a_secret_reach_no_log_when_a_function_raises_at_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """``int()`` quotes the text that is no number."""
+
+    def pin(secret: KubeObject) -> int:
+        return int(secret["data"]["pin"])
+
+    caplog.set_level(logging.DEBUG)
+    problems: list[Problem] = []
+    cluster = Cluster()
+    async with SharedInformerFactory(ClusterSource(cluster)) as informers:
+        secrets = informers.informer(
+            "secrets", indexers={"pin": lambda obj: str(pin(obj))}, on_error=problems.append
+        )
+        plain = informers.informer("secrets", fields="metadata.name!=x", on_error=problems.append)
+        await informers.wait_synced(30)
+        filtered = plain.add_handler(print, filter=lambda obj: pin(obj) > 0, name="audit")
+        cluster.create("secrets", {"metadata": {"name": "a"}, "data": {"pin": "hunter2"}})
+        await wait_until(lambda: bool(secrets.health.rejected))
+        await wait_until(lambda: filtered.statistics().errors > 0)
+        with pytest.raises(IndexFailed) as added:
+            await plain.add_index("pin", lambda obj: str(pin(obj)))
+        with pytest.raises(IndexFailed) as read:
+            secrets.lister.index("pin", plain.lister["default/a"])
+    shown = [caplog.text, *map(repr, problems), *map(str, problems)]
+    for failure in (added.value, read.value):
+        shown += [str(failure), str(failure.__cause__)]
+    assert [text for text in shown if "hunter2" in text] == []
+    assert "the filter of audit of secrets" in caplog.text
+    assert caplog.text.count("a ValueError was raised; its text may quote the Secret") >= 2
+    assert [str(each.error) for each in problems] == [str(added.value.__cause__)] * 2
 
 
 async def test_12_a_forbidden_list_is_shown_in_health_and_does_not_empty_the_cache(

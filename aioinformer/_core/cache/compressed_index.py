@@ -49,8 +49,7 @@ class CompressedIndex(Index):
         if type(stored) is CompressedBytes:
             known = stored.known_values.get(self.name)
             return Index.values(self, obj) if known is None else known
-        adapter = self.adapter
-        found = self.call_function(obj if adapter is None else adapter(obj))
+        found = Index.values(self, obj)
         kept = self._kept
         if len(kept) >= MAX_KEPT:
             kept.clear()

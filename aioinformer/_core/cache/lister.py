@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 from typing_extensions import TypeVar
 
 from aioinformer._core.arguments import suggest_keywords
+from aioinformer._core.objects.decode_errors import hide_secret
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.resources import Resource
 from aioinformer._core.objects.view import ObjectView
@@ -273,9 +274,10 @@ class Lister(Generic[T]):
         found = self._find_index(index)
         try:
             values = found.call_function(obj)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a program's function may raise anything
             key = obj.key if isinstance(obj, KubeObject) else f"a {type(obj).__name__}"
-            raise IndexFailed(index, self._resource, key, error) from error
+            cause = hide_secret(self._resource, error)
+            raise IndexFailed(index, self._resource, key, cause) from cause
         merged: dict[ObjectKey, KubeObject] = {}
         for value in values:
             merged.update(found.buckets.get(value, {}))

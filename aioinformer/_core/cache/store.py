@@ -19,6 +19,7 @@ from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
 
 from aioinformer._core.chunked_list import iter_chunks
+from aioinformer._core.objects.decode_errors import hide_secret
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, ModelMismatch, ObjectDecodeError, UsageError
@@ -124,9 +125,22 @@ class Index:
         """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object; raise whatever the function raises."""
+        """Return the values of a cached object; raise whatever the function raises.
+
+        Raises:
+            UsageError: the function raised at a Secret; see ``hide_secret``.
+        """
         adapter = self.adapter
-        return self.call_function(obj if adapter is None else adapter(obj))
+        try:
+            return self.call_function(obj if adapter is None else adapter(obj))
+        except Exception as error:
+            failure = hide_secret(obj.resource, error)
+            if failure is error:
+                raise
+        try:
+            raise failure  # not above, where its ``__context__`` would quote the Secret
+        finally:
+            del failure  # the traceback refers to this frame
 
     def call_function(self, obj: Any) -> IndexValues:
         """Return the values for the function's argument; raise whatever the function raises.

@@ -1,9 +1,12 @@
-"""Errors of decoding without the input that they quote.
+"""Errors of decoding, and of a program's functions at a Secret, without the input that they quote.
 
 A ``UnicodeDecodeError`` holds all of its input in ``object`` and ``args``, and its repr shows the
 input. msgspec quotes an invalid value or an unknown field. A traceback refers to frames, whose
 local variables are the bytes of a response, and tools for error reports show these variables. The
 input may be a Secret, so ``discard_input`` removes it before an error leaves the decoder.
+
+A validator, or ``int()``, quotes the invalid value, too. So the text of an exception that a
+program's function raises at a Secret reaches no log, error hook or exception of this library.
 """
 
 from __future__ import annotations
@@ -14,12 +17,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from aioinformer.errors import ObjectDecodeError
+from aioinformer.errors import ModelMismatch, ObjectDecodeError, TransformFailed, UsageError
 
 if TYPE_CHECKING:
     from aioinformer._core.objects.kube_object import KubeObject
+    from aioinformer._core.objects.resources import Resource
 
-__all__ = ["DECODE_ERRORS", "decode_error", "discard_input", "iter_related"]
+__all__ = [
+    "DECODE_ERRORS",
+    "HIDDEN_TEXT",
+    "decode_error",
+    "discard_input",
+    "hide_secret",
+    "is_secret",
+    "iter_related",
+]
 
 E = TypeVar("E", bound=BaseException)
 
@@ -33,6 +45,12 @@ _QUOTES = re.compile(r"'[^']*'|`[^`]*`(?= - at|$)|\".*\"", re.DOTALL)
 
 QUOTING_MESSAGES = ("Invalid value", "Invalid enum value", "Object contains unknown field")
 """The beginnings of msgspec's messages that quote the input."""
+
+HIDDEN_TEXT = "its text may quote the Secret and is not shown"
+"""The words in the place of an exception's text."""
+
+_WITHOUT_CONTENTS = (ModelMismatch, TransformFailed, ObjectDecodeError)
+"""Errors of this library whose texts quote no contents, and which have no cause for a Secret."""
 
 
 def discard_input(error: E) -> E:
@@ -80,3 +98,20 @@ def decode_error(obj: KubeObject, error: Exception, *, path: str = "") -> Object
         path=path,
         resource_version=obj.resource_version,
     )
+
+
+def is_secret(resource: Resource) -> bool:
+    """Return True for the resource of Secrets."""
+    return resource.plural == "secrets" and not resource.group
+
+
+def hide_secret(resource: Resource, error: E) -> E | UsageError:
+    """Return the exception of a function that was called with an object of ``resource``.
+
+    Returns:
+        For a Secret a ``UsageError`` that names the exception's class only, without its traceback,
+        since the frames hold the Secret; for any other resource ``error`` itself.
+    """
+    if not is_secret(resource) or isinstance(error, _WITHOUT_CONTENTS):
+        return error
+    return UsageError(f"a {type(error).__name__} was raised; {HIDDEN_TEXT}")

@@ -17,6 +17,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+from aioinformer._core.objects.decode_errors import HIDDEN_TEXT, is_secret
 from aioinformer._core.objects.identity import ObjectKey
 from aioinformer._core.objects.kube_object import (
     Added,
@@ -227,9 +228,9 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
     Validators such as pydantic quote the invalid value, so that of a Secret's conversion only the
     class of the error is kept.
     """
-    is_secret = (obj.resource.group, obj.resource.plural) == ("", "secrets")
+    secret = is_secret(obj.resource)
     try:
-        why = "its text may quote the Secret and is not shown" if is_secret else str(error)
+        why = HIDDEN_TEXT if secret else str(error)
     except Exception:  # noqa: BLE001 - a program's exception
         why = "(its message can't be shown)"
     failure = kind(
@@ -238,7 +239,7 @@ def conversion_error(kind: type[F], obj: KubeObject, what: str, error: BaseExcep
         key=str(obj.key),
         resource_version=obj.resource_version,
     )
-    if not is_secret:
+    if not secret:
         failure.__cause__ = error
     return failure
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
+from aioinformer._core.objects.decode_errors import hide_secret
 from aioinformer._core.objects.kube_object import Event, KubeObject
 from aioinformer._runtime.reporting.error_hook import FailureLog, LogThrottle, call_hook
 from aioinformer._runtime.reporting.error_texts import describe_error
@@ -95,6 +96,7 @@ class HandlerErrors:
     def report_filter_exception(self, obj: KubeObject, error: BaseException) -> None:
         """Report that the filter raised at ``obj``, which counts as passing."""
         self.count += not isinstance(error, ModelMismatch)
+        error = hide_secret(obj.resource, error)
         self._failures.failed(
             error,
             "the filter of %s raised at %r, which is taken to pass: %s",

@@ -7,7 +7,15 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from aioinformer._core.objects.decode_errors import decode_error, discard_input, iter_related
+from aioinformer import Resource
+from aioinformer._core.objects.decode_errors import (
+    decode_error,
+    discard_input,
+    hide_secret,
+    iter_related,
+)
+from aioinformer._core.objects.resources import find_built_in
+from aioinformer.errors import ModelMismatch, UsageError
 from tests.core.builders import pod
 
 
@@ -110,3 +118,31 @@ def test_without_a_path_the_body_is_named() -> None:
     error = decode_error(pod("a"), ValueError("no"))
 
     assert (error.path, "its body can't be decoded: no" in str(error)) == ("", True)
+
+
+# -- functions of the program at a Secret -------------------------------------------------------
+
+SECRETS = find_built_in("secrets")
+ERROR = ValueError("invalid literal for int() with base 10: 'hunter2'")
+
+
+def test_an_exception_at_a_secret_is_replaced_by_one_that_names_its_class_alone() -> None:
+    found = hide_secret(SECRETS, ERROR)
+
+    assert type(found) is UsageError
+    assert str(found) == ("a ValueError was raised; its text may quote the Secret and is not shown")
+    assert (found.__cause__, found.__context__, found.__traceback__) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [find_built_in("configmaps"), Resource("vault.example.com", "v1", "secrets", "Secret")],
+    ids=["another kind", "another group"],
+)
+def test_an_exception_at_another_object_stays(resource: Resource) -> None:
+    assert hide_secret(resource, ERROR) is ERROR
+
+
+def test_an_error_of_this_library_that_names_the_secret_stays() -> None:
+    error = ModelMismatch("secrets web/a: no Login", key="web/a", resource_version="1")
+    assert hide_secret(SECRETS, error) is error
