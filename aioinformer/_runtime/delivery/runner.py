@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextvars import Context
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from aioinformer._core.objects.kube_object import Event
@@ -38,6 +38,8 @@ class HandlerRunner:
         self._listener = caller.listener
         self._inline_handler = inline_handler
         self._key_finished = asyncio.Event()
+        self._unstarted: dict[int, Awaitable[None]] = {}
+        """The rest of each call whose task has not begun, by the identity of its event."""
 
     def start(self, group: asyncio.TaskGroup, context: Context) -> asyncio.Task[None]:
         """Start the task in ``group``. It ends once the listener is closed and empty."""
@@ -131,18 +133,27 @@ class HandlerRunner:
         """Call the handler with the events of several keys at once."""
         if self.task is None:  # as above
             await asyncio.sleep(0)
+        try:
+            async with task_group() as group:
+                await self._start_keys(group)
+        finally:
+            for awaitable in self._unstarted.values():  # of tasks cancelled before their first step
+                if iscoroutine(awaitable):
+                    awaitable.close()  # or Python warns that it was never awaited
+            self._unstarted.clear()
+
+    async def _start_keys(self, group: asyncio.TaskGroup) -> None:
         caller, in_flight = self._caller, self._listener.in_flight
-        async with task_group() as group:
-            task, clock = running_task(), asyncio.get_running_loop().time
-            rested = clock()
-            while (event := await self._next_event()) is not None:
-                if in_flight.start(event):
-                    self._start_key(group, event)
-                if task.cancelling():
-                    await caller.check_cancelled(task)
-                if clock() - rested >= SLICE_SECONDS:
-                    await asyncio.sleep(0)
-                    rested = clock()
+        task, clock = running_task(), asyncio.get_running_loop().time
+        rested = clock()
+        while (event := await self._next_event()) is not None:
+            if in_flight.start(event):
+                self._start_key(group, event)
+            if task.cancelling():
+                await caller.check_cancelled(task)
+            if clock() - rested >= SLICE_SECONDS:
+                await asyncio.sleep(0)
+                rested = clock()
 
     async def _next_event(self) -> Event | None:
         """Return the next event, once there may be room for its key."""
@@ -159,6 +170,7 @@ class HandlerRunner:
             event, began = following, asyncio.get_running_loop().time()
             awaitable = self._begin(event)
             if awaitable is not None:
+                self._unstarted[id(event)] = awaitable
                 work = self._run_key(event, awaitable, began)
                 group.create_task(work, name=self._listener.name)
                 return
@@ -167,6 +179,7 @@ class HandlerRunner:
     async def _run_key(self, event: Event, awaitable: Awaitable[None] | None, began: float) -> None:
         """Finish the call for an event, and handle the events of its key that came meanwhile."""
         task, caller = running_task(), self._caller
+        del self._unstarted[id(event)]
         try:
             while True:
                 if awaitable is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
+import warnings
 from collections.abc import Awaitable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -442,6 +444,26 @@ def test_all_calls_end_with_the_task() -> None:
 
     assert not juggler.at_work
     assert not juggler.done
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_call_that_is_cancelled_before_its_first_step_leaves_no_warning(seed: int) -> None:
+    """Python warns of a coroutine that was never awaited."""
+
+    async def main() -> None:
+        it = make_registration(Juggler(), concurrency=3)
+        async with asyncio.TaskGroup() as group:
+            task = it.start(group)
+            await asyncio.sleep(1)  # until it waits for an event
+            it.listener.put(of("a", "b", "c"))
+            await yield_to_loop(2)  # then, in some orders, a call of three has a task and no step
+            task.cancel()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(main(), seed=seed)
+        gc.collect()
+    assert [str(each.message) for each in caught] == []
 
 
 def test_no_call_follows_one_that_swallows_its_cancellation() -> None:
