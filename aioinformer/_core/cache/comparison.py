@@ -21,6 +21,7 @@ from aioinformer._core.objects.kube_object import (
     Updated,
     compare_identity,
 )
+from aioinformer._core.objects.readonly import is_same_decoded
 from aioinformer._core.objects.stored import ExcludedObject, ModelObject
 from aioinformer.errors import ObjectDecodeError
 
@@ -60,9 +61,9 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
         return True
     try:
         before, after = _content(old), _content(new)
-        return bool(before == after) or (
-            type(old) is ModelObject and encode(before) == encode(after)
-        )
+        if type(old) is ModelObject:
+            return bool(before == after) or encode(before) == encode(after)
+        return is_same_decoded(before, after)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # noqa: BLE001 - a program's model may raise anything

@@ -8,7 +8,7 @@ decoded ``dict`` or ``list`` without copying, and wraps nested containers when t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 import msgspec
 
@@ -150,6 +150,13 @@ class _FrozenView(ReadOnly):
     def __repr__(self) -> str:
         return repr(self._data)
 
+    @staticmethod
+    def encode_content(view: object) -> Any:
+        """Return the content of a view, as msgspec's ``enc_hook``."""
+        if isinstance(view, _FrozenView):
+            return view._data
+        raise NotImplementedError(f"a {type(view).__name__} is no JSON")
+
 
 class FrozenMapping(_FrozenView, Mapping[str, Any]):
     """A read-only JSON object, equal to the ``dict`` with the same content."""
@@ -217,3 +224,35 @@ class FrozenSequence(_FrozenView, Sequence[Any]):
         """Return a deep copy, which can be changed."""
         copy: list[Any] = thaw(self._data)
         return copy
+
+
+# -- comparison ----------------------------------------------------------------------------------
+
+
+def is_same_json(old: Any, new: Any) -> bool:
+    """Return True for equal JSON values or views. Python's ``True == 1`` is no equality of JSON."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        left, right = cast("Mapping[str, object]", old), cast("Mapping[str, object]", new)
+        return left.keys() == right.keys() and all(
+            is_same_json(left[name], right[name]) for name in left
+        )
+    if _is_list(old) and _is_list(new):
+        first, second = cast("Sequence[object]", old), cast("Sequence[object]", new)
+        return len(first) == len(second) and all(map(is_same_json, first, second))
+    return isinstance(old, bool) == isinstance(new, bool) and old == new
+
+
+def is_same_decoded(old: Any, new: Any) -> bool:
+    """Return the result of ``is_same_json`` for decoded JSON, or for views and tuples of such.
+
+    Equal values nearly always have the same JSON, which is made in a tenth of the time that a
+    comparison in Python takes.
+    """
+    return _encode(old) == _encode(new) or (old == new and is_same_json(old, new))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_FrozenView.encode_content).encode

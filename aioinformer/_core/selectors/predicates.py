@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TypeAlias, overload
 from msgspec import Struct
 
 from aioinformer._core.objects.kube_object import KubeObject
+from aioinformer._core.objects.readonly import is_same_decoded, is_same_json
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer._core.selectors.label_parser import LabelMapping
 from aioinformer._core.selectors.projections import field, fields
@@ -202,7 +203,8 @@ def where(path: str, *values: Any) -> ObjectPredicate:
 
     Args:
         path: as for ``field``.
-        values: strings, numbers, booleans, or ``None`` for a field that is absent.
+        values: strings, numbers, booleans, or ``None`` for a field that is absent. As in JSON, 1 is
+            not ``True``.
 
     Raises:
         InvalidPath: ``path`` doesn't parse.
@@ -214,7 +216,15 @@ def where(path: str, *values: Any) -> ObjectPredicate:
         )
     read = field(path)
     shown = ", ".join(map(repr, (path, *values)))
-    return ObjectPredicate(lambda obj: read(obj) in values, f"where({shown})")
+
+    def test(obj: KubeObject) -> bool:
+        found = read(obj)
+        if found not in values:
+            return False
+        # Most values are strings, which equal no value of another type.
+        return type(found) is str or any(is_same_json(found, value) for value in values)
+
+    return ObjectPredicate(test, f"where({shown})")
 
 
 # -- over changes ------------------------------------------------------------------------------
@@ -234,7 +244,8 @@ def changed(*paths: str) -> ChangePredicate:
         raise ValueError("changed() has no field; for any change of the spec write changed('spec')")
     read = fields(*paths)
     return ChangePredicate(
-        lambda old, new: read(old) != read(new), f"changed({', '.join(map(repr, paths))})"
+        lambda old, new: not is_same_decoded(read(old), read(new)),
+        f"changed({', '.join(map(repr, paths))})",
     )
 
 

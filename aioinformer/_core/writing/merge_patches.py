@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from aioinformer._core.objects.readonly import is_same_json
+
 __all__ = ["has_list", "reduce_merge_patch"]
 
 
@@ -35,7 +37,7 @@ def reduce_merge_patch(current: Mapping[str, Any], patch: Mapping[str, Any]) -> 
             below = reduce_merge_patch(cast("Any", old), cast("Any", value))
             if below:
                 reduced[name] = below
-        elif not present or not _is_same(old, cast("Any", value)):
+        elif not present or not is_same_json(old, cast("Any", value)):
             reduced[name] = value
     return reduced
 
@@ -53,20 +55,3 @@ def has_list(patch: object) -> bool:
     if isinstance(patch, Mapping):
         return any(map(has_list, cast("Mapping[str, object]", patch).values()))
     return isinstance(patch, Sequence) and not isinstance(patch, str)
-
-
-def _is_same(old: Any, new: Any) -> bool:
-    """Return True for equal JSON values. Python's ``True == 1`` is no equality of JSON."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        left, right = cast("Mapping[str, object]", old), cast("Mapping[str, object]", new)
-        return left.keys() == right.keys() and all(
-            _is_same(left[name], right[name]) for name in left
-        )
-    if _is_list(old) and _is_list(new):
-        first, second = cast("Sequence[object]", old), cast("Sequence[object]", new)
-        return len(first) == len(second) and all(map(_is_same, first, second))
-    return isinstance(old, bool) == isinstance(new, bool) and old == new
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -22,6 +22,7 @@ from aioinformer._core.controllers.applied_children import hash_body
 from aioinformer._core.controllers.owner_references import is_controlled_by, set_owner
 from aioinformer._core.objects.identity import is_older
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
+from aioinformer._core.objects.readonly import is_same_json
 from aioinformer._core.objects.resources import BUILT_IN, Resource, resolve_built_in
 from aioinformer._core.writing.event_objects import EventType
 from aioinformer._core.writing.merge_patches import has_list, reduce_merge_patch
@@ -303,7 +304,7 @@ class RunWrites:
         current = found.to_dict()
         wanted = set_owner(current, self._owner()) if owned else current
         wanted = _mutated(deepcopy(wanted), mutate, key)
-        if wanted == current:
+        if is_same_json(current, wanted):
             return "unchanged", found
         return "updated", await writer.update(wanted)
 

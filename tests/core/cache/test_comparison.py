@@ -43,6 +43,14 @@ def test_objects_are_the_same_in_version_and_content(new: KubeObject, expected: 
     assert is_same_content(pod("a"), new) is expected
 
 
+def test_a_number_in_the_place_of_a_boolean_is_other_content() -> None:
+    """A schema that was corrected shows it so, without a write."""
+    body = pod_body("a")
+    one, true = (make_object(body | {"spec": {"on": value}}) for value in (1, True))
+    assert not is_same_content(one, true)
+    assert is_same_content(one, make_object({"spec": {"on": 1.0}} | body | {"spec": {"on": 1.0}}))
+
+
 def test_models_are_compared_with_each_other() -> None:
     assert is_same_content(held("node-1"), held("node-1"))
     assert not is_same_content(held("node-1"), held("node-2"))

@@ -15,6 +15,8 @@ from aioinformer._core.objects.readonly import (
     FrozenMapping,
     FrozenSequence,
     freeze,
+    is_same_decoded,
+    is_same_json,
     thaw,
 )
 from tests.core import strategies
@@ -231,3 +233,27 @@ def test_a_copy_can_be_written_as_json() -> None:
 def test_the_repr_is_the_contents() -> None:
     assert repr(freeze({"a": [1, "x"]})) == "{'a': [1, 'x']}"
     assert repr(freeze([1, {"a": None}])) == "[1, {'a': None}]"
+
+
+# -- comparison --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ({"a": 1, "b": [2]}, {"b": [2.0], "a": 1}, True),
+        ({"a": [{"b": 1}]}, {"a": [{"b": True}]}, False),
+        ([0], [False], False),
+        (1, 1.0, True),
+        (1, True, False),
+        ("1", 1, False),
+        (None, False, False),
+        ([1], [1, 2], False),
+        ({"a": 1}, {"b": 1}, False),
+    ],
+)
+def test_json_values_are_compared_with_their_types(old: Any, new: Any, same: bool) -> None:
+    for first, second in ((old, new), (new, old)):
+        assert is_same_json(first, second) is same
+        assert is_same_decoded(first, second) is same
+        assert is_same_decoded((freeze(first),), (freeze(second),)) is same

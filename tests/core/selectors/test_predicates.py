@@ -49,6 +49,21 @@ def test_the_predicate_where_passes_for_any_of_its_values() -> None:
     assert not on_one(pod(spec={"nodeName": "node-3"}))
     assert where("spec.nodeName", None)(pod())
     assert where("spec.replicas", 3)(pod(spec={"replicas": 3}))
+    assert where("spec.replicas", 3)(pod(spec={"replicas": 3.0}))
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+@pytest.mark.parametrize(("value", "other"), [(1, True), (True, 1), (0, False), (False, 0)])
+def test_the_predicate_where_distinguishes_numbers_and_booleans(
+    value: object, other: object, decoded: bool
+) -> None:
+    obj, of_other_type = pod(spec={"a": value}), pod(spec={"a": other})
+    if decoded:
+        assert (obj["spec"]["a"], of_other_type["spec"]["a"]) == (value, other)
+
+    assert where("spec.a", value)(obj)
+    assert where("spec.a", "x", other, value)(obj)
+    assert not where("spec.a", value)(of_other_type)
 
 
 def test_an_invalid_predicate_is_an_error_at_once() -> None:
@@ -90,6 +105,9 @@ def test_an_invalid_predicate_is_an_error_at_once() -> None:
             False,
         ),
         (lambda: changed("spec"), {"spec": {"a": [1]}}, {"spec": {"a": [1, 2]}}, True),
+        (lambda: changed("spec"), {"spec": {"a": [1]}}, {"spec": {"a": [True]}}, True),
+        (lambda: changed("spec.a"), {"spec": {"a": 0}}, {"spec": {"a": False}}, True),
+        (lambda: changed("spec"), {"spec": {"a": 1, "b": 2}}, {"spec": {"b": 2, "a": 1.0}}, False),
         (lambda: changed("spec"), {"spec": {"a": {"b": [1]}}}, {"spec": {"a": {"b": [1]}}}, False),
     ],
 )

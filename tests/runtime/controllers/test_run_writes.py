@@ -497,6 +497,18 @@ def test_an_object_is_created_then_left_alone_then_updated() -> None:
     assert reference["name"] == "a"
 
 
+def test_a_boolean_in_the_place_of_a_number_is_updated() -> None:
+    """Python takes ``True`` for 1; the server doesn't."""
+    cluster = make_cluster("a")
+
+    async def action(setting: Setting) -> str:
+        await setting.ctx.create_or_update(bar("child"), resize(1))
+        done, _ = await setting.ctx.create_or_update(bar("child"), resize(True))
+        return done
+
+    assert reconcile_once(action, cluster) == "updated"
+
+
 def test_fields_that_mutate_does_not_touch_stay() -> None:
     cluster = make_cluster("a")
     cluster.create(BARS, {"metadata": {"name": "child"}, "spec": {"color": "red"}})
