@@ -111,9 +111,17 @@ class Pump:
         self._needs_merge: list[Listener] = []
         self._cached_batches: tuple[Sequence[KubeObject], ...] | None = None
         """The cached objects for replays and resyncs; ``None`` once the cache has changed."""
+        self._batch: list[Event] | None = None
+        """The events of the batch of changes that is being applied, if there is one."""
+        self._joining: list[tuple[Listener, bool, int]] = []
+        """The listeners that index functions have added in that batch, their ``replay``, and the
+        number of its events before."""
 
     def join(self, listener: Listener, *, replay: bool = True) -> None:
         """Deliver all further events to ``listener``; with ``replay``, the cached objects first."""
+        if self._batch is not None:  # the cache has changes that no listener has received yet
+            self._joining.append((listener, replay, len(self._batch)))
+            return
         state = self._indexer.state
         if state.synced or state.objects:
             at = asyncio.get_running_loop().time()
@@ -250,6 +258,7 @@ class Pump:
             The whole new state that ended the batch, if there was one.
         """
         events: list[Event] = []
+        self._batch = events
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
@@ -285,6 +294,9 @@ class Pump:
             self._queue.wake_producer()
         if events:
             self._distribute(tuple(events))
+        self._batch = None
+        if self._joining:
+            self._complete_joins(events)
         if self.waiters.waiting:
             self.waiters.notify(events)
         if rejected:
@@ -294,6 +306,17 @@ class Pump:
         if mark is not None:
             mark.on_reached()
         return replaced
+
+    def _complete_joins(self, events: list[Event]) -> None:
+        """Join the listeners that index functions have added while ``events`` were made."""
+        joining, self._joining = self._joining, []
+        for listener, replay, before in joining:
+            if listener.closed:
+                continue
+            self.join(listener, replay=replay)
+            following = () if replay else tuple(events[before:])  # a replay includes these changes
+            if following and listener.put(following, self._clock()):
+                self._needs_merge.append(listener)
 
     def _distribute(self, events: tuple[Event, ...]) -> None:
         """Put one shared batch into all mailboxes, and adapt the size of the next batch."""

@@ -50,11 +50,16 @@ class Pipeline:
         self.pump = Pump("pods", self.queue, self.indexer)
 
     def listener(
-        self, name: str = "a stream", limit: int = 4, overflow: OverflowName = "block"
+        self,
+        name: str = "a stream",
+        limit: int = 4,
+        overflow: OverflowName = "block",
+        *,
+        replay: bool = True,
     ) -> Listener:
         mailbox = Mailbox(limit=limit, overflow=overflow, holds=self.indexer.holds)
         listener = Listener(name, mailbox, self.pump.gate)
-        self.pump.join(listener)
+        self.pump.join(listener, replay=replay)
         return listener
 
     def add(self, *objects: KubeObject) -> None:
@@ -911,3 +916,64 @@ async def test_an_index_function_that_rejects_every_object_is_logged_once_withou
     )
     assert "nothing is cached: each of its 500 objects was rejected; correct the" in caplog.text
     assert {error.__traceback__ for error in pipeline.indexer.rejected.values()} == {None}
+
+
+# -- listeners that an index function adds ----------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "after another one"])
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+async def test_a_listener_that_an_index_function_adds_receives_each_change_once(
+    name: str, shared: bool
+) -> None:
+    """The cache has changes then that no listener has received yet."""
+    added: list[Listener] = []
+
+    def index(obj: KubeObject) -> str:
+        if obj.name == name and not added:
+            added.append(pipeline.listener("late", limit=100))
+        return obj.name
+
+    pipeline = Pipeline(index)
+    async with pipeline.pumping():
+        pipeline.add(pod("z", 1))
+        await pipeline.drained()
+        if shared:
+            pipeline.listener("early", limit=100)
+        pipeline.queue.feed(
+            [
+                *(Delta("Added", pod(each, n)) for n, each in enumerate("abc", 2)),
+                Delta("Updated", pod("z", 5)),
+                Delta("Deleted", pod("a", 6)),
+            ]
+        )
+        await pipeline.drained()
+        (late,) = added
+        view = dict[str, str]()
+        for event in taken(late):
+            if isinstance(event, Deleted):
+                del view[event.obj.name]
+                continue
+            assert (event.obj.name in view) is isinstance(event, Updated), event
+            assert view.get(event.obj.name) != event.obj.resource_version, event
+            view[event.obj.name] = event.obj.resource_version
+        assert view == pipeline.cached
+
+
+async def test_a_stream_without_replay_that_an_index_function_adds_receives_what_follows() -> None:
+    added: list[Listener] = []
+
+    def index(obj: KubeObject) -> str:
+        if obj.name == "b":
+            added.append(pipeline.listener("late", replay=False))
+            pipeline.listener("left").close(drop=True)
+        return obj.name
+
+    pipeline = Pipeline(index)
+    async with pipeline.pumping():
+        pipeline.add(*(pod(name, number) for number, name in enumerate("abc", 1)))
+        await pipeline.drained()
+        pipeline.add(pod("d", 4))
+        await pipeline.drained()
+        assert [event.obj.name for event in taken(added[0])] == ["b", "c", "d"]
+        assert pipeline.pump.listeners == added
