@@ -111,7 +111,7 @@ def test_a_correction_by_a_re_created_object_that_is_rejected_removes_the_cached
     indexer, guard = make_indexer(old)
     events: list[Event] = []
 
-    assert isinstance(indexer.correct(Correction(old.key, old, new, guard), events), ValueError)
+    assert isinstance(indexer.correct(Correction(old.key, old, new, guard), events), IndexFailed)
     assert list(indexer.rejected) == [old.key]
     assert (indexer.state.objects, events) == ({}, [Deleted(old, "vanished")])
 

@@ -192,7 +192,7 @@ def pages_have_no_bound(_: Original, pages: PageSequence, token: int) -> Any:
 @planted_bug(Reflector, "_page_collector", promises={1, 2, 3})
 def lists_are_not_transformed(_: Original, reflector: Any, page: list[KubeObject]) -> Any:
     def collect(objects: Iterable[KubeObject]) -> None:
-        page.extend(map(reflector._find_cached, objects))
+        page.extend(map(reflector._deduplicate, objects))
 
     return collect
 
