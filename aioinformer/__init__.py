@@ -107,7 +107,7 @@ _PAGES = {
     "sharding": "GroupClient GroupHealth GroupSubscription ShardAssignment ShardSubscription",
     "tracing": "InformerTrace Span Tracing",
 }
-"""The names that a page documents, by page. They can be imported from this package as well."""
+"""The names that a page documents, by page. This package exports the names as well."""
 
 _MODULE_OF = {
     name: f"{__name__}.{module}"

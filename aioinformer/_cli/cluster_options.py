@@ -1,8 +1,8 @@
 """Server, kubeconfig, context and namespace options: the client, defaults, names to suggest.
 
 The namespace is chosen as kubectl chooses it. The functions for kubeconfig files serve shell
-completion and the report of ``aioinformer health``. They turn a credential into a word for its kind
-and nothing else, so that no secret reaches an output.
+completion and the report of ``aioinformer health``. These functions turn a credential into a word
+for its kind and nothing else, so that no secret reaches an output.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Shell completion: ``aioinformer completion bash``, and the answers to a shell's requests.
 
-argcomplete does the work with the parsers of the command line. It is an optional dependency
-(``pip install 'aioinformer[cli]'``). At each Tab, the shell starts this program, which prints
-commands, options, and names of resources, contexts and namespaces. No request goes to a cluster,
-since a Tab must not wait for a server.
+argcomplete, an optional dependency (``pip install 'aioinformer[cli]'``), does the work with the
+parsers of the command line. At each Tab, the shell starts this program, which
+prints commands, options, and names of resources, contexts and namespaces. No request goes to a
+cluster, since a Tab must not wait for a server.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Client:
     """A client of one API server, for one event loop. Enter it with ``async with``, once.
 
     ``Client(server, ...)`` is for a server that the program knows. ``Client.connect()`` finds the
-    server as kubectl does. Neither opens a file or a socket before the client is entered.
+    server as kubectl does. No file or socket is opened before the client is entered.
 
     Args:
         server: the URL of the API server, such as ``https://10.0.0.1:6443``.

@@ -66,7 +66,7 @@ class Levels(Struct, frozen=True, kw_only=True):
 
 
 ReadLevels: TypeAlias = Callable[[], Levels]
-"""Returns an informer's gauges. It may be called in any thread and at any time between
+"""Returns an informer's gauges. The function may be called in any thread and at any time between
 ``informer_started`` and ``informer_ended``: it reads only plain attributes and lengths, and never
 iterates over a collection that the event loop may be changing. Two of its numbers may be of
 different moments."""
@@ -107,7 +107,7 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
     worked_max: float
     """The maximum of these times."""
     running_longest: float
-    """Duration by now of the longest run under way. It grows if a run is stuck."""
+    """Duration by now of the longest run under way. The duration grows if a run is stuck."""
     unfinished_seconds: float
     """The sum of the durations by now of all runs under way."""
 
@@ -118,8 +118,8 @@ class QueueStatistics(Struct, frozen=True, kw_only=True):
 
 
 ReadQueue: TypeAlias = Callable[[], QueueStatistics]
-"""Reads a queue's statistics. It may be called in any thread. Two of the numbers may be of
-different moments."""
+"""Reads a queue's statistics. The function may be called in any thread. Two of the numbers may be
+of different moments."""
 
 
 class Metrics:

@@ -2,8 +2,8 @@
 
 Programmers who know generated models write ``pod.spec.nodeName``. A ``__getattr__`` with a hint
 would slow down the read of every other attribute by a third, so that the expected names are
-descriptors, one for each. They are added outside of the classes, so that type checkers report these
-names as missing.
+descriptors, one for each. The descriptors are added outside of the classes, so that type checkers
+report these names as missing.
 """
 
 from __future__ import annotations

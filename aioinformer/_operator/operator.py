@@ -91,9 +91,9 @@ class Operator:
         """Make an operator. Nothing is sent before ``run`` or ``main``.
 
         Args:
-            client: a ``Client``. One that was not entered is opened and closed by the operator.
-            name: the operator's name, such as ``foo-operator``, for Events and logs. It is the
-                field manager of ``ctx.apply`` too, so two operators need two names, and an operator
+            client: a ``Client``. The operator opens and closes a client that was not entered.
+            name: the operator's name, such as ``foo-operator``, for Events and logs. It is also the
+                field manager of ``ctx.apply``, so two operators need two names, and an operator
                 that is renamed leaves the fields of its old name behind.
             namespace: the only namespace whose objects are read; ``None`` for all.
             leader_election: ``namespace/name`` of the Lease for which the replicas compete;

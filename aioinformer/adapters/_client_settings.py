@@ -114,7 +114,7 @@ class ExternalClient(Protocol):
         """Return the ``Authorization`` header for a request now; empty for none.
 
         It is awaited before every request, once for all requests that wait for it, and once more
-        after a 401. It may raise any exception.
+        after a 401. The method may raise any exception.
         """
         ...
 

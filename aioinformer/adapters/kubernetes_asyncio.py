@@ -39,7 +39,7 @@ def model(kind: type[M], api: ApiClient) -> Callable[[KubeObject], M]:
 
     Args:
         kind: the model class of kubernetes_asyncio.
-        api: the client whose ``deserialize`` is called. It sends nothing.
+        api: the client whose ``deserialize`` is called. No request is sent.
     """
     return _DeserializeConverter(kind, api)
 

@@ -53,7 +53,8 @@ def model(kind: type[M]) -> Callable[[KubeObject], M]:
     share one informer.
 
     Args:
-        kind: the model. It receives the whole object as JSON, with ``kind`` and ``apiVersion``.
+        kind: the model. pydantic receives the whole object as JSON, with ``kind`` and
+            ``apiVersion``.
     """
     return _PydanticConverter(kind)
 

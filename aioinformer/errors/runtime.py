@@ -40,7 +40,7 @@ class HandlerCancelled(InformerError):
     """A handler raised a CancelledError without being cancelled, or cancelled its own task.
 
     Other exceptions that are not an ``Exception`` are wrapped as well. ``__cause__`` is the raised
-    exception. It is wrapped because a bare CancelledError would end a task silently.
+    exception, which is wrapped because a bare CancelledError would end a task silently.
     """
 
 
@@ -92,8 +92,9 @@ class AlreadyOwned(InformerError):
 class NotCached(InformerError, KeyError):
     """``lister[key]`` of an object that the cache lacks. ``lister.get(key)`` returns ``None``.
 
-    This is a ``KeyError``, as for any mapping. It is not a ``NotFound``, which is the answer of an
-    API server: the server may have the object, in a later state or outside of the cached scope.
+    ``NotCached`` is a ``KeyError``, as for any mapping, and not a ``NotFound``, which is the answer
+    of an API server: the server may have the object, in a later state or outside of the cached
+    scope.
     """
 
     def __init__(self, resource: object, key: object) -> None:

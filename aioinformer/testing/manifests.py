@@ -177,7 +177,7 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _make_loader() -> type[yaml.SafeLoader]:
-    """Return the safe loader, in C if possible. It reads times as text, since JSON has no times."""
+    """Return the safe loader, in C if possible. Times are read as text, since JSON has no times."""
     base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader = cast("type[yaml.SafeLoader]", type("TextLoader", (base,), {}))
     loader.add_constructor("tag:yaml.org,2002:timestamp", _construct_text)

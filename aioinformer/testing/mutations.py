@@ -1,8 +1,8 @@
 """The detection of changes that a program makes to cached objects in place.
 
-A ``KubeObject`` is read-only. What ``model=`` builds or ``convert=`` returns is the program's own
-type: all readers and handlers share the one object, and a mutable one can be changed by any of
-them, so that the cache no longer agrees with the server. client-go's tests find this with
+A ``KubeObject`` is read-only. An object that ``model=`` builds or ``convert=`` returns is of the
+program's own type: all readers and handlers share the one object, and a mutable one can be changed
+by any of them, so that the cache no longer agrees with the server. client-go's tests find this with
 ``KUBE_CACHE_MUTATION_DETECTOR``, which compares cached objects with copies.
 """
 

@@ -44,7 +44,7 @@ class ColumnSet(Protocol):
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """The headings. They may change when the resource's definition changes."""
+        """The headings, which may change when the resource's definition changes."""
         ...
 
     def cells(self, obj: KubeObject, now: dt.datetime) -> tuple[str, ...]:

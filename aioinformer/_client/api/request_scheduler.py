@@ -32,7 +32,7 @@ one list would let another list begin, and all of them would be half done at onc
 
 
 class RequestScheduler:
-    """The limits that the informers of one client share. It belongs to one event loop."""
+    """The limits that the informers of one client share. A scheduler belongs to one event loop."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         """Create a scheduler; no running loop is needed.

@@ -178,7 +178,7 @@ class ResourceApi:
         """Return the changes after a version, as an async iterator to use inside ``async with``.
 
         The watch resumes after lost connections and replaces silent ones, without a gap and without
-        a repetition, as an informer's does. It has no cache: an event has no old state, and a
+        a repetition, as an informer's does. A watch has no cache: an event has no old state, and a
         program that needs the current objects uses an informer.
 
         Args:

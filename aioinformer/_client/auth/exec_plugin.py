@@ -9,9 +9,9 @@ full, runs the plugin for every request, and supports a token or a certificate b
 A plugin gets no terminal and no input, because a library inside a service has none. Its
 diagnostics may contain secrets, so messages show only the redacted last line.
 
-The process can neither block the loop nor outlive its deadline. Both of its outputs are read as
-they arrive, so that it never blocks on a full pipe. The process gets a session of its own, so that
-its child processes are killed with it.
+The process can neither block the loop nor outlive its deadline. The library reads stdout and stderr
+as they arrive, so that the process never blocks on a full pipe. The process gets a session of its
+own, so that its child processes are killed with it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """``RotatingTls``: TLS contexts of certificates that are replaced from time to time.
 
 Authorities and client certificates are replaced in their files, in a kubeconfig, or by an exec
-plugin. They are read again at most once a minute, in a thread and in the background, while requests
-use the existing context; and at once after a failed handshake. Changed certificates result in a new
-context, which new connections use. The transport decides about the existing connections.
+plugin. A thread in the background reads the certificates again at most once a minute, while
+requests use the existing context. After a failed handshake the certificates are read at once.
+Changed certificates result in a new context, which new connections use. The transport decides about
+the existing connections.
 
 ``ssl`` loads a client certificate only from a file, and a key must not stay on a disk. So the
 certificate is written to a file in memory, or, on systems without such files, to a file in a
@@ -98,7 +99,7 @@ class RotatingTls:
         """Create the source without reading certificates.
 
         Args:
-            read: returns the current certificates. It may block, and raise ``OSError`` or
+            read: returns the current certificates. The function may block, and raise ``OSError`` or
                 ``ValueError``.
             origin: the file and context that name the certificates, for messages.
             plugin_pair: returns the client certificate of an exec plugin, or ``None``. As in

@@ -1,7 +1,7 @@
 """``Catalogue``: the resources of a server, and the lookup of a resource by any of its names.
 
-This module does no I/O. It defines the meaning of a name: which group and which version take
-precedence, when a name is ambiguous, and which existing names are similar to an unknown one.
+This module does no I/O. The catalogue defines the meaning of a name: which group and which version
+take precedence, when a name is ambiguous, and which existing names are similar to an unknown one.
 """
 
 from __future__ import annotations

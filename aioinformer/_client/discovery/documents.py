@@ -1,6 +1,6 @@
 """Discovery documents decoded into ``ServedResource`` values.
 
-This module does no I/O. It reads three kinds of documents: the aggregated one
+This module does no I/O. The functions read three kinds of documents: the aggregated one
 (``APIGroupDiscoveryList``, recording 02), that of one group version (``APIResourceList``,
 recordings 01 and 03), and the lists of groups that lead to the latter. A document of another kind
 is an error and never an empty list, because an informer empties its cache when a resource is

@@ -45,7 +45,8 @@ class ResourceList(Sequence[ServedResource]):
             kind: the kind of one object, in exact spelling.
             group: the API group; empty for the core group.
             category: a category, such as ``all``.
-            verbs: verbs that the resource must support. One that doesn't list its verbs fits.
+            verbs: verbs that the resource must support. A resource whose document lists no verbs
+                fits.
             namespaced: True for resources in namespaces, False for those of the cluster.
 
         Raises:

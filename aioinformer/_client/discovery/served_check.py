@@ -19,8 +19,8 @@ from aioinformer.errors import FetchError
 __all__ = ["ANSWER_LIFETIME", "ServedCheck"]
 
 ANSWER_LIFETIME = 2.0
-"""Seconds for which an answer is used again. This is less than the time after which a second answer
-confirms an absence, so that the two answers come from different requests."""
+"""Seconds for which an answer is used again. The lifetime is shorter than the time after which a
+second answer confirms an absence, so that the two answers come from different requests."""
 
 CheckResource: TypeAlias = Callable[[Resource], Awaitable[Resource | None]]
 """A function that asks the server; raises ``FetchError`` if the request fails."""

@@ -2,10 +2,10 @@
 
 This module is the one border at which foreign exceptions of a request become errors of this
 library: the transport raises the returned error ``from`` the foreign exception. A message names the
-method, host and path of the request. It never contains the query, which may carry a continue token,
-nor a header. Foreign exceptions keep headers and parts of the response in their attributes and in
-the variables of their frames, which tracebacks show; the functions here remove both. A part of a
-response may be a Secret.
+method, host and path of the request. A message never contains a header, nor the query, which may
+carry a continue token. Foreign exceptions keep headers and parts of the response in their
+attributes and in the variables of their frames, which tracebacks show; the functions here remove
+both. A part of a response may be a Secret.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """``Sessions``: the connections of one TLS context.
 
 A ``Sessions`` holds two sessions of aiohttp, which open and close together: one for lists and
-single requests, one for watches. They are separate because they differ in their read timeout, and
-because a watch holds its connection for minutes. When certificates change, new requests get new
-``Sessions``. The old ones close when their last response has been read to its end, so that a live
-watch is not cut.
+single requests, one for watches. The two sessions are separate because they differ in their read
+timeout, and because a watch holds its connection for minutes. When certificates change, new
+requests get new ``Sessions``. The old ones close when their last response has been read to its end,
+so that a live watch is not cut.
 """
 
 from __future__ import annotations

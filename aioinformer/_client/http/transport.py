@@ -285,7 +285,10 @@ class Transport:
         return None if source is None else await source.context()
 
     async def _sessions_for(self, tls: ssl.SSLContext | None) -> Sessions:
-        """Return the sessions of a TLS context. Those of a previous context close when unused."""
+        """Return the sessions of a TLS context.
+
+        The sessions of the previous context close when unused.
+        """
         if self._closed:  # while this request waited for a slot or for its credentials
             raise NotRunning("the client was closed before the request was sent")
         previous = self._current_sessions

@@ -1,7 +1,7 @@
 """``LoaderSettings``: the attributes that kubernetes_asyncio's loader sets.
 
-This module doesn't import the loader. It is imported only when a kubeconfig is loaded, because its
-import takes longer than that of the rest of this library.
+This module doesn't import the loader. The loader is imported only when a kubeconfig is loaded,
+because that import takes longer than the import of the rest of this library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The index of an informer with ``compress=``.
 
-This is a module of its own so that programs without ``compress=`` do not load the modules of the
-compression.
+The index has a module of its own so that programs without ``compress=`` do not load the modules of
+the compression.
 """
 
 from __future__ import annotations

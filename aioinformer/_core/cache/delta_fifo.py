@@ -1,6 +1,6 @@
 """DeltaFIFO: the deltas that were received and not yet applied, in order of arrival.
 
-This is client-go's queue between the reflector and the store. Per key the queue keeps what
+DeltaFIFO is client-go's queue between the reflector and the store. Per key the queue keeps what
 client-go's keeps: lookup, no two deletions in a row, no deletion of an unknown object. Across keys
 it pops in order of arrival, as client-go does since 1.36 (its RealFIFO): only so is the cache a
 true past state of the server at every moment. A whole new state and a bookmark are entries too, so

@@ -1,9 +1,9 @@
 """The indexer: the cache's only writer.
 
-It applies the entries of the queue and returns the events for the listeners. Whether a change is an
-addition or an update depends on the cached state, not on the server's word for it (client-go's
-``processDeltas``), with two differences: a re-created object is a deletion and an addition, never
-an update across uids; and a state that is already cached is no event.
+The indexer applies the entries of the queue and returns the events for the listeners. Whether a
+change is an addition or an update depends on the cached state, not on the server's word for it
+(client-go's ``processDeltas``), with two differences: a re-created object is a deletion and an
+addition, never an update across uids; and a state that is already cached is no event.
 
 A relist is staged beside the live state in steps of a size that the caller chooses, and installed
 in one step. The old state is freed in steps, too.

@@ -5,7 +5,7 @@ read picks up the state once and copies its result in one step, so that reads ar
 thread while the event loop goes on writing. A read shows the cache, or one index, at one moment; in
 a thread, the next read may show a later moment.
 
-A cached state is a past state of the server. How old it may be is not promised.
+A cached state is a past state of the server. No maximum age is promised.
 
 A scan yields to the event loop, which the core doesn't know. The owner of a lister therefore passes
 the function that starts a scan.
@@ -203,8 +203,8 @@ class Lister(Generic[T]):
     ) -> AsyncIterator[T]:
         """Return what ``list`` does, found in steps: ``async for obj in lister.scan(labels=...)``.
 
-        The scan reads the state at the moment of this call, whatever changes meanwhile. It can be
-        iterated once, and left at any time. Arguments and errors are those of ``list``.
+        The scan reads the state at the moment of this call, whatever changes meanwhile. A scan can
+        be iterated once, and left at any time. Arguments and errors are those of ``list``.
 
         Raises:
             UsageError: called without a running event loop, or the lister belongs to no informer.

@@ -36,7 +36,7 @@ from aioinformer._core.objects.view import ObjectView
 __all__ = ["PartitionedIndexer", "PartitionedState"]
 
 _UNREAD = CacheState()
-"""The state of a namespace whose first list has not been applied. It is never changed."""
+"""The state of a namespace whose first list has not been applied; never changed."""
 
 
 class PartitionedState:

@@ -56,7 +56,7 @@ class ReadableState(Protocol):
 
     @property
     def synced(self) -> bool:
-        """True once the first state was applied. It stays true."""
+        """True once the first state was applied. The value stays true."""
         ...
 
     @property

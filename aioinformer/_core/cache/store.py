@@ -43,7 +43,7 @@ T = TypeVar("T", default=KubeObject)
 
 IndexFunction: TypeAlias = Callable[[T], Iterable[str] | str | None]
 """Returns the values under which an object is found: several, one, or none. The function must
-return the same values for the same object every time. It runs in the event loop."""
+return the same values for the same object every time. The function runs in the event loop."""
 
 Indexers: TypeAlias = Mapping[str, IndexFunction[T] | NeedsJson]
 """Index functions by index name: functions of objects as programs see them, or functions such as

@@ -1,7 +1,7 @@
 """The comparison of the cache at one version with the server's state of the same version.
 
-The server's objects are added one by one as they arrive, and released at once. They are compared
-with a copy of the cache's dict, so that the cache can go on changing.
+The server's objects are added one by one as they arrive, and released at once. Each object is
+compared with a copy of the cache's dict, so that the cache can go on changing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a comparison. It is true if there is no difference."""
+    """The result of a comparison. A ``Verification`` is true if there is no difference."""
 
     resource_version: str
     """The version of both states."""

@@ -7,8 +7,8 @@ moment. Each change has a sequence number. A follower reads the changes behind i
 
 The log is bounded. A follower whose position was trimmed reads the whole state and delivers the
 difference, as after a relist. The same happens after a relist of the leader: the changes of a list
-must become visible in one step, and the log shows them one by one. Both are expressed by ``floor``,
-the lowest position from which the log alone leads to the present state.
+must become visible in one step, and the log shows them one by one. Both cases are expressed by
+``floor``, the lowest position from which the log alone leads to the present state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The newest state of each object that has changed since the last write to a cache file.
 
 A file needs only the newest state of each key, so that a thousand changes of one object cost one
-write. The changes of a list may be as many as there are objects. They are therefore kept as the
-batches that the listeners share, and are recorded in steps.
+write. The changes of a list may be as many as there are objects. Changes of a list are therefore
+kept as the batches that the listeners share, and are recorded in steps.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ class SealedShards(Struct, frozen=True):
 
 
 class RecordedShards:
-    """The shards that one scope of a cache holds. It changes in the step that changes the cache."""
+    """The shards that one scope of a cache holds.
+
+    The record changes in the step that changes the cache.
+    """
 
     def __init__(self, count: int) -> None:
         """Hold no shard.

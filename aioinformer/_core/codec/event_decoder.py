@@ -1,6 +1,6 @@
 """The decoder of an event: a line of a watch to a delta, a bookmark or an error.
 
-This is the hot path of the library: a change costs one pass over its line, or over its metadata
+Decoding is the hot path of the library: a change costs one pass over its line, or over its metadata
 (``metadata_head``), and one copy of the object.
 """
 

@@ -1,7 +1,7 @@
 """The initial list of a WatchList: the objects that the watch has shown up to its end mark.
 
-The list is meaningful only as a whole. It is kept in segments, so that a list of a million objects
-is neither copied, nor freed, nor moved to a larger dict in one step.
+The list is meaningful only as a whole. The objects are kept in segments, so that a list of a
+million objects is never copied, freed, or moved to a larger dict in one step.
 """
 
 from __future__ import annotations

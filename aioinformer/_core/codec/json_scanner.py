@@ -2,8 +2,8 @@
 
 A list is read while it arrives, so two places must be found before its JSON is complete: the list's
 own ``items``, and the end of an item that is too long to be cut at a separator. Both scanners read
-every byte once, however the bytes are cut into pieces. They only look at strings, braces and
-colons: the JSON decoder checks all bytes later.
+every byte once, however the bytes are cut into pieces. A scanner looks at strings, braces and
+colons only: the JSON decoder checks all bytes later.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A server that is asked for it answers with ``PartialObjectMetadata`` (recordings 19 and 32). A
 server that doesn't know the form, such as an old aggregated API, answers with whole objects. Both
-are reduced to one form, ``{"metadata": ...}``, so that a relist finds equal bytes, and so that the
-object shows its own kind and apiVersion, as those of controller-runtime's metadata cache do.
+answers are reduced to one form, ``{"metadata": ...}``, so that a relist finds equal bytes, and so
+that the object shows its own kind and apiVersion, as those of controller-runtime's metadata cache
+do.
 """
 
 from __future__ import annotations

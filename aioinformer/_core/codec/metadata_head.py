@@ -2,8 +2,9 @@
 
 API servers write the metadata of a built-in resource before its spec, and managedFields as the last
 member of metadata. Everything that the cache needs stands before managedFields then, and the object
-without managedFields consists of the bytes before and after them. This reads a fifth of the bytes
-of a pod. Custom resources are written in alphabetical order, so their lines never have this layout.
+without managedFields consists of the bytes before and after them. So only a fifth of the bytes of a
+pod is read. Custom resources are written in alphabetical order, so their lines never have this
+layout.
 
 The bytes of valid JSON can't be mistaken for another layout: inside of a string each quote is
 escaped, so ``,"managedFields":[{`` is a member; the bytes before it, from metadata's brace on, are

@@ -5,8 +5,8 @@ pass reads four fields and skips the rest without building it. ``managedFields``
 typical object and of no use to a reader, is cut out of the bytes.
 
 The items of a built-in resource's list lack the kind and apiVersion that the same objects have in a
-watch (recordings 10 and 30). They get the bytes that a watch sends, so that there is one stored
-form, and unchanged objects have equal bytes however they arrived.
+watch (recordings 10 and 30). The decoder inserts the bytes that a watch sends, so that there is one
+stored form, and unchanged objects have equal bytes however they arrived.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ __all__ = ["Converter", "Shape", "Transform", "Transformer", "with_type_meta"]
 
 
 Transform: TypeAlias = Callable[[KubeObject], KubeObject | Mapping[str, Any] | None]
-"""Returns the object itself, another body for it, or ``None`` to drop it. It must return the same
-for the same object every time. It runs in the event loop, for each object that arrives."""
+"""Returns the object itself, another body for it, or ``None`` to drop it. A transform must return
+the same result for the same object every time. The transform runs in the event loop, for each
+object that arrives."""
 
 
 class Transformer:
@@ -114,8 +115,8 @@ T = TypeVar("T", default=KubeObject)
 M = TypeVar("M")
 
 Converter: TypeAlias = Callable[[KubeObject], KubeObject]
-"""Converts an object that has just arrived to its stored form. It never raises: an object that
-doesn't fit becomes an ``ExcludedObject``."""
+"""Converts an object that has just arrived to its stored form. A converter never raises: an object
+that doesn't fit becomes an ``ExcludedObject``."""
 
 _MODEL_TYPES = (inspect.StructType, inspect.DataclassType, inspect.TypedDictType)
 
@@ -176,8 +177,8 @@ class Shape(Struct, Generic[T], frozen=True):
                 mutable model can be changed in place, and the cache then differs from the server
                 until the object's next change. Copy before changing;
                 ``aioinformer.testing.MutationDetector`` finds programs that don't.
-            convert: converts a ``KubeObject`` when the object is read. It must be quick, and is
-                called in whatever thread reads. A few results are kept and shared, so that the
+            convert: converts a ``KubeObject`` when the object is read. The function must be quick,
+                and runs in the thread that reads. A few results are kept and shared, so that the
                 warning of ``model`` applies to them.
             transform: see ``Transform``.
             metadata_only: True to keep nothing but ``metadata`` of each object. The informer asks

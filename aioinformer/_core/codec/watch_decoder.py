@@ -1,9 +1,9 @@
 """The decoder of a watch: bytes to deltas, bookmarks and the initial list.
 
 The initial state of a WatchList arrives as single additions in no order, mixed with changes that
-happen meanwhile. It is meaningful only as a whole, so the objects are collected here until the end
-mark; a stream that ends before the mark leaves nothing behind. The versions before the mark can't
-be resumed from (client-go's rule for synthetic events).
+happen meanwhile. That state is meaningful only as a whole, so the decoder collects the objects
+until the end mark; a stream that ends before the mark leaves nothing behind. The versions before
+the mark can't be resumed from (client-go's rule for synthetic events).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class WatchDecoder:
             batch.event_count = len(lines)
             if self._initial is not None:
                 lines = self._feed_initial(self._initial, lines, batch)
-                # Neither the end mark counts nor anything before it.
+                # Bookmarks and versions up to the end mark don't count.
                 bookmarks, decoder.resource_version = decoder.bookmarks, ""
             decode, append = self._decode, batch.entries.append
             for source, start, end in lines:

@@ -7,7 +7,7 @@ are assigned one after the other, and each method of either class works with eve
 because readers in threads may see those.
 
 uid and version stand before the frame, since every newer version of the object is compared with
-them. Whatever else is read of a compressed object is read from its JSON, decompressed for each
+them. Every other part of a compressed object is read from its JSON, which is decompressed for each
 read. A body that was decoded stays so for a while, as with any object (``object_body``).
 """
 
@@ -201,7 +201,7 @@ CompressionGroup.__name__ = CompressedIdentity.__name__  # in the error of msgsp
 
 
 class CompressedObject(KubeObject, frozen=True, eq=False, gc=False):
-    """An object whose JSON is compressed. It has no field that ``KubeObject`` lacks."""
+    """An object whose JSON is compressed. The class adds no field to ``KubeObject``."""
 
     @property
     def uid(self) -> str:

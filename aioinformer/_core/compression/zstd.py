@@ -1,6 +1,6 @@
 """The codecs of bodies: ``compression.zstd`` of Python 3.14, or its backport ``backports.zstd``.
 
-Both modules have one API. A ``DictionaryCodec`` compresses the bodies of one informer with one
+Both modules have the same API. A ``DictionaryCodec`` compresses the bodies of one informer with one
 trained dictionary, a ``ReferenceCodec`` those of one owner with one of these bodies as their
 reference. A zstd context isn't safe in two threads at once, and caches are read in any thread. So
 each call of ``decompress`` has a context of its own.

@@ -93,7 +93,7 @@ def set_owner(
     name. Other entries stay. A child without a namespace gets the owner's.
 
     Args:
-        child: the object to own, as a dict or a cached object. It is not changed.
+        child: the object to own, as a dict or a cached object, which is not changed.
         owner: the object that owns.
         controller: True for the one owner that manages the child; see ``owner_reference``.
 

@@ -143,8 +143,8 @@ class FastSlow(_FailureCounts):
 class TokenBucket:
     """A limit on the retries a second over all keys: client-go's BucketRateLimiter.
 
-    Each call takes the next place in a queue of retries and returns the time until that place. It
-    remembers no key.
+    Each call takes the next place in a queue of retries and returns the time until that place. The
+    limiter remembers no key.
 
     Args:
         rate: retries a second.

@@ -138,7 +138,7 @@ _NORMAL_BIT = 1
 
 
 class PendingReconciles:
-    """The reasons of the keys that are to be reconciled. It holds keys that wait, no others.
+    """The reasons of the keys that are to be reconciled. Only keys that wait are held.
 
     All keys share a few distinct reasons. So each reason has a bit, and the reasons of a key are an
     integer.

@@ -85,7 +85,10 @@ class KeyConcurrency:
         return waiting.popleft()
 
     def clear(self) -> None:
-        """Discard the waiting events. Those that are being handled must still be finished."""
+        """Discard the waiting events.
+
+        ``finish`` must still be called for the events that are being handled.
+        """
         for waiting in self._busy.values():
             waiting.clear()
         self._marked = dict.fromkeys(self._marked, 1)

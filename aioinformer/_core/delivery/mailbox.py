@@ -56,8 +56,8 @@ MAX_SKIPPED = 256
 """Events skipped in one step: a listener may wake up after 100,000 objects were deleted."""
 
 MAX_MERGED = 64
-"""Events merged in one ``put``. They take 0.1 ms, and many listeners may have to merge. If more are
-left to be merged, ``needs_merge`` is set."""
+"""Events merged in one ``put``. Merging 64 events takes 0.1 ms, and many listeners may have to
+merge. If more events are left to be merged, ``needs_merge`` is set."""
 
 UNLIMITED = 1 << 30
 """The room of a mailbox that doesn't make the pump wait."""
@@ -150,9 +150,9 @@ class Mailbox:
         """Deliver the ``objects`` before anything else, since the listener has just joined.
 
         Args:
-            objects: the cached objects. They are read as they are delivered.
+            objects: the cached objects. Each object is read when it is delivered.
             at: the time of this call.
-            full: True if they are a full state; ``synced`` waits for one.
+            full: True if the objects are a full state; ``synced`` waits for one.
         """
         source = iter(objects)
         events = initial_events(

@@ -46,8 +46,8 @@ EventBatch: TypeAlias = list[Event] | tuple[Event, ...]
 """Events in order. No other sequence, because the iterators of these two know how many are left."""
 
 EventMap: TypeAlias = Callable[[Event], Event | None]
-"""A filter: returns the event to deliver instead of an event, or ``None`` for none. It must neither
-raise nor keep state, since the time at which it is called depends on how fast the listener is."""
+"""A filter: returns the event to deliver instead of an event, or ``None`` for none. The filter must
+neither raise nor keep state, since the time of its call depends on how fast the listener is."""
 
 
 class UnseenDeletions:
@@ -81,7 +81,7 @@ class Replay(Struct, eq=False):
     events: Iterator[Event | None]
     """The events, with ``None`` for each object that is skipped."""
     source: Iterator[object]
-    """The objects that are left. They are kept alive by this."""
+    """The objects that are left. This reference keeps the objects alive."""
     queued_at: float = 0.0
     """The time at which the replay was requested."""
     full: bool = True

@@ -147,7 +147,7 @@ ElectionPhase: TypeAlias = Literal["idle", "seeking", "leading", "lost", "releas
 
 @dataclass(frozen=True, slots=True)
 class _LeaseWrite:
-    """A write of this candidate. It is uncertain until the Lease is read in that state."""
+    """A write of this candidate. The write is uncertain until the Lease is read in that state."""
 
     record: LeaseRecord
     base_version: str

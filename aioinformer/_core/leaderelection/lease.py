@@ -1,10 +1,10 @@
 """The record in a Lease: read from the object, and written into a body.
 
 The ``spec`` of a Lease (coordination.k8s.io/v1) names the holder, the duration, the times of
-acquisition and renewal, and the number of transitions. The times are of the holder's clock. They
-are shown to people and compared for equality, never with a clock (client-go's ``LeaderElector``
-explains why). Everything else in the object (labels, annotations, ``strategy`` and
-``preferredHolder`` of coordinated election, future fields) is left unchanged.
+acquisition and renewal, and the number of transitions. The times are of the holder's clock. These
+times are shown to people and compared for equality, never with a clock (client-go's
+``LeaderElector`` explains why). Everything else in the object (labels, annotations, ``strategy``
+and ``preferredHolder`` of coordinated election, future fields) is left unchanged.
 """
 
 from __future__ import annotations

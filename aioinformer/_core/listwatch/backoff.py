@@ -51,9 +51,9 @@ class BackoffPolicy(Struct, frozen=True, kw_only=True):
     jitter: float = 1.0
     """A wait ``d`` becomes ``d × (1 + jitter × random)``; 0 makes waits exact."""
     reset_after: float = 120.0
-    """The quiet time after which the next failure counts as the first. It is measured from the end
-    of the last wait. client-go measures from the last reset, and so starts again at 0.8 s every two
-    minutes of a continuous outage."""
+    """The quiet time after which the next failure counts as the first. Quiet time is measured from
+    the end of the last wait. client-go measures from the last reset, and so starts again at 0.8 s
+    every two minutes of a continuous outage."""
 
     def __post_init__(self) -> None:
         if not 0 < self.initial <= self.maximum:

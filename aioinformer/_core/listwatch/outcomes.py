@@ -1,8 +1,8 @@
 """The classification of every end of a request.
 
 Servers and networks fail in many ways; the transition table knows two dozen outcomes. Errors become
-outcomes here and nowhere else. Whatever finds that a request has ended without an error (the state
-machine, the resource's availability) returns a ``RequestEnd`` too.
+outcomes here and nowhere else. The state machine and the resource's availability also return a
+``RequestEnd``, for a request that has ended without an error.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ class Outcome(Enum):
     BAD_REQUEST = auto()
     """Any other response: 400, 422, a redirect."""
     ERROR_EVENT = auto()
-    """An ERROR event inside the stream. Which changes were missed is unknown."""
+    """An ERROR event inside the stream. The missed changes are unknown."""
     PROTOCOL_ERROR = auto()
-    """The response is malformed. Which changes were missed is unknown."""
+    """The response is malformed. The missed changes are unknown."""
 
 
 class RequestEnd(Struct, frozen=True):

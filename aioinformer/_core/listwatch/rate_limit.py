@@ -25,8 +25,8 @@ of a 504 'too large resource version' concerns that version only (recording 20).
 class Limits:
     """The limits that all informers of one client share.
 
-    A program that lists and watches a dozen resources never reaches them. They are for hundreds of
-    informers that start together, or lose their server together.
+    A program that lists and watches a dozen resources never reaches them. The limits are for
+    hundreds of informers that start together, or lose their server together.
 
     Raises:
         ValueError: a number would let no request through.

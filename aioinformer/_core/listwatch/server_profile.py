@@ -1,7 +1,7 @@
 """Server behaviour learned per resource: WatchList support, and the interval of bookmarks.
 
-Both are learned slowly (by a deadline, by a minute without data), so the informers of one resource
-share one ``ServerProfile``, and it outlives reconnects. Time is an argument, in seconds of a
+Both are learned slowly (by a deadline, by a minute without data). So the informers of one resource
+share one ``ServerProfile``, which outlives reconnects. Time is an argument, in seconds of a
 monotonic clock.
 """
 

@@ -366,7 +366,8 @@ class ListWatchState:
         row = self._transitions[self.phase][outcome]
         next_request = self._fall_back(row)
         if next_request is NextRequest.LIST:
-            # A fallback means WatchLists that broke off. That may pass, so the pause is shorter.
+            # A fallback means WatchLists that broke off. The cause may pass, so the pause is
+            # shorter.
             unsupported = row.next_request is NextRequest.LIST
             self._watchlist_pause = (
                 WATCHLIST_UNSUPPORTED_PAUSE if unsupported else WATCHLIST_FAILED_PAUSE

@@ -200,8 +200,9 @@ _READ_NEWEST = Transition(NextRequest.NEWEST_STATE, Wait.SKIP_ONCE)
 # is refused too, the refusal concerns the resource.
 _TRY_LIST = Transition(NextRequest.SINGLE_LIST, Wait.SKIP_ONCE)
 
-# The server has no WatchList: an older one, or one whose storage can't do it (recording 43). That
-# costs one attempt. If the request itself is wrong, the list that follows fails as well.
+# The server has no WatchList: an older one, or one whose storage can't do it (recording 43).
+# Such a server costs one attempt. If the request itself is wrong, the list that follows fails as
+# well.
 _LIST_INSTEAD = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info")
 _NO_WATCHLIST = Transition(NextRequest.LIST, Wait.SKIP_ONCE, log="info", is_problem=False)
 _RETRY_WATCHLIST = Transition(NextRequest.FULL_STATE, Wait.ALWAYS, fallback=NextRequest.LIST)

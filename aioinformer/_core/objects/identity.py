@@ -1,7 +1,7 @@
 """The identity of objects: ``ObjectKey``, and the order of resourceVersions.
 
-A key is the address of an object among all objects of one resource. It doesn't identify the object:
-an object that is deleted and created again has the same key and another uid.
+A key is the address of an object among all objects of one resource. A key doesn't identify one
+object for ever: an object that is deleted and created again has the same key and another uid.
 
 resourceVersions are decimal numbers of any length on every conformant server, and can be ordered
 (KEP-5504). Some aggregated servers have versions of another form, which can only be compared for

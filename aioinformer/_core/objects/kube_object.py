@@ -435,8 +435,8 @@ class Deleted(Struct, Generic[T_co], frozen=True, eq=False, gc=False):
     """The last known state."""
     reason: DeleteReason = "deleted"
     _cached: T_co | None = None
-    """The cached state, if the server sent another one with the deletion. It is no part of the
-    event's value: filters decide by it, since a listener holds that state."""
+    """The cached state, if the server sent another one with the deletion. The field is no part of
+    the event's value. Filters read it, since a listener holds the cached state."""
 
     @property
     def key(self) -> ObjectKey:

@@ -1,11 +1,11 @@
 """The state of a cached object's body: closed, or decoded; and where its uid and version are.
 
 An object needs its uid and its resourceVersion rarely: when a newer version of it arrives, and when
-a program reads them. Both stand in its JSON, one after the other in what every API server writes.
-An ``IdentityPlace`` says where, and all objects with the same places share it. So an object at rest
-stores neither string, which take 160 bytes. Finding the places takes half a microsecond, which is
-spent on the objects of lists, and on changed objects some time later: an object that has just
-arrived is read and compared, and has the strings in an ``IdentityText``.
+a program reads them. Both are in the object's JSON, where every API server writes one after the
+other. An ``IdentityPlace`` says where, and all objects with the same places share it. So an object
+at rest stores neither string, which take 160 bytes. Finding the places takes half a microsecond,
+which is spent on the objects of lists, and on changed objects some time later: an object that has
+just arrived is read and compared, and has the strings in an ``IdentityText``.
 
 Decoding a pod takes ten microseconds, and a handler reads its object several times, so the last
 bodies are kept. A decoded body is six times as large as its bytes, so not all of them are kept.

@@ -1,8 +1,9 @@
 """pydantic's schema and serializer of read-only objects, so that web endpoints can return them.
 
 pydantic asks a type for its schema with ``__get_pydantic_core_schema__``, and serializes a value of
-which it knows no type (``Any``) with the ``__pydantic_serializer__`` of the value's class. Both are
-made here, at their first use. pydantic is imported then, and not by programs that don't use it.
+which it knows no type (``Any``) with the ``__pydantic_serializer__`` of the value's class. This
+module makes both at their first use. pydantic is imported then, so a program without pydantic never
+imports it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ __all__ = ["PydanticSerializer", "make_schema"]
 def make_schema(cls: type[Any]) -> CoreSchema:
     """Return the schema of a read-only class.
 
-    A value is valid if it is an instance of ``cls``. It is serialized as the JSON object or array
-    that it contains, and the JSON schema describes just that. Input from JSON is rejected, because
-    an object comes from an informer.
+    A value is valid if it is an instance of ``cls``. The instance is serialized as the JSON object
+    or array that it contains, which is what the JSON schema describes. Input from JSON is rejected,
+    because an object comes from an informer.
     """
     from pydantic_core import core_schema
 

@@ -46,7 +46,7 @@ class Condition(NeedsJson):
     """
 
     test: _Test
-    """Returns True or False for a decided result, ``None`` for an undecided one. It is called with
+    """Returns True or False for a decided result, ``None`` for an undecided one. The argument is
     ``None`` for an object that doesn't exist."""
     text: str
     """The text of ``repr``, and of the timeout error of a wait."""

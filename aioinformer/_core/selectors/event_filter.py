@@ -66,7 +66,7 @@ _OnError: TypeAlias = Callable[[KubeObject, BaseException], None]
 
 
 class EventFilter:
-    """The filter of one listener. It keeps no state."""
+    """The filter of one listener, without a state of its own."""
 
     def __init__(
         self, predicate: Filter[Any], on_error: _OnError, *, view: ObjectView[Any] | None = None

@@ -1,9 +1,9 @@
 """Paths into an object: ``spec.containers[0].image``, parsed and walked.
 
 A path has dots between keys, ``[0]`` for an item of a list, and ``['app.kubernetes.io/name']`` for
-a key with dots or other special characters, in single or double quotes. This is the common part of
-kubectl's JSONPath and of field selectors. There are no wildcards, slices or filters, so that a path
-means one value.
+a key with dots or other special characters, in single or double quotes. The syntax is the common
+part of kubectl's JSONPath and of field selectors. There are no wildcards, slices or filters, so
+that a path means one value.
 """
 
 from __future__ import annotations

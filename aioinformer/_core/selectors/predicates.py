@@ -49,7 +49,7 @@ _ChangeTest: TypeAlias = Callable[[KubeObject, KubeObject], object]
 
 
 class ObjectPredicate(Struct, NeedsJson, frozen=True, eq=False):
-    """A test of one state of an object. It must depend on nothing but that state."""
+    """A test of one state of an object. The result must depend on nothing but that state."""
 
     test: _ObjectTest
     """Returns true for an object that passes."""

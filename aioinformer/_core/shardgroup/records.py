@@ -1,9 +1,9 @@
 """The content of a group's Leases: the record of a member, and the assignment.
 
 The spec of a member's Lease is what a ``LeaderElector`` writes, so that tools show the holder and
-its age. What the group adds stands in annotations: the shards that the member works on, and the
-number of the write. The group's own Lease names the member that assigns as its holder, and carries
-the members of the assignment; the owner of each shard follows from these by rendezvous hashing.
+its age. The group adds annotations: the shards that the member works on, and the number of the
+write. The group's own Lease names the member that assigns as its holder, and carries the members of
+the assignment; the owner of each shard follows from these by rendezvous hashing.
 """
 
 from __future__ import annotations

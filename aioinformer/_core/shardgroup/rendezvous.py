@@ -5,9 +5,9 @@ the greatest weight. If a member leaves, only its shards get another owner; if a
 the shards for which it has the greatest weight move, all of them to it.
 
 All weights of a member are the output of one SHAKE-128 of its name, so that they cost one call
-instead of one for each shard. They are kept, since members change one by one: with 1,024 shards and
-100 members, a change takes about 7 ms. The weights are part of the format of the assignment: all
-members must compute the same ones.
+instead of one for each shard. The weights are kept, since members change one by one: with 1,024
+shards and 100 members, a change takes about 7 ms. The weights are part of the format of the
+assignment: all members must compute the same ones.
 """
 
 from __future__ import annotations

@@ -87,9 +87,9 @@ class ShardAssignment(Protocol):
     def check(self, shard: int) -> None:
         """Raise unless this member may act on a shard at this moment: the fence of writes.
 
-        It reads the clock, so that the result is right after a pause of the process. It doesn't
-        raise for a shard that is to be given away and that a user still works on, so that a
-        reconcile under way may finish: the shard is in the member's Lease until then.
+        The check reads the clock, so that the result is right after a pause of the process. The
+        check doesn't raise for a shard that is to be given away while a user still works on it, so
+        that a reconcile under way may finish: the shard is in the member's Lease until then.
 
         Raises:
             ShardLost: this member doesn't hold the shard, or its Lease wasn't renewed in time.

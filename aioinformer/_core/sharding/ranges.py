@@ -2,7 +2,8 @@
 
 A server evaluates such a selector by the gate ``ShardedListAndWatch`` (KEP-5866, alpha), and names
 the selector in ``metadata.shardInfo`` of the list (recordings 65). A server without the gate
-ignores the parameter and sends all objects (recording 54). Neither says so in a watch.
+ignores the parameter and sends all objects (recording 54). A watch doesn't show which
+of the two a server does.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class WriteRequest:
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = field(default=b"", repr=False)
-    """JSON; empty for no body. It may be a Secret, so no ``repr`` shows it."""
+    """JSON; empty for no body. The body may be a Secret, so no ``repr`` shows it."""
     content_type: str = ""
 
     @property

@@ -51,7 +51,7 @@ class CacheFile:
         allow_secrets: bool = False,
         version: str = "",
     ) -> None:
-        """Name a file. It is opened, or created for this user alone (0600), by the first informer.
+        """Name a file. The first informer opens the file, or creates it for this user alone (0600).
 
         Args:
             path: the path of the file. Its directory must exist and be on a local disk: SQLite's

@@ -2,8 +2,8 @@
 
 The pump passes the events of each step to the checkpointer, which keeps the newest state of each
 changed object. Every second the checkpointer takes these states together with the resourceVersions
-that the cache has applied: both belong to one moment, since nothing is awaited in between. They are
-a checkpoint, which the file's thread writes in one transaction.
+that the cache has applied: both belong to one moment, since nothing is awaited in between. States
+and versions are a checkpoint, which the file's thread writes in one transaction.
 
 With durable listeners a checkpoint is written later: a mark is put behind the events that lead to
 the state, and the state is written once every durable listener has passed its mark. Meanwhile later
@@ -213,7 +213,7 @@ class Checkpointer:
         found = follower.reached
         if leads:
             await self._access.announce(identity, synced=found.synced, fresh=0.0)
-            # What was read from the file must not be written to the file once more.
+            # States that were read from the file must not be written to the file once more.
             reached = asyncio.Event()
             queue.mark(partial(self._begin_recording, scope, reached))
             await reached.wait()

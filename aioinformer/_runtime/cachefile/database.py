@@ -201,7 +201,10 @@ class Database:
                 self._complete_identity()
 
     def _use_log(self) -> None:
-        """Use a write-ahead log. This changes the file, so that a foreign file is checked first."""
+        """Use a write-ahead log.
+
+        The log changes the file, so the caller checks first that the file is not a foreign one.
+        """
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")

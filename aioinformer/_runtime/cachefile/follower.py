@@ -105,7 +105,7 @@ class ScopeFollower:
         self._reports.status.set_state("following")
         self._unannounced_since = loop.time()
         while True:
-            # Both are taken before the reading, so that nothing is missed that happens meanwhile.
+            # Both are taken before the reading, so that no change meanwhile is missed.
             changed, leads = self._leadership.changed, self._leadership.leads
             found = await self._access.follow(self._identity, self._position, self._resource)
             if self._access.problem:

@@ -2,7 +2,8 @@
 
 A process that doesn't lead has a thread that looks at the file 50 times a second: SQLite's
 ``data_version`` shows if another process has written, and the lock is free once the leader has
-ended. Both cost a few microseconds, and the event loop is woken only if there is something to do.
+ended. Both checks cost a few microseconds, and the event loop is woken only if there is something
+to do.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Leadership:
         """Try to lead; else wait until the leader has prepared the file. This blocks.
 
         Returns:
-            True if this process leads. It must call ``publish`` once the file is ready.
+            True if this process leads. The caller must then call ``publish`` once the file is
+            ready.
 
         Raises:
             CacheFileProblem: the lock can't be used, or the leader doesn't prepare the file.

@@ -89,7 +89,7 @@ class CacheCompression:
         self._indexes: Mapping[str, Index] = {}
         """The indexes of the object that was compressed last."""
         self._reading_indexes: list[CompressedIndex] = []
-        """Those of them that read stored objects."""
+        """The indexes among these that read stored objects."""
 
     @property
     def overhead_bytes(self) -> int:
@@ -174,7 +174,7 @@ class CacheCompression:
 
         def train() -> BodyCodec | None:
             trained = compressor.train([obj.raw for obj in sample], json_bytes)
-            # What the training took. Here, so that the loop need not wait.
+            # Release the memory of the training here, so that the loop need not wait.
             freed_memory.release_from_thread()
             return trained
 

@@ -163,14 +163,14 @@ class Controller:
                 and removes it after the cleanup. Objects that are being deleted are not passed to
                 ``reconcile``. A ``filter`` doesn't exclude deletions of objects that have it.
             cleanup: ``async def cleanup(key, ctx)``, called for an object that is being deleted and
-                has the finalizer. If it returns ``None``, the finalizer is removed, and the server
-                deletes the object. If it returns a ``Result``, it is called again later. If it
-                raises, it is retried with backoff, and a Warning Event ``CleanupFailed`` is
-                recorded; it is never skipped. It may be called again after it has succeeded, if
-                the process ends, or loses the shard, before the finalizer is removed.
+                has the finalizer. If ``cleanup`` returns ``None``, the finalizer is removed, and
+                the server deletes the object. A ``Result`` means a later call. If ``cleanup``
+                raises, it is retried with backoff, never skipped, and a Warning Event
+                ``CleanupFailed`` is recorded. ``cleanup`` may be called again after it has
+                succeeded, if the process ends, or loses the shard, before the finalizer is removed.
             run_in_thread: True to call ``reconcile`` and ``cleanup``, which must be plain functions
-                then, in ``concurrency`` threads of the controller's own. They may block, and read
-                caches; a thread can't be cancelled, so ``run`` waits until they return.
+                then, in ``concurrency`` threads of the controller's own. These functions may block,
+                and read caches. A thread can't be cancelled, so ``run`` waits until they return.
             field_manager: the field manager of ``ctx.apply``, at most 128 characters; by default
                 the controller's name. An ``Operator`` passes its own name. Two programs that apply
                 to one object need two names, and a new name leaves the fields of the old one.
@@ -266,8 +266,9 @@ class Controller:
         """Reconcile an object when an object that it controls is added, updated or deleted.
 
         The controller of an object is the entry of its ``ownerReferences`` with
-        ``controller: true``. It belongs to this controller's informer if group and kind are equal.
-        If an update changes an object's controller, both controllers are reconciled.
+        ``controller: true``. The child belongs to this controller if group and kind of that entry
+        are those of this controller's informer. If an update changes an object's controller, both
+        controllers are reconciled.
 
         Args:
             informer: the informer of the children.
@@ -307,8 +308,9 @@ class Controller:
             informer: the informer of the other objects.
             to_keys: a plain function of such an object that returns the keys that it affects. For
                 an update it is called with the old and with the new object. If it raises, the error
-                is logged, counted and reported, and the event is skipped. It should be quick: when
-                thousands of events wait for it, the informer waits too and logs a warning.
+                is logged, counted and reported, and the event is skipped. The function should be
+                quick: when thousands of events wait for it, the informer waits too and logs a
+                warning.
             filter: the events of the other objects that are triggers.
 
         Raises:

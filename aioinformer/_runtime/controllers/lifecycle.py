@@ -239,9 +239,9 @@ class ControllerRun:
     def _log_unfinished(self, cancelled: int) -> None:
         waiting, delayed = self._workers.pending.counts
         if cancelled or waiting or delayed:
-            # Keys always wait when a controller stops: each requeue_after is one. They are no loss,
-            # since the next controller starts with all objects. A cancelled run may have half done
-            # its work.
+            # Keys always wait when a controller stops: each requeue_after is one. These keys are no
+            # loss, since the next controller starts with all objects. A cancelled run may have half
+            # done its work.
             log.log(
                 logging.WARNING if cancelled else logging.INFO,
                 "controller %s stopped: %s cancelled, %s and %s not reconciled; the next "

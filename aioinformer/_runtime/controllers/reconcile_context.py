@@ -144,7 +144,7 @@ class ReconcileContext:
         Args:
             event_type: ``Normal``, or ``Warning`` for something that may need attention.
             reason: one word in CamelCase, for programs: ``Created``.
-            note: a sentence for people. It is cut after 1024 bytes.
+            note: a sentence for people, cut after 1024 bytes.
             action: what was done or tried, in one word; the reason, by default.
             related: another object that is concerned, such as the child.
 
@@ -253,9 +253,9 @@ class ReconcileContext:
         an earlier apply had set and this one lacks are removed.
 
         Nothing is sent if nothing can change: this controller has applied the same before, and the
-        cache shows the child in the version that the last apply led to. This holds for children
-        whose informer the controller ``owns`` without a filter, so that a change that the cache
-        doesn't show yet leads to another run, and keeps them whole (no ``transform=``). A change
+        cache shows the child in the version that the last apply led to. A request is saved only for
+        children whose informer the controller ``owns`` without a filter, since a change that the
+        cache doesn't show yet must lead to another run, and has no ``transform=``. A change
         of the child by anyone, also of its status or managedFields, leads to a request. A server
         that serves the same version otherwise (a new default of a CustomResourceDefinition, a new
         admission webhook) does not; a new process sends each apply once.

@@ -158,7 +158,7 @@ class ObjectTrigger:
 
 
 class DeletionHandler:
-    """A handler of deletions alone. It requests no run."""
+    """A handler of deletions alone, which requests no run."""
 
     def __init__(self, on_deletion: Callable[[ObjectKey], None]) -> None:
         """Call ``on_deletion`` with the key of each object that leaves the cache."""

@@ -1,7 +1,7 @@
 """``WorkQueue``: client-go's work queue for asyncio.
 
 ``KeyQueue`` holds the state; this module adds waiting. ``FairWaiters`` wakes waiting workers in
-FIFO order. It reserves one key for each woken worker until the worker's task runs, and other
+FIFO order. One key is reserved for each woken worker until the worker's task runs, and other
 workers must not take reserved keys (``reserved``). The woken worker takes the key itself, with no
 await in between. So a cancelled ``get`` has taken nothing, and its reserved key is passed to the
 next worker. One timer waits for the earliest delayed key, instead of a timer for each.
@@ -195,7 +195,7 @@ class WorkQueue(Generic[K]):
         return self.add_after(key, self._limiter.when(key, self._now()), priority=priority)
 
     def forget(self, key: K) -> None:
-        """Forget the failures of ``key``. It must still be ``done``."""
+        """Forget the failures of ``key``. The caller must still call ``done``."""
         self._limiter.forget(key)
 
     def retries(self, key: K) -> int:

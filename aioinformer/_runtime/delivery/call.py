@@ -198,7 +198,8 @@ class HandlerCaller:
             raise TypeError(f"{name} is async: it runs in the event loop, not in a thread")
         self.listener = listener
         self.returns_at_once = not (options.run_in_thread or handler.is_async)
-        """True for a plain function that runs in the loop. It may still return an awaitable."""
+        """True for a plain function that runs in the loop. The function may still return an
+        awaitable."""
         self.blocking_limit = min(BLOCKING_CALL_SECONDS, timeout or BLOCKING_CALL_SECONDS)
         """Seconds after which a call that didn't suspend must be passed to ``on_blocking_call``."""
         self._options = options

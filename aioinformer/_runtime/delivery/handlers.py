@@ -1,8 +1,8 @@
 """Handlers: the forms that a program may give, compiled into one function of an event.
 
 A handler is an object with any of ``on_add(obj, *, initial)``, ``on_update(old, new, *,
-resync)``, ``on_delete(obj, *, reason)``, or a function of one event; ``async`` or not. It is
-called with exactly these arguments.
+resync)``, ``on_delete(obj, *, reason)``, or a function of one event; ``async`` or not. Each form
+is called with exactly these arguments.
 
 A handler is compiled once, when it is registered. Two wrappers may be applied to the compiled
 handler: a span for each call (tracing), and the view of an informer that shows models or

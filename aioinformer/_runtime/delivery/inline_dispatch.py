@@ -80,7 +80,7 @@ class InlineHandler:
     def __init__(
         self, dispatcher: InlineDispatcher, caller: HandlerCaller, context: Context
     ) -> None:
-        """Make an inline handler. It is called only while its task is in ``wait``.
+        """Make an inline handler, which is called only while its task is in ``wait``.
 
         Args:
             dispatcher: runs the handler.

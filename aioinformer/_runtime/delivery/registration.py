@@ -146,8 +146,8 @@ class Registration:
     async def aclose(self, timeout: float | None = None, *, drain: bool | None = None) -> None:
         """Deliver no new events, and wait until the calls in flight have returned.
 
-        Called from inside one of these calls, or from a task that such a call awaits, this doesn't
-        wait. Nor does it wait inside a call that this handler's calls wait for, as where two
+        Inside one of these calls, or in a task that such a call awaits, the method returns without
+        waiting. The same holds inside a call that this handler's calls wait for, as where two
         handlers close each other.
 
         Args:

@@ -42,7 +42,7 @@ class HandlerRunner:
         """The rest of each call whose task has not begun, by the identity of its event."""
 
     def start(self, group: asyncio.TaskGroup, context: Context) -> asyncio.Task[None]:
-        """Start the task in ``group``. It ends once the listener is closed and empty."""
+        """Start the task in ``group``. The task ends once the listener is closed and empty."""
         sequential = self._listener.in_flight.count == 1
         work = self._run_sequential() if sequential else self._run_concurrent()
         self.task = group.create_task(work, name=self._listener.name, context=context)

@@ -50,7 +50,7 @@ class EventSource(Protocol):
 class EventStream(Generic[T_co]):
     """The events of one informer, for one consumer. ``SharedInformer.events`` makes streams.
 
-    A stream begins with an ``Added(initial=True)`` for each cached object. It ends when the
+    A stream begins with an ``Added(initial=True)`` for each cached object. The stream ends when the
     informer does, after the pending events. A cancellation while the stream waits loses no event:
     the next call returns the event. The stream yields to the loop every few milliseconds, however
     many events are pending.
@@ -289,8 +289,8 @@ def merge(*streams: EventStream[Any]) -> MergedStream[Any]:
 class MergedStream(Generic[T_co]):
     """The events of several streams, for one consumer. ``merge`` makes merged streams.
 
-    Entering a merged stream enters all of its streams, leaving it leaves them. It ends when all of
-    them have ended. A cancellation while it waits loses no event.
+    Entering a merged stream enters all of its streams, and leaving it leaves them. A merged stream
+    ends when all of its streams have ended. A cancellation while the stream waits loses no event.
     """
 
     def __init__(self, streams: tuple[EventStream[T_co], ...]) -> None:

@@ -100,7 +100,7 @@ class HandlerThreads:
         return lambda: None if work.done() else work.set_exception(error)
 
     def give_up(self) -> None:
-        """Stop waiting for the calls in flight. They go on, and their outcome is ignored."""
+        """Stop waiting for the calls in flight. The calls go on, and their outcome is ignored."""
         for work in self._in_flight:
             work.cancel()
 

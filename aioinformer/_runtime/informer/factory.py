@@ -67,7 +67,7 @@ class InformerEntry(Struct, eq=False):
     task: asyncio.Task[None] | None = None
     users: int = 0
     needs: InformerEntry | None = None
-    """The informer of namespaces that this informer follows. It has this one as a user."""
+    """The informer of namespaces that this informer follows, which counts this entry as a user."""
     pinned: bool = False
     """True if the informer was requested with ``informer()``, and so runs until the end."""
 
@@ -152,7 +152,7 @@ class SharedInformerFactory:
             namespace: the scope of informers that don't name another; ``None`` for all namespaces.
             shutdown_timeout: seconds that leaving waits for handlers: for those with
                 ``drain=True`` to finish their pending events, and for all to end after their
-                cancellation. What still runs then is logged by name and raised as
+                cancellation. Handlers that still run then are logged by name and raised as
                 ``ShutdownIncomplete``. A thread is abandoned; a task that ignores its cancellation
                 keeps ``asyncio.run`` waiting after the factory's end.
             **options: the options of the informers, ``resync=30`` for example; see

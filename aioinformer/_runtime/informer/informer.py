@@ -280,7 +280,7 @@ class SharedInformer(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """True once the initial list was applied. It stays true."""
+        """True once the initial list was applied, and from then on."""
         return self._indexer.state.synced
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -362,7 +362,7 @@ class SharedInformer(Generic[T]):
             key: as for ``lister.get``.
             predicate: a condition of ``aioinformer.conditions``; a predicate such as
                 ``where(...)``, which an absent object doesn't pass; or a function of the cached
-                object or ``None``. What the function raises is raised.
+                object or ``None``. An exception of the function is raised to the caller.
             timeout: seconds; ``None`` for no limit.
 
         Returns:

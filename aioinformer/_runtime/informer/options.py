@@ -96,7 +96,8 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     Reconcilers are reported while an informer of the loop has this option. Nothing is reported in a
     loop with virtual time."""
     on_error: OnError | None = None
-    """A function that is called with every ``Problem``, in the event loop. It must be quick."""
+    """A function that is called with every ``Problem``, in the event loop. The function must be
+    quick."""
     metrics: Metrics | None = None
     """Receives the numbers of the informer; see ``aioinformer.adapters.prometheus``."""
     tracing: Tracing | None = None
@@ -107,9 +108,10 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
     compress: bool | float = False
     """True to compress cached objects with zstd after 10 seconds without a change; or the seconds,
-    1 at least. An object is compressed after that time, and before twice that time. It takes about
-    a tenth of its JSON then, and each read of its body decompresses it, in 12 µs for a pod. Without
-    effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra ``zstd``."""
+    1 at least. An object is compressed after that time, and before twice that time. A compressed
+    object takes about a tenth of its JSON, and each read of its body decompresses it, in 12 µs for
+    a pod. Without effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra
+    ``zstd``."""
 
     @property
     def compress_after(self) -> float | None:

@@ -71,7 +71,7 @@ T = TypeVar("T", default=KubeObject)
 
 
 class InformerPipeline(Generic[T]):
-    """The parts of one informer. It runs once."""
+    """The parts of one informer. A pipeline runs once."""
 
     def __init__(
         self,

@@ -173,7 +173,7 @@ class CacheWaiters:
     async def wait_until(
         self, ready: Callable[[], bool], *, key: ObjectKey | None = None, version: str | None = None
     ) -> None:
-        """Wait until ``ready()`` is true. It is called at once, and always in this task.
+        """Wait until ``ready()`` is true. The function is called at once, and always in this task.
 
         Args:
             ready: reads the cache.
@@ -231,7 +231,8 @@ class CacheWaiters:
     ) -> KubeObject | None:
         """Wait until the object of that key passes ``predicate``, and return the object.
 
-        The predicate gets ``None`` if the object isn't cached. What it raises is raised.
+        The predicate gets ``None`` if the object isn't cached. An exception of the predicate is
+        raised to the caller.
 
         Raises:
             NotRunning: the informer ended before.

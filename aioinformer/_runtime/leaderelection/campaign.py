@@ -2,7 +2,7 @@
 
 One request at a time is sent, with a timeout that the election sets. Its result is passed to the
 election, and the listener is notified, with no await in between. Errors of requests are a normal
-part of an election and never end it. They are kept and logged: the first of a kind as a warning,
+part of an election and never end it. Errors are kept and logged: the first of a kind as a warning,
 except ``Conflict``, which only means that another candidate was faster. An error is the first of
 its kind again after a success of the same action: a read that succeeds doesn't show that a write
 would. Errors that no request raises (a closed client, a bug) end the campaign.

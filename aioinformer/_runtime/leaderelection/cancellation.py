@@ -83,8 +83,8 @@ class GuardedAwaitable(Generic[T]):
         Args:
             coroutine: the coroutine to run.
             cancel_reason: called before each step. If it returns a reason, the coroutine is
-                cancelled at that point with the reason as message. It returns the reason only once:
-                further cancellations are up to the caller.
+                cancelled at that point with the reason as message. The function returns the reason
+                only once: further cancellations are up to the caller.
         """
         self._coroutine = coroutine
         self._cancel_reason = cancel_reason

@@ -44,7 +44,7 @@ log = logging.getLogger("aioinformer.election")
 
 
 class LeaderElector:
-    """One candidate. It may lead any number of terms, one after the other."""
+    """One candidate, which may lead any number of terms, one after the other."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class LeaderElector:
                 example. Two candidates with the same identity don't lead together, but a program
                 that was killed and returns under its old identity waits until its old lease has
                 expired.
-            lease_duration: seconds without a renewal after which others take over. It is written
-                into the Lease rounded up to whole seconds, and others use the written value.
+            lease_duration: seconds without a renewal after which others take over. The Lease
+                contains the duration rounded up to whole seconds, and others use that value.
             renew_deadline: seconds after the last renewal after which leading ends.
             retry_period: seconds between two attempts. Candidates that wait add up to 1.2 times
                 that at random.
@@ -78,7 +78,8 @@ class LeaderElector:
                 others don't wait until it expires. Leaving then takes up to ``renew_deadline`` if
                 the server doesn't answer; a second cancellation ends that wait.
             on_new_leader: called in the event loop with the identity of each new leader, this
-                candidate included. It must be quick and not wait. An exception from it is logged.
+                candidate included. The function must be quick and not wait. An exception from it is
+                logged.
             metrics: receives the changes of leadership, under the name of the Lease.
 
         Raises:
@@ -158,9 +159,9 @@ class LeaderElector:
         """Raise unless this candidate leads at this moment. Call it just before an action of the
         leader.
 
-        It reads the clock, so that the result is right after any pause. It may be called from any
-        thread and takes two microseconds. If leadership was lost, the block that leads is cancelled
-        too.
+        The check reads the clock, so that the result is right after any pause. The method may be
+        called from any thread and takes two microseconds. If leadership was lost, the block that
+        leads is cancelled too.
 
         Raises:
             LeadershipLost: this candidate doesn't lead.

@@ -29,7 +29,7 @@ __all__ = ["LeadershipTerm"]
 log = logging.getLogger("aioinformer.election")
 
 CLOCK_CHECKS = 10
-"""Checks of the clock in the time that a body has to end. One of them notices that the machine was
+"""Checks of the clock in the time that a body has to end. A check notices that the machine was
 suspended: a timer of the loop doesn't include that time."""
 
 
@@ -106,7 +106,7 @@ class LeadershipTerm:
         return self._election.fencing if leads else None
 
     async def _acquire(self) -> None:
-        """Wait until the lease is acquired. It may be lost again before this task runs."""
+        """Wait until the lease is acquired. The lease may be lost again before this task runs."""
         self._acquired.clear()
         if self._task is None or self._task.done():
             self._election.seek(self._clock.now)

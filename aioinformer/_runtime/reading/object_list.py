@@ -52,8 +52,8 @@ R = TypeVar("R")
 log = logging.getLogger("aioinformer.api")
 
 MAX_RETRIES = 3
-"""Further requests for one page. They wait 0.8 to 11 s together, which outlives the restart of one
-of several API servers; a program that wants to wait longer calls again."""
+"""Further requests for one page. The retries wait 0.8 to 11 s together, which outlives the restart
+of one of several API servers; a program that wants to wait longer calls again."""
 
 
 class ObjectList(Sequence[T], Generic[T]):

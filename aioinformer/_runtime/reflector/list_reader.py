@@ -30,8 +30,8 @@ async def read_page(
         decoder: decodes the body.
         on_objects: is called with the objects, in their order.
         yield_after_each: True if ``on_objects`` may be slow, because it runs a program's code or
-            compares contents. It then gets one object per call, and the loop gets its turn in
-            between.
+            compares contents. The function then gets one object per call, and the reader yields to
+            the loop in between.
         received: is called with the number of bytes and of objects in each chunk.
 
     Returns:

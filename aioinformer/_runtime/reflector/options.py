@@ -100,17 +100,17 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     proxies cut connections of a certain age: a shorter duration ends the watches before."""
     list_options: Mapping[str, str] = {}
     """Further query parameters of each list and watch, for servers and proxies with options of
-    their own. Those that the reflector sets itself are rejected."""
+    their own. Parameters that the reflector sets itself are rejected."""
     shard_selector: str = ""
     """The part of the objects that the server sends, by hash (KEP-5866, alpha): for example
     ``shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')``. A server
     without the feature ignores the selector and sends all objects, and nothing checks that:
     ``shard`` does."""
     shard: Shard | ShardAssignment | None = None
-    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. It is selected by
-    the server (KEP-5866) if that has the feature, and by the same hash here if not. Excludes
-    ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the
-    shards that this member holds."""
+    """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. The server
+    selects the part if it has the feature (KEP-5866), otherwise this library does, by the same
+    hash. Excludes ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects. A group of
+    replicas reads the shards that this member holds."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.

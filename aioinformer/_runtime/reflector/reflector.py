@@ -105,7 +105,7 @@ class Reflector:
                 ``None`` stores objects unchanged.
             deduplicate: returns the cached object if it equals the object that was read, so that a
                 relist doesn't hold it twice (``Indexer.deduplicate``).
-            fail_fast: errors that ``run`` raises instead of trying again. Those of a freshness
+            fail_fast: errors that ``run`` raises instead of trying again. Errors of a freshness
                 check are not raised: the role may allow watches only, and a watch follows.
             watch_only: True if the source raises an error in place of a list, for a consumer that
                 keeps no state. A watch that the server fails to serve is then tried again for ever.

@@ -101,7 +101,7 @@ class Health:
     retry_in: float | None
     """Seconds to the next request, while waiting or polling."""
     synced: bool
-    """True once the initial list was applied. It stays true."""
+    """True once the initial list was applied, and from then on."""
     resource_version: str
     """The version up to which the cache has applied everything."""
     objects: int
@@ -160,7 +160,8 @@ class Health:
     """The reason why the cache file isn't used or doesn't advance; empty if there is none."""
     leader: str = ""
     """The process that watches for all that share the cache file, such as ``pid 7 on web-1``; empty
-    if the file isn't shared, or no leader is known. It is this process if it isn't ``following``.
+    if the file isn't shared, or no leader is known. If the state is not ``following``, this
+    process leads.
     """
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
@@ -175,7 +176,7 @@ class Health:
     @property
     def ok(self) -> bool:
         """True if the cache can be read: it is synced, the informer runs, and not every object was
-        rejected, as by a wrong ``model=`` or index function. How old the cache is, ``fresh`` says.
+        rejected, as by a wrong ``model=`` or index function. ``fresh`` shows the age of the cache.
         """
         return self.synced and self.state not in ("stopped", "failed") and not self.rejects_all
 

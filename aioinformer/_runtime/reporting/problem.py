@@ -43,5 +43,5 @@ class Problem:
 
 
 OnError: TypeAlias = Callable[[Problem], None]
-"""Is called with every problem, in the event loop: it must be quick and must not wait. What it
-raises is logged and has no effect."""
+"""Is called with every problem, in the event loop: it must be quick and must not wait. Its
+exceptions are logged and have no other effect."""

@@ -92,8 +92,8 @@ class GainedState:
         self._version = stored.version
 
     def feed(self, entries: Sequence[Delta | Bookmark]) -> bool:
-        """Apply changes to a restored state. Those of a listed state are dropped: the watch of all
-        shards repeats them. Nothing is queued, so that the result is False: never full.
+        """Apply changes to a restored state. Changes to a listed state are dropped: the watch of
+        all shards repeats them. Nothing is queued, so that the result is False: never full.
         """
         for entry in entries:
             if isinstance(entry, Bookmark):

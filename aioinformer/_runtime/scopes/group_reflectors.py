@@ -1,7 +1,7 @@
 """The reflectors of an informer on a group: they read the shards that this member holds.
 
-One task follows the assignment of the group. It ends the work on shards that move away, and passes
-each change to the readers, of which every scope of the informer has one.
+One task follows the assignment of the group. The task ends the work on shards that move away, and
+passes each change to the readers. Each scope of the informer has one reader.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ class ShardReader:
         self._watched: frozenset[int] = frozenset()
         """The shards that the reflector reads."""
         self._unread: frozenset[int] = frozenset()
-        """Those of them whose first state the reflector reads, until the filter's ``gained`` is
-        ``None``."""
+        """The watched shards whose first state the reflector still reads, until the filter's
+        ``gained`` is ``None``."""
         self._gaining: frozenset[int] = frozenset()
         """The shards whose state is read beside the watch."""
         self._gained_reflector: Reflector | None = None

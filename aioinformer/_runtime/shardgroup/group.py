@@ -156,8 +156,8 @@ class ShardGroup:
         self._life: GroupState = "idle"
         self._exits = AsyncExitStack()
         self.informers = SharedInformerFactory(client, shard=self, cache=cache, metrics=metrics)
-        """The factory of the informers that read this member's shards. They run from the entering
-        of the group until its leaving, and end before the shards are given away."""
+        """The factory of the informers that read this member's shards. The informers run while the
+        group is entered, and end before the shards are given away."""
         self.informer = self.informers.informer
         """Returns an informer that reads this member's shards: ``group.informer("pods")``. See
         ``SharedInformerFactory.informer`` for arguments and errors."""
@@ -286,8 +286,8 @@ class ShardGroup:
     def check(self, shard: int) -> None:
         """Raise unless this member may act on a shard at this moment. Call it just before a write.
 
-        It reads the clock, so that the result is right after any pause. It doesn't raise for a
-        shard that is to be given away while a user still works on it.
+        The check reads the clock, so that the result is right after any pause. The method doesn't
+        raise for a shard that is to be given away while a user still works on it.
 
         Raises:
             ShardLost: this member doesn't hold the shard, or its Lease wasn't renewed in time.

@@ -25,7 +25,7 @@ T = TypeVar("T", default=KubeObject)
 
 
 class Scan(Generic[T]):
-    """The objects of one ``scan``. It can be iterated once, and left at any time."""
+    """The objects of one ``scan``. A scan can be iterated once, and left at any time."""
 
     def __init__(self, search: Search[T]) -> None:
         """Iterate over the results of ``search``.

@@ -147,14 +147,14 @@ class EventRecorder:
     ) -> None:
         """Record that something has happened to an object. Returns at once.
 
-        A record that can't be an Event (an object without kind or name, another type) is not
-        raised. It is logged, counted as dropped and reported to ``on_error``.
+        A record that can't become an Event (an object without kind or name, another type) raises no
+        error. The record is logged, counted as dropped and reported to ``on_error``.
 
         Args:
             obj: the object, from a cache or a writer.
             event_type: ``Normal``, or ``Warning`` for something that may need attention.
             reason: one word in CamelCase, for programs: ``Created``.
-            note: a sentence for people. It is cut after 1024 bytes.
+            note: a sentence for people, cut after 1024 bytes.
             action: what was done or tried, in one word; the reason, by default.
             related: another object that is concerned, such as the child.
 

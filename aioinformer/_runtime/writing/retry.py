@@ -49,8 +49,8 @@ async def retry_on_conflict(
     Other exceptions of ``attempt`` pass through at once.
 
     Args:
-        attempt: reads the object, changes it and writes it. It is called again after each conflict,
-            so it must read the object itself.
+        attempt: reads the object, changes it and writes it. The function is called again after each
+            conflict, so it must read the object itself.
         attempts: the most calls.
         delay: seconds between two calls.
         jitter: the most by which a delay is lengthened at random, as a fraction of it.

@@ -1,6 +1,6 @@
 """``set_condition``: an entry of ``status.conditions``, with the time of the system clock.
 
-``merge_condition`` has the rules. It takes the time as an argument; this module supplies the time.
+``merge_condition`` has the rules and takes the time as an argument; this module supplies the time.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def set_condition(
         condition_type: the entry's ``type``, such as ``"Ready"``.
         status: ``True``, ``False`` or ``"Unknown"``; the entry has it as a text.
         reason: one word in CamelCase, for programs.
-        message: a sentence for people. It is cut after 32768 characters, the most that a server
-            accepts.
+        message: a sentence for people. The text is cut after 32768 characters, the most that a
+            server accepts.
         observed_generation: the ``metadata.generation`` that the entry describes; ``None`` to leave
             it out. ``condition_true`` doesn't count an entry of an older generation.
         now: the time of a change, with a zone; by default that of the system clock.

@@ -72,7 +72,7 @@ class EventFeed:
             informers: called when a client connects. The client receives the events of these
                 informers. An informer with ``model=`` keeps no JSON and can't be one of them.
             encode: returns the data of an object, or ``None`` to leave the object out; an object
-                that was sent before is then deleted for the clients. It receives the
+                that was sent before is then deleted for the clients. The function receives the
                 ``KubeObject``, also if the informer has a ``convert=``.
             filter: as for ``SharedInformer.events``; it receives what ``convert=`` returns.
             limit: live events that may be pending for one client before events are merged by

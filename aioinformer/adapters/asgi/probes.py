@@ -26,8 +26,8 @@ from aioinformer.adapters.asgi.responses import (
 __all__ = ["FRESH", "Check", "Informers", "Probe", "alive", "check_informers", "ready"]
 
 Informers: TypeAlias = Callable[[], Iterable[SharedInformer[Any]]]
-"""Returns the informers to check. It is called for each request, since most programs make their
-informers in a lifespan."""
+"""Returns the informers to check. The function is called for each request, since most programs make
+their informers in a lifespan."""
 
 Check: TypeAlias = Callable[[Iterable[SharedInformer[Any]]], Mapping[str, str]]
 """Returns the problems by name of the informer; empty if there are none."""

@@ -61,8 +61,9 @@ FAILED = b"event: failed\n"
 DATA_PREFIX = b"data: "
 
 MAX_CACHE_BYTES = 8 * 1024 * 1024
-"""Bytes of encoded objects that are kept for clients that have not received them yet. This is room
-for 10,000 rows of a table, so that objects are encoded once for clients that connect together."""
+"""Bytes of encoded objects that are kept for clients that have not received them yet. The limit
+leaves room for 10,000 rows of a table, so that objects are encoded once for clients that connect
+together."""
 
 ENTRY_OVERHEAD = 450
 """Bytes that one entry takes in addition to its data: the key, and the slot in the dict."""

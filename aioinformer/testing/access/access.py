@@ -5,8 +5,8 @@
     config = server.kubeconfig(tmp_path / "ada", user="ada")
     ada.rules.clear()  # the next request of ada is answered with 403
 
-A request with the token of a user may do what the user may. Who else may do something depends on
-the mode: with ``AlwaysAllow``, the default, every other request is allowed, so that a test fills
+A request with the token of a user may do what the user may. The rights of all other requests depend
+on the mode: with ``AlwaysAllow``, the default, every other request is allowed, so that a test fills
 the cluster without credentials. With ``RBAC`` a request without a token is one of
 ``system:anonymous``, an unknown token is answered with 401, and service accounts have the rights
 that RBAC objects give to them.

@@ -1,7 +1,7 @@
 """Tokens of service accounts: signed claims, so that no token is kept (RFC 7519).
 
-A token names the service account and its uid, and expires. It is valid for servers of the same
-cluster alone, whose key signs it.
+A token names the service account and its uid, and expires. A token is valid only for servers of the
+cluster whose key signed it.
 """
 
 from __future__ import annotations

@@ -3,19 +3,19 @@
 ``Cluster`` is sans-I/O: it has no sockets, no event loop and no clock, and every run with the same
 seed gives the same result. Only ``settled`` waits, in the event loop of its caller. ``ApiServer``
 serves a cluster over HTTP, ``ClusterSource`` serves it to informers directly. Both can share the
-cluster with the test that writes to it:
+cluster with the test that writes objects:
 
     cluster = Cluster()
     cluster.create("pods", {"metadata": {"name": "web-0"}, "spec": {}})
     cluster.merge_patch("pods", "web-0", {"metadata": {"labels": {"app": "shop"}}})
 
-The cluster answers as a kube-apiserver 1.36 does, errors included. It neither defaults nor
-validates the content of built-in types and schedules nothing; custom resources are defaulted and
-validated by the schema of their CustomResourceDefinition. It collects garbage (see ``Features``),
-keeps managedFields of applied objects only, and needs no Namespace object for a namespace to
-exist. The methods here write whole objects, status included, as a test wants them.
-Requests (over HTTP, or by a writer) write a status through its subresource alone, if the resource
-has that subresource.
+The cluster answers as a kube-apiserver 1.36 does, errors included. For built-in types the cluster
+neither sets defaults nor validates the content, and it schedules nothing; custom resources are
+defaulted and validated by the schema of their CustomResourceDefinition. The cluster collects
+garbage (see ``Features``), keeps managedFields of applied objects only, and needs no Namespace
+object for a namespace to exist. The methods here write whole objects, status included, as a test
+wants them. Requests (over HTTP, or by a writer) write a status through its subresource alone, if
+the resource has that subresource.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ class Cluster:
         - an operator leads, or another replica does, and all its Events are sent.
 
         Keys that wait for their time (``requeue_after``) don't count, and neither do async handlers
-        that are being called. It is not promised that the state lasts: time alone may change it, by
-        a requeue, a resync or an election, and so may programs that are not named.
+        that are being called. The state need not last: time alone may change it, by a requeue, a
+        resync or an election, and so may programs that are not named.
 
         Args:
             *programs: ``Operator``s, ``Controller``s and ``SharedInformerFactory``s in the caller's
@@ -367,7 +367,7 @@ class Cluster:
     def objects(
         self, resource: str | Resource, *, namespace: str | None = None
     ) -> Iterator[Mapping[str, Any]]:
-        """Yield the stored bodies of a resource in key order. They must not be changed.
+        """Yield the stored bodies of a resource in key order. The bodies must not be changed.
 
         Args:
             resource: the resource.

@@ -5,7 +5,7 @@ loaded machine and too long on any other. So the test waits until nothing is lef
 
 The newest version is the measure: the cluster sends a bookmark to the open watches, as etcd's
 progress notifications do, and an informer whose cache has applied that version knows everything.
-This works over HTTP too, for informers with selectors, and while faults delay the watches.
+The method works over HTTP too, for informers with selectors, and while faults delay the watches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The content of a cluster: a collection for each resource, the version counter, the change log.
 
-``Storage.store`` is the only place where an object changes. It stores the new state, appends the
-change to the log, adds the event to the open watches and wakes requests that wait for a version,
-in this order and in one step. Therefore all of them agree on the order of changes.
+``Storage.store`` is the only place where an object changes. The method stores the new state,
+appends the change to the log, adds the event to the open watches and wakes requests that wait for a
+version, in this order and in one step. Therefore all of them agree on the order of changes.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ class Watch:
     # -- the cluster's side --------------------------------------------------------------------
 
     def set_initial_lines(self, lines: Iterable[bytes]) -> None:
-        """Set the lines to send before all others. They are encoded as they are taken."""
+        """Set the lines to send before all others. Each line is encoded when it is taken."""
         self._initial_lines = iter(lines)
 
     def add_line(self, version: int, line: bytes) -> None:

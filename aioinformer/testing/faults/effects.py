@@ -156,7 +156,7 @@ LIST_EFFECTS = (StaleList, EndlessPages)
 
 @dataclass(frozen=True, slots=True)
 class SendBytes:
-    """Send these bytes. They replace the same number of bytes of the body."""
+    """Send these bytes in place of the same number of bytes of the body."""
 
     data: bytes
 

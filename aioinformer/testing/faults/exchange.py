@@ -184,7 +184,8 @@ class FaultedRequest:
 
     def _corrupt(self, data: bytes) -> bytes:
         for fault, effect in self._active_effects(Corrupt):
-            # The overwritten range, relative to ``data``. It may lie partly or wholly outside.
+            # The overwritten range, relative to ``data``. The range may lie partly or wholly
+            # outside.
             start = self._start_offsets[fault] + effect.after - self.bytes_sent
             if effect.find:
                 start = data.find(effect.find, max(start, 0))

@@ -1,8 +1,8 @@
 """Requests for single objects: method, path, query and body in, the server's answer out.
 
 The module is sans-I/O. The HTTP server and the writers without sockets share it, so that both read
-a request the same way. It checks the request and decodes the body; the registry of the cluster
-does the write.
+a request the same way. This module checks the request and decodes the body; the registry of the
+cluster does the write.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class RequestDriver:
         self._clock = clock
         self._wakeup = asyncio.Event()
         self.client_deadline = _NEVER
-        """The time at which the client gives up, unless bytes arrive; ``inf`` for never. It is for
-        sources without sockets, where no client counts the seconds."""
+        """The time at which the client gives up, unless bytes arrive; ``inf`` for never. The
+        deadline is for sources without sockets, where no client counts the seconds."""
         request.on_change = self._wakeup.set
 
     @property

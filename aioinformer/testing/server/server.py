@@ -1,8 +1,8 @@
 """``ApiServer``: a ``Cluster`` behind HTTP on a loopback port.
 
 The server is for everything that speaks HTTP to Kubernetes: this library's client,
-kubernetes_asyncio, kubectl. It can be stopped and started again on its port, and its connections
-can be broken, as it happens to a real server; the objects stay. Other faults are switched on in
+kubernetes_asyncio, kubectl. A test can stop the server, start it again on its port, and break its
+connections, as happens to a real server; the objects stay. Other faults are switched on in
 ``ApiServer.faults``. The server listens on the loopback interface alone, so no other machine
 reaches it.
 """

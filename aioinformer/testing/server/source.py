@@ -61,7 +61,7 @@ class ClusterSource:
     """The faults that concern all requests of this source."""
     clock: Clock = field(default_factory=LoopClock)
     traffic: RequestScheduler = field(default_factory=RequestScheduler)
-    """The limits that all requests of this source share, as with a client. They use the event
+    """The limits that all requests of this source share, as with a client. The limits use the event
     loop's time."""
     user: User | None = None
     """The user who sends all requests of this source; ``None`` for one without limits."""

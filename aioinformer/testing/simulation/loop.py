@@ -6,11 +6,11 @@ threads. A program that waits for something that can't come ends with ``Stuck``,
 task, instead of hanging.
 
 **Order.** asyncio runs callbacks in the order of registration, and a correct program may rely on
-that order for callbacks that one task or callback registered. Which of two *independent* callbacks
-runs first is decided in reality by sockets and by the machine; here the seed decides. Callbacks
-that one step of one task registered keep their order. Those that different steps registered in the
-same turn are merged at random, and so are timers that are due together, because asyncio leaves
-their order undefined. No callback is postponed to a later turn. ``order="fifo"`` switches this off.
+that order for callbacks that one task or callback registered. In reality, sockets and the machine
+decide which of two *independent* callbacks runs first; here the seed decides. Callbacks that one
+step of one task registered keep their order. Callbacks that different steps registered in the same
+turn are merged at random, and so are timers that are due together, because asyncio leaves their
+order undefined. No callback is postponed to a later turn. ``order="fifo"`` switches this off.
 
 **Work.** Real code takes time, and long work looks at the clock in order to yield to the loop.
 ``cost`` advances the time at random between two looks at the clock.

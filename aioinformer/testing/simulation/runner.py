@@ -60,7 +60,7 @@ class Simulation:
 
     def __init__(self, seed: int, schedule: Sequence[ScheduledFault], settings: _Settings) -> None:
         """Make the history of a seed. There must be a running loop."""
-        # Whether the server has WatchLists, and how soon it forgets, is part of the seed as well.
+        # The seed also decides if the server has WatchLists, and how soon it forgets old versions.
         traits = Random(f"{seed} cluster")
         self.seed = seed
         self.random = Random(f"{seed} program")

@@ -233,7 +233,7 @@ class StoredObject:
     """One state of one object: its bytes, and its metadata, which most questions are about.
 
     The rest is decoded from the bytes when it is needed, so that many objects take little memory,
-    and the collector of Python's garbage has little to walk. Neither body nor metadata may be
+    and the collector of Python's garbage has little to walk. The body and the metadata must not be
     changed.
     """
 

@@ -156,7 +156,7 @@ BUILT_IN_SERVED = (*(_make_built_in(resource) for resource in BUILT_IN), *REVIEW
 
 
 class ServedResources:
-    """The resources of a server, by group version and plural name. It doesn't change."""
+    """The resources of a server, by group version and plural name. The set doesn't change."""
 
     def __init__(self, served: Iterable[ApiResource]) -> None:
         self._served = tuple(served)

@@ -1,8 +1,8 @@
 """The forms of objects in ``meta.k8s.io``: metadata alone, and tables for people.
 
 ``Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1`` asks for metadata, and
-its singular for the metadata of one object or of a watch's objects (recordings 19 and 32). These
-are Go structs for every resource, so there is one dialect.
+its singular for the metadata of one object or of a watch's objects (recordings 19 and 32). Both
+forms are Go structs for every resource, so there is one dialect.
 
 ``Accept: application/json;as=Table;g=meta.k8s.io;v=v1`` asks for a table. A server prints each
 built-in type in its own way. Here pods (recording 28) and Deployments have their columns, and every

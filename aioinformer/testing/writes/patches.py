@@ -1,19 +1,19 @@
 """Patches of a body: JSON patch, merge patch and strategic merge patch.
 
-A ``BodyPatch`` returns the changed copy of a body. It knows neither the storage nor the rules of
-objects; the result is checked later, like the body of an update.
+A ``BodyPatch`` returns the changed copy of a body, and knows neither the storage nor the rules
+of objects; the result is checked later, like the body of an update.
 
 JSON patch (RFC 6902) departs from the RFC where the API server's library does: ``replace`` and
 ``copy`` read a missing member as ``null``, an index can count from the end, and ``1`` is not
 ``1.0``. Every failed operation is answered with the same error, which doesn't name the operation.
 
-Strategic merge patch is the default of kubectl and of the generated clients. It merges some lists
-item by item, by a key of their items. The API server takes the keys from its Go structs, so only
-built-in kinds have them. Here they are a table of list names, since one name nearly always means
-one thing. Two parts are not implemented: ``$setElementOrder`` is ignored, so new items come last,
-and lists that the table lacks are replaced, as lists without a merge key are. Source:
-apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), and the ``patchMergeKey``
-tags in k8s.io/api.
+Strategic merge patch is the default of kubectl and of the generated clients. Such a patch merges
+some lists item by item, by a key of their items. The API server takes the keys from its Go structs,
+so only built-in kinds have them. Here they are a table of list names, since one name nearly always
+means one thing. Two parts are not implemented: ``$setElementOrder`` is ignored, so new items come
+last, and lists that the table lacks are replaced, as lists without a merge key are. Source:
+apimachinery's strategicpatch package (``mergeMap``, ``mergeSlice``), and the ``patchMergeKey`` tags
+in k8s.io/api.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Checks of a body that was sent, and the body to store instead: stamps and unchanged parts.
 
-The functions are pure: from the sent body (and the stored one) to the body to store. They do what
-an API server does for every type alike. The rules of single types (defaults of a Pod, validation
-by a schema) are left out, so a body is otherwise stored as sent.
+The functions are pure: from the sent body (and the stored one) to the body to store. Their rules
+are those that an API server applies to every type alike. The rules of single types (defaults of a
+Pod, validation by a schema) are left out, so a body is otherwise stored as sent.
 """
 
 from __future__ import annotations
