@@ -244,8 +244,8 @@ class Client:
     def namespace(self) -> str:
         """The namespace of the kubeconfig context or of the pod; empty if there is none.
 
-        Informers use this namespace only if they are told to:
-        ``SharedInformerFactory(client, namespace=client.namespace)``.
+        Informers use this namespace only if the program passes it: ``SharedInformerFactory(client,
+        namespace=client.namespace)``.
         """
         return self._namespace
 
@@ -461,7 +461,7 @@ class _ClientEndpoint:
     async def open(self, request: WriteRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Send a GET and open the body of the answer.
 
-        The body may be silent for hours: a log is followed while its container has nothing to say.
+        No data may arrive for hours: a log is followed while its container writes nothing.
         """
         call = ApiRequest("list", request.path, request.query, watch_timeout=MAX_LOG_SECONDS)
         async with self.source.request(call) as body:

@@ -44,7 +44,7 @@ class Levels(Struct, frozen=True, kw_only=True):
     a server whose versions are no numbers."""
     freshness_seconds: float
     """Seconds since the last proof that the cache is up to date: an event, a bookmark, a list;
-    ``inf`` before the first. The number to alert on: it grows whatever the failure is."""
+    ``inf`` before the first. Alert on this number, which grows with every kind of failure."""
     queue_entries: int
     """Deltas received and not applied yet."""
     queue_bytes: int

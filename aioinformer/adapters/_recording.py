@@ -113,7 +113,7 @@ QUEUE_DURATION = HistogramSpec(
     "workqueue_queue_duration_seconds",
     "How long a key waited in the queue.",
     ("queue",),
-    # From a queue with idle workers to one that holds an initial list.
+    # The range goes from a queue with idle workers to a queue that holds an initial list.
     (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0),
 )
 WORK_DURATION = HistogramSpec(

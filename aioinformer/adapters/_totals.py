@@ -2,7 +2,7 @@
 
 Everything that happens for each chunk and each event is counted in plain numbers that belong to
 the event loop's thread. A count takes 0.1 µs and needs no lock. Gauges (the levels of informers,
-the statistics of queues) are read at a scrape, in whatever thread it runs. A queue counts its adds
+the statistics of queues) are read at a scrape, in the thread of the scrape. A queue counts its adds
 and retries itself, so these are read at a scrape as well.
 
 The names, help texts and units stand here and in ``_recording``, so that the two adapters can't

@@ -7,9 +7,9 @@
 Events that are rare (requests, errors, processed keys) are recorded in counters and histograms of
 prometheus_client when they happen, in the event loop. Events that are frequent (chunks, calls of
 handlers) are counted in plain numbers of the event loop's own thread and collected at the scrape:
-that takes 0.1 µs instead of 0.5 µs, and no lock. Gauges, and the counts that a work queue keeps
-itself, are read at the scrape too, in whatever thread serves it (``start_http_server`` has a
-thread of its own).
+a count takes 0.1 µs instead of 0.5 µs, and no lock. Gauges, and the counts that a work queue keeps
+itself, are read at the scrape too, in the thread that serves the scrape (``start_http_server`` has
+a thread of its own).
 
 The names for queues and controllers are client-go's ``workqueue_...`` and controller-runtime's
 ``controller_runtime_...`` with the prefix ``aioinformer_`` and the same units. A dashboard for

@@ -243,7 +243,7 @@ class CleanupFailed(InformerError):
 
 
 class ShardLost(InformerError):
-    """A write was refused, because this member of a group doesn't hold the shard of the object.
+    """A write was not sent, because this member of a group doesn't hold the shard of the object.
 
     The shard was given to another member, or the Lease of this member wasn't renewed in time.
     Nothing was sent. ``shard`` is the number of the shard.

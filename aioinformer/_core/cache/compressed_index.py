@@ -38,13 +38,13 @@ class CompressedIndex(Index):
         self._kept: dict[ObjectKey, tuple[int, IndexValues]] = {}
         """The values found last for a key, and the identity of the object.
 
-        A cached object and the object of an entry exist at the same time, or the entry is of the
-        cached object: whatever is cached was filed after all that was cached before. So equal
-        identities mean the same object, and no entry keeps an object alive.
+        An entry holds the identity of its object, so that the entry doesn't keep the object alive.
+        Every object is filed when it is cached. So the entry of a key is of the object that is
+        cached now or was cached last, and an equal identity means the same object.
         """
 
     def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object; raise whatever the function raises."""
+        """Return the values of a cached object. Exceptions of the function pass through."""
         stored = obj.stored
         if type(stored) is CompressedBytes:
             known = stored.known_values.get(self.name)

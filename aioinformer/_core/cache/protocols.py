@@ -32,7 +32,10 @@ class ReadableIndex(Protocol):
         ...
 
     def call_function(self, obj: Any) -> IndexValues:
-        """Return the values for the function's argument; raise whatever the function raises."""
+        """Return the values for the function's argument.
+
+        Exceptions of the function pass through.
+        """
         ...
 
 

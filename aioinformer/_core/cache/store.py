@@ -125,7 +125,7 @@ class Index:
         """True if no object was ever filed under more than one value."""
 
     def values(self, obj: KubeObject) -> IndexValues:
-        """Return the values of a cached object; raise whatever the function raises.
+        """Return the values of a cached object. Exceptions of the function pass through.
 
         Raises:
             UsageError: the function raised at a Secret; see ``hide_secret``.
@@ -143,7 +143,7 @@ class Index:
             del failure  # the traceback refers to this frame
 
     def call_function(self, obj: Any) -> IndexValues:
-        """Return the values for the function's argument; raise whatever the function raises.
+        """Return the values for the function's argument. Exceptions of the function pass through.
 
         Raises:
             TypeError: the function returned something else than text.

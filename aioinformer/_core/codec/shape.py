@@ -6,10 +6,10 @@ is built when the object arrives, and nothing else is kept. With ``convert=``, t
 and a program's function converts the object when the program reads it. Before any of these,
 ``transform=`` names a program's function that replaces or drops objects.
 
-``transform=`` runs once for each version that arrives, in whatever kind of event, so that removed
-parts are never cached. Its result must be the same object by key, uid and version: else the cache
-would file the object elsewhere, or take it for older or newer than it is. client-go's TransformFunc
-may return anything, and its error stops the informer; here an error rejects that one version.
+``transform=`` runs once for each version that arrives, in any kind of event, so that removed parts
+are never cached. Its result must be the same object by key, uid and version: else the cache would
+file the object elsewhere, or take it for older or newer than it is. client-go's TransformFunc may
+return anything, and its error stops the informer; here an error rejects that one version.
 
 A rejected object keeps its place in the order of events (as an ``ExcludedObject``), so that the
 cache keeps the version before and lists the object as rejected.

@@ -85,7 +85,7 @@ class Replay(Struct, eq=False):
     queued_at: float = 0.0
     """The time at which the replay was requested."""
     full: bool = True
-    """True if this is a full state."""
+    """True if the state is a full one."""
     finished: bool = False
     """True once every event was taken."""
 
@@ -106,10 +106,10 @@ def initial_events(
     """Return the initial events of a listener, with ``None`` for each object that is skipped.
 
     Args:
-        events: additions. The first list may have updates and deletions in it, if changes came
-            before; these are delivered.
+        events: additions. The first list may also contain updates and deletions, if changes came
+            before; all of them are delivered.
         event_map: the filter.
-        is_cached: returns True if the cache still has the object. Others are skipped.
+        is_cached: returns True if the cache still has the object. Other objects are skipped.
         skip: called with each skipped object.
     """
     for event in _map_events(events, event_map):

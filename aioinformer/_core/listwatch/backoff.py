@@ -112,8 +112,8 @@ class Backoff(Struct):
     def pause(self, now: float, jitter: float, requested: float) -> float:
         """Count a failure after which the server asked for a wait. Return the seconds to wait.
 
-        The server knows its load, so the wait doesn't grow with each such failure. Some seconds
-        are waited at least, because most servers ask for one second whatever their load is.
+        The server knows its load, so the wait doesn't grow with each such failure. The least wait
+        is some seconds, because most servers ask for one second at any load.
 
         Args:
             now: seconds of a monotonic clock.

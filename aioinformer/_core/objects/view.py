@@ -100,7 +100,7 @@ class ObjectView(Generic[T]):
             reader: subject and verb for the error, such as ``"the filter f reads"``.
 
         Raises:
-            UsageError: they have none.
+            UsageError: the objects have no JSON.
         """
         if not self._has_json:
             raise UsageError(

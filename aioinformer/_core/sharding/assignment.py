@@ -1,8 +1,8 @@
 """The interface between a group of replicas and the informers and controllers on the group.
 
-A group decides which member works on which shard. Its informers and controllers read what they are
-assigned, and say when they have ended their work on what they lose: only then may the group give a
-shard to another member, so that no two members work on one object.
+A group decides which member works on which shard. The informers and controllers read the assigned
+shards, and acknowledge when they have ended their work on a lost shard. Only then may the group
+give the shard to another member, so that no two members work on one object.
 
     group                          informer or controller
     ─────                          ──────────────────────
@@ -46,10 +46,10 @@ class ShardSubscription(Protocol):
     def acknowledge(self, working: Collection[int]) -> None:
         """Record that this user works on no other shards than ``working`` from now on.
 
-        A user calls it after each change of ``assigned``: with the shards that it begins with
-        before it begins, and without those that it has lost after the last reconcile of their keys
-        has ended. The group keeps a shard in the member's Lease as long as any user works on it. A
-        user that was never called counts as one that works on nothing.
+        A user calls this method after each change of ``assigned``. Gained shards are added before
+        the work on them begins. Lost shards are left out after the last reconcile of their keys has
+        ended. The group keeps a shard in the member's Lease as long as any user works on it. Until
+        its first call, a user counts as working on no shard.
         """
         ...
 

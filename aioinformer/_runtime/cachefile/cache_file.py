@@ -29,8 +29,9 @@ class CacheFile:
     second process, a full disk or a corrupt file makes the file unusable, one line of the log and
     ``health.cache_problem`` say so, and the informers go on without the file.
 
-    What is not promised: that the newest changes are in the file after a crash (they are read from
-    the server again), and that another version of this library can read the file (it lists then).
+    Two things are not promised. After a crash, the file may lack the newest changes, which are read
+    from the server again. Another version of this library may be unable to read the file, and lists
+    then.
 
     Example::
 

@@ -377,7 +377,8 @@ class Checkpointer:
         return "" if "" in self._identities else key.namespace
 
     def freeze(self) -> None:
-        """Take the last state that all durable listeners will have handled: one is being closed.
+        """Take the last state that all durable listeners will have handled, since a listener is
+        closing.
 
         Later changes are not recorded, since that listener doesn't receive them.
         """
@@ -472,7 +473,7 @@ class Checkpointer:
         )
 
     async def _retract(self, scopes: Iterable[str]) -> None:
-        """Tell the followers of a shared file that these scopes are read no more."""
+        """Notify the followers of a shared file that these scopes are read no more."""
         if identities := [each for scope in scopes if (each := self._identities[scope])]:
             await self._access.retract(identities)
 

@@ -339,12 +339,12 @@ class Database:
             self._complete_identity()
 
     def announce(self, identity: str, *, synced: bool, fresh: float) -> None:
-        """Tell followers that this process reads a scope from now on."""
+        """Notify followers that this process reads a scope from now on."""
         with self._explained():
             self._tables.announce(identity, self._term, synced=synced, fresh=fresh)
 
     def retract(self, identities: Sequence[str]) -> None:
-        """Tell followers that this process reads these scopes no more."""
+        """Notify followers that this process reads these scopes no more."""
         with self._explained():
             self._tables.retract(identities)
 

@@ -182,7 +182,7 @@ class FileAccess:
         return _join(found)
 
     async def announce(self, identity: str, *, synced: bool, fresh: float) -> None:
-        """Tell followers that this process, which leads, reads a scope from now on."""
+        """Notify followers that this process, which leads, reads a scope from now on."""
         database = self._database
         if database is None:
             return
@@ -193,7 +193,7 @@ class FileAccess:
         await self._try(lambda: database.announce(identity, synced=synced, fresh=fresh))
 
     async def retract(self, identities: Sequence[str]) -> None:
-        """Tell followers that this process, which leads, reads these scopes no more."""
+        """Notify followers that this process, which leads, reads these scopes no more."""
         database = self._database
         if database is not None:
             await self._try(lambda: database.retract(identities))

@@ -135,7 +135,7 @@ class ScopeFollower:
         return found is not None and leader is not None and found.state.led.term == leader.term
 
     async def _feed(self, found: FollowedState) -> None:
-        """Queue what was read."""
+        """Queue the state or the changes that were read from the file."""
         led, stored, whole = found.state
         if stored is None:
             return

@@ -44,9 +44,8 @@ BLOCK_BYTES = 1 << 20
 """Bytes of bodies at which a block ends before that, so that large objects take little memory."""
 
 RECLAIMED_FOR_ONE = 2
-"""Entries that are reclaimed for each one that is written. More than the one that keeps the size of
-the file, so that a size above the limit comes down, and not all at once: that would take a write of
-all objects."""
+"""Entries that are reclaimed for each written entry. One would keep the size of the file; two bring
+a size above the limit down step by step, since one single step would write all objects."""
 
 Item: TypeAlias = tuple[ObjectKey, BlockEntry, bytes]
 """The state of an object, with its body."""
@@ -192,7 +191,10 @@ class ObjectBlocks:
         time.sleep(0)  # lets the event loop's thread have the interpreter
 
     def _reclaim(self, index: BlockIndex, limit: int) -> Iterator[Item]:
-        """Remove the oldest blocks, with about ``limit`` entries at most. Yield what is to stay."""
+        """Remove the oldest blocks, with about ``limit`` entries at most.
+
+        Yield the items to keep.
+        """
         while limit > 0 and index.excess:
             number = index.numbers[0]
             entries = self._read_entries(number)

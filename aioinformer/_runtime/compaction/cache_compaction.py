@@ -42,7 +42,7 @@ class CacheCompaction:
     """Packs the objects of one cache, and returns memory after lists."""
 
     def __init__(self, indexer: ObjectCache) -> None:
-        """Make the compaction of a cache. ``run`` does what was requested before and after."""
+        """Make the compaction of a cache. ``run`` serves requests from before its start, too."""
         self.changes = 0
         """Changes since the cache was packed last. The pump counts them."""
         self.threshold = MIN_CHANGES
@@ -70,7 +70,7 @@ class CacheCompaction:
             start()
 
     async def run(self) -> NoReturn:
-        """Do what is requested, until cancelled."""
+        """Carry out requests until cancelled."""
         while True:
             await self._requested.wait()
             self._requested.clear()

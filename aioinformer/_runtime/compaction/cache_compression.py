@@ -116,7 +116,7 @@ class CacheCompression:
         self._walk_due = True
 
     async def run(self) -> NoReturn:
-        """Compress what has rested, until cancelled."""
+        """Compress objects that have rested, until cancelled."""
         while True:
             await asyncio.sleep(self._rest)
             await self._compress_rested()
@@ -193,8 +193,8 @@ class CacheCompression:
 
         Args:
             objects: the objects.
-            walk: True to count what was saved before, too, and to return the memory that is freed.
-                Otherwise the objects that arrive next need that memory.
+            walk: True to count the bytes that were saved before, too, and to return freed memory to
+                the system. Otherwise the objects that arrive next need that memory.
         """
         due: list[KubeObject] = []
         time_slice = TimeSlice()

@@ -124,7 +124,7 @@ def _find_functions() -> tuple[Callable[[], int], Callable[[int], int]] | None:
 
 @cache
 def _find_allocator() -> tuple[Callable[[int], int | None], Callable[[int | None], object]] | None:
-    """Return ``malloc`` and ``free`` of the C library; ``None`` unless it is that glibc."""
+    """Return glibc's ``malloc`` and ``free``; ``None`` without a glibc that has ``mallinfo2``."""
     if _find_functions() is None:
         return None
     import ctypes

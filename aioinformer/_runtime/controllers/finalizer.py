@@ -154,7 +154,8 @@ class FinalizedReconcile:
         self._cleaned.pop(key, None)
 
     async def _change(self, obj: KubeObject, make_patch: _MakePatch) -> KubeObject | None:
-        """Send a patch for the newest object. Return the object then, or ``None`` if it is gone.
+        """Send a patch for the newest object. Return the patched object, or ``None`` if it no
+        longer exists.
 
         Nothing is sent if the newest object needs no change.
 

@@ -31,7 +31,7 @@ class ReconcileContext:
     reasons from before a restart are lost.
 
     The methods write through the client of the controller. The next run of the same key starts when
-    the caches of the controller's informers show what they wrote, so that a run never decides by a
+    the caches of the controller's informers show these writes, so that a run never decides by a
     state from before the last write of its key. A cache that doesn't show a write within ten
     seconds is a failed run, which is logged, shown in health and retried with backoff. Only a
     healthy watch that doesn't show the write for two minutes is not waited for any longer, with a

@@ -385,7 +385,7 @@ class RunWrites:
 async def _delete(writer: ResourceWriter, child: KubeObject) -> bool:
     """Delete this very object. Return False if it doesn't exist any more."""
     try:
-        # Named, since the default of some resources is to orphan what they own.
+        # The policy is named, since deletions of some resources orphan the dependents by default.
         await writer.delete(child.key, uid=child.uid, propagation="Background")
     except (NotFound, Conflict):  # deleted, or created again under the same name
         return False

@@ -390,7 +390,7 @@ class HandlerCaller:
         if not reported:
             self._report_self_cancel()
 
-    def absorb_raised_cancel(self, task: asyncio.Task[Any]) -> bool:
+    def consume_raised_cancel(self, task: asyncio.Task[Any]) -> bool:
         """Clear a cancellation by the handler that was raised already.
 
         Returns:

@@ -136,7 +136,7 @@ class InlineHandler:
         return unfinished
 
     def _on_cancelled(self, task: asyncio.Task[Any]) -> None:
-        if self._cancelled and self._caller.absorb_raised_cancel(task):
+        if self._cancelled and self._caller.consume_raised_cancel(task):
             return
         if self._unfinished is not None:  # the cancellation must be raised inside of that call
             task.uncancel()

@@ -199,7 +199,7 @@ class HandlerRunner:
             del task
 
     def _begin(self, event: Event) -> Awaitable[None] | None:
-        """Call the handler. Returns what is left to await, if the call is async."""
+        """Call the handler. Return the awaitable if the call is async."""
         try:
             result = self._caller.call(event)
         except BaseException as error:  # noqa: BLE001 - a program's code

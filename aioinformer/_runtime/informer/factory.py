@@ -381,7 +381,7 @@ class SharedInformerFactory:
         namespaces = InformerKey.of(
             "namespaces", namespace=None, labels="", fields="", managed_fields=False
         )
-        # Followed namespaces are read as a whole, whatever part of the resource is.
+        # All Namespace objects are read, also if the informers read a shard of their resources.
         whole: dict[str, Any] = {"shard_selector": ""}
         if self._options.shard is not None:
             from aioinformer._core.sharding.shard import Shard  # for informers of shards

@@ -22,7 +22,7 @@ MIN_SUSPEND = 0.1
 """Seconds. A smaller difference is the time between reading one clock and the other."""
 
 INITIAL_READS = 3
-"""Reads at the start, of which the one with the least time between the two clocks counts."""
+"""Pairs of reads at the start. The pair with the least time between its two reads counts."""
 
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 

@@ -165,7 +165,7 @@ class Health:
     """
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
-    fields above then tell the worst of all: the ``state`` and ``error`` of a namespace in trouble,
+    fields above then show the worst of all: the ``state`` and ``error`` of a namespace in trouble,
     the oldest ``resource_version`` and ``fresh``, the first ``retry_in``."""
 
     @property

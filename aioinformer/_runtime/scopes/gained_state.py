@@ -81,7 +81,7 @@ class GainedState:
         self.fifo = DeltaFIFO()
         self._publish: PublishGained | None = publish
         self._objects: dict[ObjectKey, KubeObject] = {}
-        """The restored objects, and what has changed since."""
+        """The restored objects, with the changes since."""
         self._version = ""
         self._confirmed = False
 

@@ -287,8 +287,8 @@ class Faults:
             after: the offset of the first overwritten byte, counted as in ``reset``. In a
                 compressed answer it is an offset of the compressed bytes.
             put: the bytes; ``b"\xff"``, the default, is part of no UTF-8 text.
-            find: overwrite the first of these bytes from ``after`` on, such as ``b"{"``; without
-                them, whatever is there.
+            find: overwrite the first occurrence of these bytes from ``after`` on, such as ``b"{"``;
+                if empty, the bytes at ``after``.
             **requests: the requests that the fault concerns.
         """
         return self._add(Corrupt(_check_offset(after) or 0, put, find), **requests)
