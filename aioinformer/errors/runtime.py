@@ -149,8 +149,8 @@ class CacheDiffers(InformerError):
     """A verification (``verify_every=``) found that the cache differs from the server's state.
 
     Both states have the same version. ``differences`` maps keys to the kind of each difference
-    (``Difference``). The cause is a fault of this library or of the server. The informer reports
-    the difference and does not repair it.
+    (``Difference``). The cause is a fault of this library or of the server. The informer repairs
+    the cache by the server's objects, and listeners receive the repairs as events.
     """
 
     def __init__(self, message: str, *, differences: Mapping[str, str]) -> None:

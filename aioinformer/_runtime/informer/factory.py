@@ -113,7 +113,7 @@ class InformerEntry(Struct, eq=False):
             timeout: seconds for each of the two.
 
         Returns:
-            The names of what was still running at the end.
+            The names of the handlers that were still running at the end.
         """
         if self.task is None:
             return ()

@@ -40,7 +40,7 @@ def check_informers(informers: object, caller: str) -> None:
     are made.
 
     Raises:
-        TypeError: it is a factory, an informer or a list, or an async function.
+        TypeError: ``informers`` is a factory, an informer, a list or an async function.
     """
     if not callable(informers):
         raise TypeError(

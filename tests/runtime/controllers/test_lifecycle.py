@@ -479,15 +479,15 @@ def test_one_task_can_enter_a_controller_and_another_can_leave_it() -> None:
 
 
 def test_all_children_that_are_added_and_deleted_in_a_burst_are_delivered() -> None:
-    """Merged by object, what came and went would be nothing, and no owner would hear that it is to
-    make another one.
+    """If pending events were merged by object, a child that was added and deleted would leave no
+    event, and its owner would not be reconciled.
     """
     cluster, asked = make_cluster("a"), set[str]()
 
     def to_keys(bar: KubeObject) -> list[ObjectKey]:
         asked.add(bar.name)
         if len(asked) < 1000:
-            electors.pause_process(0.01)  # slow enough to give way after each
+            electors.pause_process(0.01)  # slow enough to yield to the loop after each
         return [key("a")]
 
     async def main() -> None:

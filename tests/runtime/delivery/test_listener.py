@@ -63,10 +63,10 @@ async def test_every_kind_of_event_wakes_the_consumer() -> None:
         (lambda: box.resync([obj], held), Updated(obj, obj, resync=True)),
     ]
 
-    for news, event in expected:
+    for wake, event in expected:
         waiting = asyncio.create_task(box.next())
         await yield_to_loop()
-        news()
+        wake()
         assert await waiting == event
 
 

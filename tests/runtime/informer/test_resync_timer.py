@@ -226,12 +226,12 @@ def test_a_change_during_a_resync_is_delivered_first_and_the_resync_has_the_new_
             await asyncio.sleep(31)
             await yield_to_loop()
             while (event := events.next_nowait()) is not None:
-                kind = "again" if isinstance(event, Updated) and event.resync else "news"
+                kind = "resync" if isinstance(event, Updated) and event.resync else "change"
                 received.append(f"{kind} {event.obj.name}-{event.obj.resource_version}")
 
     in_virtual_time(main())
 
-    assert received == ["news a-1", "news b-2", "news b-3", "again a-1", "again b-3"]
+    assert received == ["change a-1", "change b-2", "change b-3", "resync a-1", "resync b-3"]
 
 
 def test_a_stream_may_have_a_period_too() -> None:
