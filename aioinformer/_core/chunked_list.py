@@ -18,7 +18,8 @@ __all__ = ["CHUNK_SIZE", "Chunked", "ChunkedList", "chunks_of", "drain_chunks", 
 T = TypeVar("T")
 
 CHUNK_SIZE = 256
-"""Items of a chunk: they are freed, or delivered to a mailbox, in a tenth of a millisecond."""
+"""Items of a chunk. Freeing them, or delivering them to a mailbox, takes a tenth of a
+millisecond."""
 
 
 @runtime_checkable

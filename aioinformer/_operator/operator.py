@@ -259,7 +259,8 @@ class Operator:
 
         Raises:
             SystemExit: always, with the code.
-            UsageError: this is not the main thread, in which alone Python handles signals.
+            UsageError: the caller runs in another thread than the main thread, in which alone
+                Python handles signals.
         """
         raise SystemExit(run_process(self, name=self._options.name, log_level=log_level))
 

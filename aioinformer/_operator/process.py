@@ -49,7 +49,7 @@ def run_process(program: Stoppable, *, name: str, log_level: int | str | None) -
         The exit code. An exception that isn't one of the library's is a bug and passes through.
 
     Raises:
-        UsageError: this is not the main thread.
+        UsageError: the caller runs in another thread than the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         raise UsageError(

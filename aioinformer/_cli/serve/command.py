@@ -49,11 +49,12 @@ async def run_serve(options: ServeCommandOptions, terminal: Terminal) -> int:
             kubeconfig can't be written.
     """
     cluster = Cluster(
-        seed=randbits(32),  # another cluster than before: cache files tell clusters apart by uids
+        seed=randbits(32),  # another cluster than before: cache files distinguish clusters by uids
         clock=lambda: datetime.now(UTC),
         features=make_features(options.features),
-        # Above the versions of a command that ran before at this port, up to 1,000 writes a second,
-        # so that programs that are still running read this cluster instead of keeping the other.
+        # The first version is above all versions of a command that ran before at this port with up
+        # to 1,000 writes a second. So programs that are still running read this cluster instead of
+        # keeping the other one.
         start=time.time_ns() // 1_000_000,
     )
     # In a thread: large files take seconds, in which Ctrl-C shall end the command.

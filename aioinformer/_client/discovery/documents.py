@@ -151,7 +151,7 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
     """Parse an aggregated document; return ``None`` if the document has the legacy form.
 
     Raises:
-        ProtocolError: this is not a discovery document. The message contains ``path``.
+        ProtocolError: the document is no discovery document. The message contains ``path``.
     """
     listed = _decode(document, _AggregatedList, path)
     if listed.kind != "APIGroupDiscoveryList":
@@ -191,7 +191,7 @@ def parse_legacy_resources(
     """Parse the document of one group version into its resources.
 
     Raises:
-        ProtocolError: this is not a discovery document, or that of another group version.
+        ProtocolError: the document is no discovery document, or that of another group version.
     """
     group, _, version = group_version.rpartition("/")
     listed = _decode(document, _LegacyList, path)
@@ -222,7 +222,7 @@ def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
     """Parse the document of the core group into its versions.
 
     Raises:
-        ProtocolError: this is not a discovery document.
+        ProtocolError: the document is no discovery document.
     """
     listed = _decode(document, _CoreVersions, path)
     _check_kind(listed.kind, "APIVersions", path)
@@ -233,7 +233,7 @@ def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
     """Parse a list of groups into ``group/version`` names, each group's preferred version first.
 
     Raises:
-        ProtocolError: this is not a discovery document.
+        ProtocolError: the document is no discovery document.
     """
     listed = _decode(document, _GroupList, path)
     _check_kind(listed.kind, "APIGroupList", path)
@@ -244,7 +244,7 @@ def parse_group_versions(document: bytes, path: str) -> Iterator[str]:
     """Parse the document of one group into ``group/version`` names, the preferred version first.
 
     Raises:
-        ProtocolError: this is not a discovery document.
+        ProtocolError: the document is no discovery document.
     """
     group = _decode(document, _Group, path)
     _check_kind(group.kind, "APIGroup", path)

@@ -46,7 +46,7 @@ class InClusterConfig:
             tried: the places that were searched before, for messages.
 
         Raises:
-            ConfigurationError: this is not a pod, or the service account is not mounted.
+            ConfigurationError: the program runs in no pod, or the service account is not mounted.
         """
         token, authority, own = (self.mount / name for name in ("token", "ca.crt", "namespace"))
         if fault := self._find_fault(token):

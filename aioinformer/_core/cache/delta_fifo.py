@@ -186,8 +186,8 @@ class DeltaFIFO:
     def resync(self) -> None:
         """Queue a resync, unless one is queued already.
 
-        The library's own resyncs don't pass the queue; this is for programs with a store of their
-        own.
+        The library's own resyncs don't pass the queue. The method is for programs with a store of
+        their own.
         """
         if not any(isinstance(entry, Resync) for entry in self.entries):
             self.entries.append(Resync())

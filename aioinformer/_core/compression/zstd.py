@@ -54,8 +54,9 @@ MIN_WINDOW_LOG: Final = 10
 
 
 MIN_BATCH: Final = 2
-"""Bodies from which on one compressor for all of them takes less time than one for each: a table of
-the reference is made once for the batch, in the time in which one body is compressed."""
+"""The number of bodies from which one common compressor takes less time than a compressor for each
+body. The common compressor makes the table of the reference once, in the time in which one body is
+compressed."""
 
 
 class BodyCodec(Protocol):

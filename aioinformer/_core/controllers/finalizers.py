@@ -5,9 +5,8 @@ A finalizer is an entry of ``metadata.finalizers``. The server keeps a deleted o
 anything that only it can clean up, and removes the entry after the cleanup. The rules are those of
 kube-rs' ``finalizer`` and of controller-runtime's ``controllerutil``.
 
-The patches are JSON patches that test what they rely on: the uid, so that an object that was
-created again under the same name is not changed, and the list or the entry, so that the entry of
-another controller is never lost.
+The patches are JSON patches with tests. A test of the uid protects an object that was created again
+under the same name. A test of the list or of the entry protects the entries of other controllers.
 """
 
 from __future__ import annotations

@@ -242,8 +242,8 @@ class ListenerRegistry(Generic[T]):
         for this task.
 
         Raises:
-            UsageError: this is a call of a handler with ``overflow="block"``, the task that reads
-                such a stream, or another event loop.
+            UsageError: the caller runs in a call of a handler with ``overflow="block"``, in the
+                task that reads such a stream, or in another event loop.
         """
         self.check_loop()
         call = current_call()

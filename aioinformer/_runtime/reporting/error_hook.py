@@ -1,10 +1,9 @@
 """The program's error hook, and the limits on what is logged.
 
 Every problem is passed to the hook as a ``Problem``. The hook is the program's code: its exceptions
-are logged and stop nothing. Failures that repeat, such as those of a handler with a mistake, which
-raises at each of 100,000 objects, are logged in full once per interval: the others are counted, and
-logged in one line at its end. Each failure still counts in statistics and metrics, and is passed to
-the hook.
+are logged and stop nothing. A handler with a mistake may raise at each of 100,000 objects. Repeated
+failures are logged in full once per interval; the others are counted, and logged in one line at the
+end of the interval. Each failure still counts in statistics and metrics, and is passed to the hook.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ __all__ = ["ENTER_TURNS", "Supervisor"]
 log = logging.getLogger("aioinformer.supervisor")
 
 CANCELLED_ENTER_TIMEOUT = 1.0
-"""Seconds to wait for the tasks if entering was cancelled: they have hardly begun."""
+"""Seconds to wait for the tasks if entering was cancelled, when the tasks have hardly begun."""
 
 
 ENTER_TURNS = 10

@@ -87,9 +87,9 @@ class Cluster:
             clock: returns the time for creation and deletion stamps. By default that time is
                 2026-01-01 and one second for each resourceVersion.
             features: the imitated version of Kubernetes, and its optional features.
-            start: the resourceVersion before the first write. A cluster that takes the place of
-                another one starts above the versions of that one, so that a watch from them is
-                answered with 410, as by an API server whose history has gone.
+            start: the resourceVersion before the first write. A cluster that replaces an earlier
+                one starts above the versions of the earlier cluster, so that a watch from those
+                versions is answered with 410, as by an API server that has discarded its history.
         """
         self.features = features or Features()
         self._storage = Storage(window, start)

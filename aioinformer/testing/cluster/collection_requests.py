@@ -74,7 +74,7 @@ class WatchRequestOptions(CollectionOptions, total=False):
     """True if the client understands bookmarks; False by default."""
     send_initial_events: bool | None
     """True to start with an ADDED for each object, then a bookmark that marks the end of the
-    initial events, if ``bookmarks`` (a WatchList); this needs the match ``NotOlderThan``."""
+    initial events, if ``bookmarks`` (a WatchList). Needs the match ``NotOlderThan``."""
     timeout: float | None
     """Seconds until the watch ends; 1800 by default."""
 
