@@ -5,7 +5,9 @@ This module does no I/O. The functions read three kinds of documents: the aggreg
 recordings 01 and 03), and the lists of groups that lead to the latter. A document of another kind
 is an error and never an empty list, because an informer empties its cache when a resource is
 removed, and a proxy's ``{}`` must not cause that. Subresources are skipped, because they can't be
-listed.
+listed. So are resources without a kind and verbs: an aggregated document nests each subresource
+in a resource, and a server that has the subresource only (KubeVirt's ``virtualmachines/start``, the
+metrics of pods) gets such a resource as its place.
 """
 
 from __future__ import annotations
@@ -81,6 +83,10 @@ class _GroupName(Struct):
     name: str = ""
 
 
+class _Subresource(Struct):
+    """A subresource, of which nothing is read."""
+
+
 class _AggregatedResource(Struct, rename="camel"):
     resource: str
     response_kind: _ResponseKind | None = None
@@ -89,6 +95,17 @@ class _AggregatedResource(Struct, rename="camel"):
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     verbs: frozenset[str] | None = None
+    subresources: tuple[_Subresource, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of one object; empty if the server names none."""
+        return self.response_kind.kind if self.response_kind else ""
+
+    @property
+    def is_place_of_subresources(self) -> bool:
+        """True if the server has no such resource, only subresources of it."""
+        return not (self.kind or self.verbs) and bool(self.subresources)
 
 
 class _AggregatedVersion(Struct):
@@ -165,7 +182,7 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
                 group,
                 version.version,
                 each.resource,
-                each.response_kind.kind if each.response_kind else "",
+                each.kind,
                 namespaced=each.scope == "Namespaced",
                 singular=each.singular_resource,
                 short_names=each.short_names,
@@ -175,7 +192,7 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
         )
         for group, version in versions
         for each in version.resources
-        if "/" not in each.resource
+        if "/" not in each.resource and not each.is_place_of_subresources
     )
     stale = (
         f"{group}/{version.version}".removeprefix("/")

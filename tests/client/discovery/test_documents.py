@@ -74,6 +74,28 @@ def test_subresources_are_left_out() -> None:
     assert not any("/" in each.resource.plural for each in everything)
 
 
+def test_a_resource_of_which_the_server_has_only_subresources_is_left_out() -> None:
+    """KubeVirt serves ``virtualmachines/start`` in a group that has no ``virtualmachines``.
+
+    kube-apiserver nests such a subresource in a resource without a kind and verbs.
+    """
+    parent = (
+        b'{"resource":"virtualmachines","responseKind":{"group":"","version":"","kind":""},'
+        b'"scope":"Namespaced","verbs":null,"subresources":[{"subresource":"start",'
+        b'"responseKind":{"group":"","version":"","kind":""},"verbs":["update"]}]}'
+    )
+    version = b'{"version":"v1","resources":[%s],"freshness":"Current"}' % parent
+    document = (
+        b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":'
+        b'{"name":"subresources.kubevirt.io"},"versions":[%s]}]}' % version
+    )
+
+    found = parse_aggregated_resources(document, "/apis")
+
+    assert found is not None
+    assert found.served == ()
+
+
 def test_a_cluster_scoped_resource_is_one() -> None:
     (nodes,) = [
         each.resource
