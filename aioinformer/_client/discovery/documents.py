@@ -74,6 +74,8 @@ def version_path(group_version: str) -> str:
 
 # -- the form of the documents -----------------------------------------------------------------
 
+# Each list may be ``null``, as Go writes an empty slice.
+
 
 class _ResponseKind(Struct):
     kind: str = ""
@@ -92,10 +94,10 @@ class _AggregatedResource(Struct, rename="camel"):
     response_kind: _ResponseKind | None = None
     scope: str = "Namespaced"
     singular_resource: str = ""
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
+    short_names: tuple[str, ...] | None = None
+    categories: tuple[str, ...] | None = None
     verbs: frozenset[str] | None = None
-    subresources: tuple[_Subresource, ...] = ()
+    subresources: tuple[_Subresource, ...] | None = None
 
     @property
     def kind(self) -> str:
@@ -110,18 +112,18 @@ class _AggregatedResource(Struct, rename="camel"):
 
 class _AggregatedVersion(Struct):
     version: str
-    resources: tuple[_AggregatedResource, ...] = ()
+    resources: tuple[_AggregatedResource, ...] | None = None
     freshness: str = ""
 
 
 class _AggregatedGroup(Struct):
     metadata: _GroupName = msgspec.field(default_factory=_GroupName)
-    versions: tuple[_AggregatedVersion, ...] = ()
+    versions: tuple[_AggregatedVersion, ...] | None = None
 
 
 class _AggregatedList(Struct):
     kind: str = ""
-    items: tuple[_AggregatedGroup, ...] = ()
+    items: tuple[_AggregatedGroup, ...] | None = None
 
 
 class _LegacyResource(Struct, rename="camel"):
@@ -147,18 +149,18 @@ class _GroupVersion(Struct, rename="camel"):
 class _Group(Struct, rename="camel"):
     name: str
     kind: str = ""
-    versions: tuple[_GroupVersion, ...] = ()
+    versions: tuple[_GroupVersion, ...] | None = None
     preferred_version: _GroupVersion | None = None
 
 
 class _CoreVersions(Struct):
     kind: str = ""
-    versions: tuple[str, ...] = ()
+    versions: tuple[str, ...] | None = None
 
 
 class _GroupList(Struct):
     kind: str = ""
-    groups: tuple[_Group, ...] = ()
+    groups: tuple[_Group, ...] | None = None
 
 
 # -- parsers -----------------------------------------------------------------------------------
@@ -174,7 +176,9 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
     if listed.kind != "APIGroupDiscoveryList":
         return None
     versions = [
-        (group.metadata.name, version) for group in listed.items for version in group.versions
+        (group.metadata.name, version)
+        for group in listed.items or ()
+        for version in group.versions or ()
     ]
     found = (
         ServedResource(
@@ -185,13 +189,13 @@ def parse_aggregated_resources(document: bytes, path: str) -> AggregatedDocument
                 each.kind,
                 namespaced=each.scope == "Namespaced",
                 singular=each.singular_resource,
-                short_names=each.short_names,
+                short_names=each.short_names or (),
             ),
             each.verbs,
-            each.categories,
+            each.categories or (),
         )
         for group, version in versions
-        for each in version.resources
+        for each in version.resources or ()
         if "/" not in each.resource and not each.is_place_of_subresources
     )
     stale = (
@@ -243,7 +247,7 @@ def parse_core_versions(document: bytes, path: str = "/api") -> Iterator[str]:
     """
     listed = _decode(document, _CoreVersions, path)
     _check_kind(listed.kind, "APIVersions", path)
-    return _check_names(listed.versions, path)
+    return _check_names(listed.versions or (), path)
 
 
 def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
@@ -254,7 +258,7 @@ def parse_legacy_groups(document: bytes, path: str) -> Iterator[str]:
     """
     listed = _decode(document, _GroupList, path)
     _check_kind(listed.kind, "APIGroupList", path)
-    return (each for group in listed.groups for each in _group_versions(group, path))
+    return (each for group in listed.groups or () for each in _group_versions(group, path))
 
 
 def parse_group_versions(document: bytes, path: str) -> Iterator[str]:
@@ -269,8 +273,10 @@ def parse_group_versions(document: bytes, path: str) -> Iterator[str]:
 
 
 def _group_versions(group: _Group, path: str) -> Iterator[str]:
-    preferred = (group.preferred_version,) if group.preferred_version else ()
-    named = (each.group_version for each in (*preferred, *group.versions))
+    preferred = group.preferred_version
+    # Go writes a struct that is not set with empty strings.
+    first = (preferred,) if preferred and preferred.group_version else ()
+    named = (each.group_version for each in (*first, *(group.versions or ())))
     return _check_names(dict.fromkeys(named), path)
 
 

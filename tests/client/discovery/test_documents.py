@@ -189,6 +189,55 @@ def test_a_group_version_that_is_empty_has_no_resources() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        b"null",
+        b'[{"metadata":{"name":"a.io"},"versions":null}]',
+        b'[{"metadata":{"name":"a.io"},"versions":[{"version":"v1","resources":null}]}]',
+    ],
+    ids=["groups", "versions", "resources"],
+)
+def test_a_list_that_go_writes_as_null_is_empty(items: bytes) -> None:
+    document = b'{"kind":"APIGroupDiscoveryList","items":%s}' % items
+
+    found = parse_aggregated_resources(document, "/apis")
+
+    assert found is not None
+    assert found.served == ()
+
+
+def test_a_resource_whose_lists_go_writes_as_null_has_no_short_names_and_categories() -> None:
+    resource = b'{"resource":"pods","shortNames":null,"categories":null,"subresources":null}'
+    document = (
+        b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"a.io"},"versions":'
+        b'[{"version":"v1","resources":[%s]}]}]}' % resource
+    )
+
+    found = parse_aggregated_resources(document, "/apis")
+
+    assert found is not None
+    (pods,) = found.served
+    assert (pods.resource.short_names, pods.categories) == ((), ())
+
+
+def test_a_legacy_list_that_go_writes_as_null_is_empty() -> None:
+    group = b'{"kind":"APIGroup","name":"a.io","versions":null}'
+
+    assert list(parse_group_versions(group, "")) == []
+    assert list(parse_legacy_groups(b'{"kind":"APIGroupList","groups":null}', "")) == []
+    assert list(parse_core_versions(b'{"kind":"APIVersions","versions":null}')) == []
+
+
+def test_a_group_whose_preferred_version_go_writes_empty_has_its_other_versions() -> None:
+    group = (
+        b'{"kind":"APIGroup","name":"a.io","versions":[{"groupVersion":"a.io/v1"}],'
+        b'"preferredVersion":{"groupVersion":"","version":""}}'
+    )
+
+    assert list(parse_group_versions(group, "")) == ["a.io/v1"]
+
+
 AGGREGATED_OF = (
     b'{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"%s"},"versions":[{"version":'
     b'"%s","resources":[{"resource":"%s"}]}]}]}'
