@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,15 @@ SECTIONS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 
 PATH_KEYS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Keys whose values are paths."""
+
+CLUSTER_TEXT_KEYS = (
+    "server",
+    "tls-server-name",
+    "proxy-url",
+    "certificate-authority",
+    "certificate-authority-data",
+)
+"""Keys of a cluster whose values are texts."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,6 +155,8 @@ class KubeconfigFiles:
         self._check_mapping(sent, of, shown)
         self._check_mapping(sent.get("exec") or {}, of, f"exec of {shown}")
         body = {key: value for key, value in sent.items() if value}
+        if kind == "cluster":
+            self._check_cluster(body, of, shown)
         for key in PATH_KEYS:
             if key in body:
                 body[key] = str(folder / body[key])
@@ -157,6 +168,20 @@ class KubeconfigFiles:
     def _check_mapping(self, value: object, context: str, part: str) -> None:
         if not isinstance(value, dict):
             raise ConfigurationError(f"{self.origin}: context {context!r}: {part} is no mapping")
+
+    def _check_cluster(self, body: Mapping[str, Any], context: str, part: str) -> None:
+        """Check the types of a cluster's values, as kubectl does.
+
+        Python takes each text for true, so that ``insecure-skip-tls-verify: "false"`` would trust
+        every server.
+        """
+        texts: dict[str, tuple[type, str]] = dict.fromkeys(CLUSTER_TEXT_KEYS, (str, "a text"))
+        flag = {"insecure-skip-tls-verify": (bool, "true or false, without quotes")}
+        for key, (kind, description) in {**texts, **flag}.items():
+            if key in body and not isinstance(body[key], kind):
+                raise ConfigurationError(
+                    f"{self.origin}: context {context!r}: {key} of {part} must be {description}"
+                )
 
     def _find_referenced_node(self, context: ConfigNode, section: str) -> ConfigNode:
         """Return the cluster or the user that a context names."""

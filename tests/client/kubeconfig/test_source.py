@@ -291,6 +291,36 @@ async def test_a_part_of_a_user_that_is_a_list_is_named(
     assert await load_error(Kubeconfig(path)) == f"{path}: context 'main': {part} is no mapping"
 
 
+@pytest.mark.parametrize("value", ["false", "no", 1])
+async def test_a_certificate_check_is_not_switched_off_by_a_value_that_is_no_boolean(
+    tmp_path: Path, value: object
+) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={"insecure-skip-tls-verify": value}))
+
+    assert await load_error(Kubeconfig(path)) == (
+        f"{path}: context 'main': insecure-skip-tls-verify of cluster 'main' must be true or "
+        "false, without quotes"
+    )
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "server",
+        "tls-server-name",
+        "proxy-url",
+        "certificate-authority",
+        "certificate-authority-data",
+    ],
+)
+async def test_a_value_of_a_cluster_that_is_no_text_is_named(tmp_path: Path, key: str) -> None:
+    path = write_kubeconfig(tmp_path, make_kubeconfig(cluster={key: 5}))
+
+    said = await load_error(Kubeconfig(path))
+
+    assert said == f"{path}: context 'main': {key} of cluster 'main' must be a text"
+
+
 async def test_the_second_of_two_files_is_named_if_it_has_the_wrong_form(tmp_path: Path) -> None:
     good = write_kubeconfig(tmp_path, make_kubeconfig())
     bad = tmp_path / "bad"
