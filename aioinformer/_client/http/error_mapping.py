@@ -50,7 +50,13 @@ REQUEST_EXCEPTIONS = (aiohttp.ClientError, HttpProcessingError, OSError, Timeout
 """The exceptions that aiohttp raises when a request or the reading of a response fails.
 ``HttpProcessingError`` is not a ``ClientError``; a malformed chunk raises it."""
 
-TLS_ERRORS = (aiohttp.ClientSSLError, aiohttp.ServerDisconnectedError, ssl.SSLError)
+TLS_ERRORS = (
+    aiohttp.ClientSSLError,
+    aiohttp.ServerDisconnectedError,
+    ssl.SSLError,
+    ConnectionResetError,
+    BrokenPipeError,
+)
 """The exceptions that a failed TLS handshake may cause."""
 
 MAX_PHRASE_LENGTH = 200
@@ -186,7 +192,8 @@ def is_tls_failure(error: FetchError) -> bool:
     """Return True if one side may have rejected the certificate of the other side.
 
     In TLS 1.3 a server rejects a client's certificate after the client considers the handshake
-    complete, and closes the connection. Often the closed connection is all that the client sees.
+    complete, and closes the connection. Often the closed connection is all that the client sees, or
+    its reset: a system resets a connection that is closed before the request in it was read.
     """
     cause: BaseException | None = error
     while cause is not None:

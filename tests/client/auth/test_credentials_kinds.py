@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
+import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,7 +39,7 @@ from tests.client.credential_kinds import (
     configure_in_cluster,
     configure_token,
 )
-from tests.client.servers import http_server
+from tests.client.servers import http_server, tcp_server
 from tests.client.transports import WATCH, error_texts, read, read_error
 
 every_kind = pytest.mark.parametrize("kind", CREDENTIAL_KINDS.values(), ids=CREDENTIAL_KINDS.keys())
@@ -258,3 +260,29 @@ async def test_a_client_certificate_that_the_handshake_rejects_is_read_again(
             guard.accepted.add(configure_certificate_files(it, 1))
 
             assert (await read(transport)).decode() == NAMES[1]
+
+
+async def test_a_client_certificate_that_a_reset_rejects_is_read_again(
+    it: ConfiguredCredentials,
+) -> None:
+    """A system resets a connection that a server closes before it has read the request."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        subject = str(writer.get_extra_info("peercert"))
+        if NAMES[1] in subject:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npong")
+            await reader.read()
+        else:
+            reset_on_close = struct.pack("ii", 1, 0)
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_on_close)
+
+    async with tcp_server(talk, tls=client_certificate_context(it.certificates)) as address:
+        it.server = f"https://{address}"
+        configure_certificate_files(it, 0)
+        async with connected(it.source()) as transport:
+            assert "reset" in str(await read_error(transport))
+            configure_certificate_files(it, 1)
+
+            assert await read(transport) == b"pong"
