@@ -316,8 +316,8 @@ class Client:
     async def resource(self, name: str) -> Resource:
         """Return the resource that the server serves under a name.
 
-        The discovery documents are cached for ten minutes. If a name is not in them they are
-        fetched again, at most every two seconds.
+        The discovery documents are cached for ten minutes. If a name is not in them, or ambiguous,
+        they are fetched again, at most every two seconds.
 
         Args:
             name: a plural, singular, short name or kind, in any case, alone or followed by

@@ -1,7 +1,7 @@
 """``Discovery``: the resources of one server by name, with a cache of the discovery documents.
 
 All concurrent callers share one request. The catalogue is used for ten minutes. A name that is not
-in the catalogue causes a new request, but at most one every two seconds.
+in the catalogue, or is ambiguous, causes a new request, but at most one every two seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aioinformer._client.discovery.fetcher import DiscoveryFetcher, FetchDocumen
 from aioinformer._client.discovery.resource_list import ResourceList
 from aioinformer._client.discovery.served_check import ServedCheck
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import FetchError
+from aioinformer.errors import AmbiguousResource, FetchError
 
 __all__ = ["Discovery"]
 
@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 CACHE_LIFETIME = 600.0
 """Seconds for which a catalogue is used. A name that is not in the catalogue causes a new request,
-so only a removed or moved resource is noticed late (kubectl keeps its cache for 6 hours)."""
+as does an ambiguous one, so only a removed or moved resource is noticed late (kubectl keeps its
+cache for 6 hours)."""
 
 MISSING_RETRY_INTERVAL = 2.0
 """Minimum seconds between two requests because of a missing name. A program that waits in a loop
@@ -65,7 +66,7 @@ class Discovery:
             FetchError: discovery failed, completely or for the part that may have the name (phase
                 ``discovery``).
         """
-        if self._cache_age() < CACHE_LIFETIME and (known := self._catalogue.find(name)):
+        if known := self._find_cached(name):
             return known
         if self._cache_age() >= MISSING_RETRY_INTERVAL:
             await self._refresh()
@@ -77,6 +78,14 @@ class Discovery:
             near = await _run_in_steps(self._catalogue.find_similar(name))
             raise self._catalogue.make_lookup_error(name, near, location=self._describe_server())
         return found
+
+    def _find_cached(self, name: str) -> Resource | None:
+        if self._cache_age() >= CACHE_LIFETIME:
+            return None
+        try:
+            return self._catalogue.find(name)
+        except AmbiguousResource:
+            return None  # one of the resources may have been removed since
 
     async def list_served(self) -> ResourceList:
         """Return everything that the server serves. See ``Client.discover``."""

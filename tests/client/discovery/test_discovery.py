@@ -14,6 +14,7 @@ from aioinformer._client.discovery.discovery import (
 from aioinformer._client.discovery.served_check import ANSWER_LIFETIME
 from aioinformer._core.objects.resources import Resource
 from aioinformer.errors import (
+    AmbiguousResource,
     ConnectionFailed,
     Forbidden,
     ServerFailure,
@@ -23,10 +24,12 @@ from aioinformer.errors import (
 from tests.client.discovery_servers import (
     APPS,
     CORE,
+    EMPTY,
     GROUPS,
     VERSIONS,
     DocumentServer,
     group_document,
+    group_list_document,
     legacy_server,
     modern_server,
     resource_list_document,
@@ -79,6 +82,24 @@ async def test_a_missing_name_is_requested_again_after_an_interval() -> None:
     await asyncio.sleep(MISSING_RETRY_INTERVAL)
     assert (await discovery.find("widgets")).plural == "widgets"
     assert documents.requested_paths == EVERYTHING * 2
+
+
+@in_virtual_time
+async def test_a_name_is_no_longer_ambiguous_after_one_of_its_resources_was_removed() -> None:
+    both = group_list_document(("a.io", "v1"), ("b.io", "v1"))
+    widgets = resource_list_document("widgets")
+    served = {"/api": EMPTY, "/apis": both, "/apis/a.io/v1": widgets, "/apis/b.io/v1": widgets}
+    documents = DocumentServer(served)
+    discovery = Discovery(documents)
+    with pytest.raises(AmbiguousResource):
+        await discovery.find("widgets")
+    documents.served["/apis"] = group_list_document(("b.io", "v1"))
+
+    with pytest.raises(AmbiguousResource):
+        await discovery.find("widgets")
+    await asyncio.sleep(MISSING_RETRY_INTERVAL)
+
+    assert (await discovery.find("widgets")).group == "b.io"
 
 
 @in_virtual_time
