@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from aioinformer import (
+    Client,
     FieldSelector,
     Health,
     KubeObject,
@@ -21,6 +22,7 @@ from aioinformer._cli.options import WaitCommandOptions
 from aioinformer._cli.outages import show_outages
 from aioinformer._cli.terminal.process import EXIT_FAILED, Terminal
 from aioinformer._cli.wait.goals import Goal, parse_goal
+from aioinformer.errors import RequestTimedOut
 
 __all__ = ["run_wait"]
 
@@ -35,8 +37,9 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
     goal = parse_goal(options.goal)
     check_namespace(options.namespace, "--namespace")
     async with connect(options) as client:
+        deadline = asyncio.get_running_loop().time() + options.timeout
         namespace = choose_namespace(client, options.namespace, everywhere=False)
-        resource = await client.resource(options.resource)
+        resource = await _find_resource(client, options, deadline)
         goal.check_resource(resource)
         shown = _describe_object(resource, options.name, namespace)
         async with SharedInformerFactory(client) as informers:
@@ -50,7 +53,7 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
             try:
                 async with (
                     show_outages(informer, terminal.messages, until=until),
-                    asyncio.timeout(options.timeout),
+                    asyncio.timeout_at(deadline),
                 ):
                     await informer.wait_synced()
                     found = await informer.wait_until(key, goal.end)
@@ -63,6 +66,21 @@ async def run_wait(options: WaitCommandOptions, terminal: Terminal) -> int:
         return EXIT_FAILED
     await terminal.output.write(f"{shown}: {goal.text}\n")
     return 0
+
+
+async def _find_resource(client: Client, options: WaitCommandOptions, deadline: float) -> Resource:
+    """Return the resource of the object.
+
+    Raises:
+        RequestTimedOut: the server has not answered before the deadline.
+    """
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await client.resource(options.resource)
+    except TimeoutError:
+        shown = f"{options.resource}/{options.name}: not after {options.timeout:g} s"
+        text = f"{shown}: no answer from {client.server}"
+        raise RequestTimedOut(text, phase="discovery") from None
 
 
 def _describe_object(resource: Resource, name: str, namespace: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from aioinformer.testing import ApiServer
 from tests.cli.processes import environment, started_cli
+from tests.client.servers import tcp_server
 
 ROLLED_OUT: dict[str, Any] = {
     "observedGeneration": 1,
@@ -83,6 +84,20 @@ async def test_a_timeout_is_one_line_with_the_reason(server: ApiServer, tmp_path
         "aioinformer: deployment.apps/web in the namespace default: not after 3 s: "
         "0 of 2 pods updated, 0 available\n",
     )
+
+
+async def test_a_server_that_answers_nothing_does_not_prolong_the_timeout(tmp_path: Path) -> None:
+    async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with tcp_server(keep_silent) as address:
+        argv = ("wait", "pod/web", "--for=create", "--timeout=1", "-s", f"http://{address}")
+        async with started_cli(*argv, env=environment(tmp_path)) as run:
+            assert await run.wait() == (
+                1,
+                "",
+                f"aioinformer: pod/web: not after 1 s: no answer from http://{address}\n",
+            )
 
 
 @pytest.mark.clients
