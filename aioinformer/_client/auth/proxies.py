@@ -19,9 +19,14 @@ from yarl import URL
 
 from aioinformer.errors import ConfigurationError
 
-__all__ = ["Proxy", "find_environment_proxy", "parse_proxy_url"]
+__all__ = ["Proxy", "find_environment_proxy", "host_and_port", "parse_proxy_url"]
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
+
+
+def host_and_port(url: URL) -> str:
+    """Return the host and the port of a URL for a message, an IPv6 address in brackets."""
+    return f"{url.host_subcomponent}:{url.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Proxy:
     @property
     def description(self) -> str:
         """The proxy's host and port, with the variable that names it, for messages."""
-        name = f"the proxy {self.url.host}:{self.url.port}"
+        name = f"the proxy {host_and_port(self.url)}"
         return f"{name} (from ${self.variable})" if self.variable else name
 
 

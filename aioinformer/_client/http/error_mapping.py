@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from aioinformer._client.auth.proxies import Proxy
+from aioinformer._client.auth.proxies import Proxy, host_and_port
 from aioinformer._client.auth.redaction import Redactor, strip_quoted_response
 from aioinformer._client.http.hints import (
     describe_certificate_error,
@@ -121,7 +121,7 @@ def map_request_error(
 def _map_request_error(
     error: BaseException, url: URL, request: ApiRequest, proxy: Proxy | None
 ) -> FetchError:
-    host, target = _host_and_port(url), f"{request.method} {url.with_query(None)}"
+    host, target = host_and_port(url), f"{request.method} {url.with_query(None)}"
     match error:
         case aiohttp.ClientHttpProxyError() if proxy is not None:
             answer = f"{error.status} {one_line(error.message, MAX_PHRASE_LENGTH)}".rstrip()
@@ -225,10 +225,6 @@ def _describe_broken_response(error: BaseException) -> str:
     if isinstance(error.__cause__, ContentEncodingError):
         return "the body can't be decompressed"
     return "the connection broke in the middle of the body"
-
-
-def _host_and_port(url: URL) -> str:
-    return f"{url.host}:{url.port}"
 
 
 def _system_reason(error: BaseException) -> str:

@@ -24,6 +24,7 @@ import msgspec
 from msgspec.structs import replace
 from yarl import URL
 
+from aioinformer._client.auth.proxies import host_and_port
 from aioinformer._client.auth.redaction import Redactor
 from aioinformer._client.http.error_mapping import REQUEST_EXCEPTIONS, WRITE_OUTCOME_UNKNOWN
 from aioinformer._client.http.hints import (
@@ -87,7 +88,7 @@ async def map_error_response(
     """
     target, phase = f"{request.method} {response.url.with_query(None)}", request.phase
     media = response.content_type if is_html(response) else ""
-    host = f"{response.url.host}:{response.url.port}"
+    host = host_and_port(response.url)
     other_server = hint_for_other_server(host, media, origin)
     if request.is_success(response.status):
         return ProtocolError(f"{target}: {other_server}", phase=phase)

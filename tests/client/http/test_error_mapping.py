@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from aiohttp import ClientPayloadError
+from aiohttp import ClientPayloadError, ConnectionTimeoutError
 from yarl import URL
 
+from aioinformer._client.auth.proxies import Proxy
 from aioinformer._client.http.error_mapping import map_request_error, map_response_error
 from aioinformer._client.http.request import ApiRequest
 from aioinformer.errors import ConnectionLost, RequestTimedOut
@@ -35,3 +36,12 @@ def test_a_response_that_ends_early_is_a_lost_connection() -> None:
 
 def test_a_response_without_further_data_is_a_timeout() -> None:
     assert type(map_response_error(TimeoutError(), URL_WITH_TOKEN, WATCH)) is RequestTimedOut
+
+
+def test_an_ipv6_address_is_in_brackets_before_its_port() -> None:
+    error = map_request_error(
+        ConnectionTimeoutError(), URL("https://[fd00::1]:6443/api/v1/pods"), LIST
+    )
+
+    assert str(error).startswith("[fd00::1]:6443: no connection in the time allowed")
+    assert Proxy(URL("http://[fd00::2]:3128")).description == "the proxy [fd00::2]:3128"
