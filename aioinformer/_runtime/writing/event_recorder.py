@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from aioinformer._core.listwatch.backoff import MAX_RETRY_AFTER
 from aioinformer._core.quantities import quantity
 from aioinformer._core.writing.event_objects import (
     EventRecord,
@@ -350,5 +351,7 @@ def _is_retryable(error: InformerError) -> bool:
 
 def _retry_delay(error: InformerError, attempt: int) -> float:
     """Return the seconds until the next attempt."""
-    waits = error.status.retry_after if isinstance(error, ServerError) else None
-    return max(waits or 0.0, RETRY_DELAY if attempt else RETRY_DELAY * random.random())
+    requested = error.status.retry_after if isinstance(error, ServerError) else None
+    own = RETRY_DELAY if attempt else RETRY_DELAY * random.random()
+    # One absurd Retry-After must not keep all later Events from the server.
+    return max(min(requested or 0.0, MAX_RETRY_AFTER), own)

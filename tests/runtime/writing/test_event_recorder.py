@@ -172,6 +172,17 @@ def test_the_recorder_sends_events_after_an_outage_of_the_server() -> None:
     assert not staged(act).problems
 
 
+def test_an_absurd_retry_after_does_not_end_the_recorder() -> None:
+    async def act(stage: Stage) -> None:
+        async with stage.recorder() as recorder:
+            stage.faults.status(503, retry_after=2**31 - 1, times=1)
+            recorder.record(POD, "Normal", "Created")
+            await asyncio.sleep(310)
+            assert recorder.statistics().sent == 1
+
+    assert not staged(act).problems
+
+
 def test_an_event_whose_answer_was_lost_is_created_only_once() -> None:
     async def act(stage: Stage) -> None:
         async with stage.recorder() as recorder:
