@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Iterator
 
 import aiohttp
 from aiohttp.http import HttpProcessingError
@@ -148,7 +149,7 @@ def _map_request_error(
         case TimeoutError():
             return RequestTimedOut(f"{target}: no response in the time allowed")
         case aiohttp.ClientResponseError() | HttpProcessingError():
-            fault = _describe_oversized_head(error.message)
+            fault = _describe_encoding(error) or _describe_oversized_head(error.message)
             return ProtocolError(
                 f"{target}: {fault or f'the response is not HTTP{_https_hint(url)}'}"
             )
@@ -195,12 +196,15 @@ def is_tls_failure(error: FetchError) -> bool:
     complete, and closes the connection. Often the closed connection is all that the client sees, or
     its reset: a system resets a connection that is closed before the request in it was read.
     """
+    return any(isinstance(each, TLS_ERRORS) for each in _iter_causes(error))
+
+
+def _iter_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and the exceptions that have caused it."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, TLS_ERRORS):
-            return True
+        yield cause
         cause = cause.__cause__
-    return False
 
 
 def _strip_headers(error: BaseException) -> None:
@@ -245,6 +249,16 @@ def _find_tls_alert(error: BaseException) -> ssl.SSLError | None:
     # so the alert arrives as an error of the connection.
     found = error if isinstance(error, ssl.SSLError) else error.__cause__
     return found if isinstance(found, ssl.SSLError) else None
+
+
+def _describe_encoding(error: BaseException) -> str:
+    """Describe a response that is compressed in an unknown way; empty for another fault."""
+    if not any(isinstance(each, ContentEncodingError) for each in _iter_causes(error)):
+        return ""
+    return (
+        "the response has a Content-Encoding that was not asked for and can't be decompressed: "
+        "does a proxy in between compress it?"
+    )
 
 
 def _describe_oversized_head(message: str) -> str:

@@ -189,6 +189,22 @@ async def test_a_body_that_cannot_be_decompressed_is_a_lost_connection() -> None
     assert str(error).endswith("the response broke off: the body can't be decompressed")
 
 
+async def test_the_error_for_an_unknown_compression_names_the_content_encoding() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc")
+        await wait_closed(reader)
+
+    async with tcp_server(talk) as address, running_transport(f"http://{address}") as transport:
+        error = await read_error(transport)
+
+    assert type(error) is ProtocolError
+    assert str(error).endswith(
+        "the response has a Content-Encoding that was not asked for and can't be decompressed: "
+        "does a proxy in between compress it?"
+    )
+
+
 async def test_a_reset_during_a_watch_is_a_lost_connection() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
