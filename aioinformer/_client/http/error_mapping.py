@@ -114,7 +114,8 @@ def map_request_error(
         error, aiohttp.ConnectionTimeoutError
     )
     text = f"{mapped}; {WRITE_OUTCOME_UNKNOWN}" if request.is_write and not unsent else str(mapped)
-    if proxy is not None and proxy.variable and proxy.description not in text:
+    # The fault may be that of the proxy, also if the connection to the proxy was opened.
+    if proxy is not None and proxy.description not in text:
         text = f"{text}; the request went through {proxy.description}"
     return type(mapped)(f"{text} ({origin})" if origin else text, phase=request.phase)
 

@@ -174,6 +174,28 @@ async def test_a_proxy_that_rejects_a_tunnel_is_named(certificates: Certificates
     assert not any(CANARY in message for message in error_texts(error))
 
 
+async def test_a_proxy_that_closes_the_connection_instead_of_an_answer_is_named(
+    certificates: Certificates,
+) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with (
+        tcp_server(talk) as address,
+        running_transport(
+            "https://kubernetes.example",
+            tls=certificates.client_context(),
+            proxy=f"http://{address}",
+        ) as transport,
+    ):
+        error = await read_error(transport)
+
+    assert str(error).endswith(
+        "the server closed the connection without a response; the request went through the proxy "
+        f"{address}"
+    )
+
+
 async def test_an_unreachable_proxy_is_named() -> None:
     address = await free_address()
     async with running_transport(
