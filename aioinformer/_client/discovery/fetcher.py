@@ -24,7 +24,16 @@ from aioinformer._client.discovery.documents import (
     version_path,
 )
 from aioinformer._core.objects.resources import Resource
-from aioinformer.errors import FetchError, Forbidden, NotFound, ProtocolError, ServerFailure
+from aioinformer.errors import (
+    FetchError,
+    Forbidden,
+    NotFound,
+    ProtocolError,
+    ServerError,
+    ServerFailure,
+    TooManyRequests,
+    Unauthorized,
+)
 
 __all__ = ["AGGREGATED_ACCEPT", "DiscoveryFetcher", "FetchDocument"]
 
@@ -41,6 +50,10 @@ MAX_INLINE_BYTES = 64 * 1024
 
 DOCUMENT_ERRORS = (NotFound, Forbidden, ServerFailure)
 """Errors that concern one document and don't prevent the requests for others."""
+
+CLIENT_ERRORS = (Unauthorized, TooManyRequests)
+"""Errors that concern all requests of the client. Any other error of the document of one group
+version concerns that one, as in client-go: an aggregated API may answer anything."""
 
 
 class FetchDocument(Protocol):
@@ -108,7 +121,9 @@ class DiscoveryFetcher:
         for each in group_versions:
             try:
                 served += await self._fetch_version(each)
-            except (*DOCUMENT_ERRORS, ProtocolError) as error:
+            except CLIENT_ERRORS:
+                raise
+            except (ServerError, ProtocolError) as error:
                 unread[version_path(each)] = copy_error(error)
         return Catalogue(tuple(served), unread)
 
@@ -151,7 +166,9 @@ class DiscoveryFetcher:
                 parse_group_versions, document, self._describe_document(path)
             )
             return await self._fetch_versions(versions)
-        except (*DOCUMENT_ERRORS, ProtocolError) as error:
+        except CLIENT_ERRORS:
+            raise
+        except (ServerError, ProtocolError) as error:
             return Catalogue((), {path: copy_error(error)})
 
     # -- one resource --------------------------------------------------------------------------

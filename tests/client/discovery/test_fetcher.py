@@ -16,6 +16,7 @@ from aioinformer.errors import (
     NotFound,
     ProtocolError,
     ServerFailure,
+    TooManyRequests,
     Unauthorized,
     server_error,
 )
@@ -68,7 +69,9 @@ async def test_an_older_server_is_read_group_by_group() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", [503, 403, 404, b"<html>down</html>"], ids=["503", "403", "404", "a page"]
+    "broken",
+    [503, 403, 404, 302, 400, 405, 410, b"<html>down</html>"],
+    ids=["503", "403", "404", "302", "400", "405", "410", "a page"],
 )
 async def test_an_error_of_one_group_does_not_hide_the_others(broken: bytes | int) -> None:
     catalogue = await DiscoveryFetcher(legacy_server(**{"/apis/metrics.io/v1": broken})).fetch_all()
@@ -100,6 +103,14 @@ async def test_an_aggregated_api_that_is_down_is_unread() -> None:
     documents = DocumentServer({"/api": EMPTY, "/apis": aggregated_document("metrics.io", v1=())})
 
     assert (await DiscoveryFetcher(documents).fetch_all()).unread == {"/apis/metrics.io/v1": None}
+
+
+@pytest.mark.parametrize(("code", "kind"), [(401, Unauthorized), (429, TooManyRequests)])
+async def test_an_error_that_concerns_all_requests_ends_a_discovery_group_by_group(
+    code: int, kind: type[FetchError]
+) -> None:
+    with pytest.raises(kind):
+        await DiscoveryFetcher(legacy_server(**{"/apis/metrics.io/v1": code})).fetch_all()
 
 
 async def test_an_unauthorized_request_is_an_error() -> None:
