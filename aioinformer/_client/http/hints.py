@@ -195,12 +195,21 @@ def hint_for_read_error(status: Status, path: str, phase: Phase) -> str:
         case 403 if status.reason:  # without a reason, a proxy has rejected the request
             return _hint_for_forbidden_read(status, path, phase)
         case 404 if phase in ("list", "watch"):
-            found = OBJECT_PATH.search(path)
-            return _missing_resource_hint(found["group"] if found else None)
+            return _hint_for_missing_collection(path)
         case 429 if INITIALIZING_MESSAGE not in status.message:
             return OVERLOAD_HINT
         case _:
             return ""
+
+
+def _hint_for_missing_collection(path: str) -> str:
+    """Return the hint for a 404; empty if the path is not that of a collection of objects.
+
+    A program can read any path, such as ``/version`` or that of a single object, whose absence says
+    nothing about its resource.
+    """
+    found = OBJECT_PATH.search(path)
+    return "" if found is None or found["name"] else _missing_resource_hint(found["group"])
 
 
 def hint_for_other_server(host: str, content_type: str, origin: str) -> str:

@@ -103,6 +103,13 @@ def test_a_resource_that_is_not_there_may_not_be_installed(path: str, command: s
     assert f"{command} lists what the server has" in hint_for_read_error(Status(404), path, "list")
 
 
+@pytest.mark.parametrize(
+    "path", ["/version", "/api/v1/namespaces/web/pods/web-0", "/api/v1/nodes/a"]
+)
+def test_the_absence_of_one_object_or_other_path_is_no_missing_resource(path: str) -> None:
+    assert hint_for_read_error(Status(404), path, "list") == ""
+
+
 def test_selectors_are_suspected_of_a_bad_request() -> None:
     advised = {
         name: hint_for_read_error(recorded_status(name), PODS, "list")
