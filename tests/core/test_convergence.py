@@ -158,7 +158,7 @@ class Listener:
 
 FAILURES = sorted(
     {outcome for rules in TRANSITIONS.values() for outcome in rules}
-    - {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED},
+    - {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED, Outcome.SILENT_WATCH},
     key=lambda outcome: outcome.name,
 )
 

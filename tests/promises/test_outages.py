@@ -459,7 +459,10 @@ def test_a_watch_without_bookmarks_has_no_idle_timeout() -> None:
             await lived(cluster, 4)
             await asyncio.sleep(1_200.0)
             assert scene.problems == []
-            assert {request.split()[0] for request in scene.request_summaries[1:]} == {"watch"}
+            requests = [request.split()[0] for request in scene.request_summaries[1:]]
+            assert set(requests) == {"watch", "probe"}
+            assert ("probe", "probe") not in pairwise(requests)
+            assert requests.count("probe") <= 4, "one after each watch that has shown nothing"
 
     run_simulated(story)
 
@@ -537,6 +540,30 @@ def test_1_a_restored_backup_is_reported_and_compared_by_content() -> None:
             }
             rewinds = [each for _, each in scene.problems if each.phase == "rewind"]
             assert [type(each.error) for each in rewinds] == [ServerRewound]
+
+    run_simulated(story)
+
+
+@pytest.mark.parametrize("bookmarks", [True, False])
+def test_1_a_restored_backup_is_noticed_though_no_bookmark_was_ever_received(
+    bookmarks: bool,
+) -> None:
+    """The restored server accepts watches from the newer version, and is silent for ever."""
+
+    async def story() -> None:
+        cluster, faults = cluster_with_pods("a", "b"), Faults()
+        past = cluster.snapshot()
+        if not bookmarks:
+            faults.drop_bookmarks()
+        async with of_cluster(cluster, faults, watch_list=False) as scene:
+            for number in range(9):
+                label_pod(cluster, "a", f"lost-{number}")
+            cluster.delete("pods", "b")
+            await wait_until(lambda: "b" not in scene.cached_versions)
+            cluster.restore(past)
+            await asyncio.sleep(620.0)
+            assert "b" in scene.cached_versions
+            assert [each.phase for _, each in scene.problems] == ["rewind"]
 
     run_simulated(story)
 

@@ -50,6 +50,9 @@ class Outcome(Enum):
     from a backup. If not, a replica may lag behind, and a consistent read follows."""
     ENDED = auto()
     """The server ended the watch as usual."""
+    SILENT_WATCH = auto()
+    """The server ended the watch as usual, and has shown no version for minutes: it has nothing to
+    send, or was restored from a backup to an older version than that of the watch."""
     SHORT_WATCH = auto()
     """The watch ended long before its time, without a change."""
     EMPTY_WATCH = auto()

@@ -54,6 +54,9 @@ SHORT_WATCH_SECONDS = 10.0
 """A watch that ends sooner without a change is not replaced at once if the last was short, too."""
 SHORT_WATCH_SPACING = 20.0
 """Seconds between the beginnings of watches that a proxy keeps cutting: three a minute."""
+SILENCE_SECONDS = 300.0
+"""Seconds without a version from the server after which the end of a watch is followed by a check
+of the server's version. They only pass where no bookmarks come."""
 MAX_CONSECUTIVE_FAILURES = 3
 """Outcomes with a ``fallback`` in a row after which it is used: after so many watches that were not
 served the state is read again, after so many failed WatchLists it is listed."""
@@ -134,6 +137,8 @@ class ListWatchState:
         self._watch_opened_at = 0.0
         self._watch_seconds = 0
         self._watch_changed = False
+        self._version_shown_at = 0.0
+        """The time of the last whole state, freshness check, change or bookmark."""
 
     def begin(
         self,
@@ -157,6 +162,7 @@ class ListWatchState:
             newest: True if the next read of a whole state is a consistent one.
         """
         self._requested_at, self.resource_version = now, resume_from or not_older_than
+        self._version_shown_at = now
         self._needs_newest |= newest
         first = NextRequest.WATCH if resume_from else NextRequest.FULL_STATE
         if restored and resume_from:
@@ -234,7 +240,7 @@ class ListWatchState:
             raise ProtocolError("the state of a WatchList is older than requested", phase="watch")
         self._accept_state(resource_version)
         self.backoff.record_success(now)
-        self.initial_list_complete = True
+        self.initial_list_complete, self._version_shown_at = True, now
         self._idle_timeout.complete_initial_list(now)
 
     def _accept_state(self, resource_version: str) -> None:
@@ -279,6 +285,8 @@ class ListWatchState:
         newer = len(resource_version) == len(known) and resource_version >= known  # nearly always
         if resource_version and (newer or not is_older(resource_version, known)):
             self.resource_version, self._consecutive_failures = resource_version, 0
+        if changed or bookmark:
+            self._version_shown_at = now
         if changed and not self._watch_changed:
             self._watch_changed = True
             if now - self._watch_opened_at < MISSED_CHANGES_WINDOW:
@@ -288,19 +296,19 @@ class ListWatchState:
 
     def finish_watch(self, now: float) -> RequestEnd:
         """Classify the end of a watch that ended without an error."""
-        outcome = self._classify_watch(lasted := now - self._watch_opened_at)
+        outcome = self._classify_watch(lasted := now - self._watch_opened_at, now)
         if not self.initial_list_complete:
             message = (
                 f"the WatchList ended after {lasted:.1f} s, before its initial list was complete"
             )
             return RequestEnd(outcome, ConnectionLost(message, phase="watch"))
-        if outcome is Outcome.ENDED:
+        if outcome in (Outcome.ENDED, Outcome.SILENT_WATCH):
             return RequestEnd(outcome)
         when = "at once" if outcome is Outcome.EMPTY_WATCH else f"after {lasted:.1f} s"
         message = f"the watch ended {when} without a change"
         return RequestEnd(outcome, ConnectionLost(message, phase="watch"))
 
-    def _classify_watch(self, lasted: float) -> Outcome:
+    def _classify_watch(self, lasted: float, now: float) -> Outcome:
         """Return the outcome of a watch that ended without an error after ``lasted`` seconds.
 
         A bookmark and an old event that is sent again don't count as changes. If they did, a server
@@ -317,7 +325,9 @@ class ListWatchState:
             return Outcome.SHORT_WATCH if often else Outcome.ENDED
         short = self._watch_seconds == CONFIRMING_WATCH_SECONDS
         if lasted >= (CONFIRMING_WATCH_SECONDS - 1 if short else SHORT_WATCH_SECONDS):
-            return Outcome.ENDED
+            silent = self.initial_list_complete and now - self._version_shown_at >= SILENCE_SECONDS
+            # The server's version was read before a watch that confirms a restored state.
+            return Outcome.SILENT_WATCH if silent and not short else Outcome.ENDED
         return Outcome.EMPTY_WATCH if very_short else Outcome.SHORT_WATCH
 
     def finish_idle_watch(self, now: float) -> RequestEnd:
@@ -364,6 +374,8 @@ class ListWatchState:
             retry_after: the least wait that the server asked for, in seconds.
         """
         row = self._transitions[self.phase][outcome]
+        if outcome is Outcome.COMPLETE:
+            self._version_shown_at = now
         next_request = self._fall_back(row)
         if next_request is NextRequest.LIST:
             # A fallback means WatchLists that broke off. The cause may pass, so the pause is

@@ -268,6 +268,8 @@ TRANSITIONS: TransitionTable = {
     },
     Phase.WATCH: {
         Outcome.ENDED: Transition(NextRequest.WATCH, Wait.NONE, Ending.NORMAL),
+        # Where bookmarks come, an idle timeout is sooner.
+        Outcome.SILENT_WATCH: Transition(NextRequest.FRESHNESS_CHECK, Wait.NONE, Ending.NORMAL),
         Outcome.SHORT_WATCH: Transition(NextRequest.WATCH, Wait.SPACED, Ending.SHORT),
         Outcome.EMPTY_WATCH: Transition(
             NextRequest.WATCH, Wait.ALWAYS, Ending.SHORT, fallback=NextRequest.FULL_STATE
@@ -339,7 +341,7 @@ of a watch (here the watch is tried again, because its resourceVersion stays val
 answers 410), it waits before the first list after a 410, it lets its backoff grow with each 429,
 it tries a WatchList again in every cycle, it lists at the pace of its backoff where watches are
 refused, it compares no version after an outage, and it has no ``IDLE_TIMEOUT``, ``SHORT_WATCH``,
-``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
+``SILENT_WATCH``, ``WATCHLIST_TIMEOUT`` and ``FRESHNESS_CHECK``."""
 
 WATCH_ONLY_TRANSITIONS: TransitionTable = TRANSITIONS | {
     Phase.WATCH: TRANSITIONS[Phase.WATCH]

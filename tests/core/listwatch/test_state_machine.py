@@ -911,7 +911,7 @@ def test_the_repr_shows_the_phase_the_version_and_the_failures() -> None:
 
 # -- any sequence --------------------------------------------------------------------------------
 
-PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED}
+PROGRESS = {Outcome.MORE, Outcome.COMPLETE, Outcome.ENDED, Outcome.SILENT_WATCH}
 SLOW = {
     Outcome.SHORT_WATCH,
     Outcome.IDLE_TIMEOUT,

@@ -9,7 +9,11 @@ from aioinformer._core.listwatch.idle_timeout import DEADLINE_GRACE
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import ListRequest, WatchRequest
 from aioinformer._core.listwatch.server_profile import MAX_BOOKMARK_INTERVAL, ServerProfile
-from aioinformer._core.listwatch.state_machine import MISSED_CHANGES_WINDOW, ListWatchState
+from aioinformer._core.listwatch.state_machine import (
+    MISSED_CHANGES_WINDOW,
+    SILENCE_SECONDS,
+    ListWatchState,
+)
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
 from aioinformer.errors import ConnectionLost, ProtocolError, RequestTimedOut, TransportError
 from tests.core.builders import make_server_error
@@ -23,7 +27,7 @@ from tests.core.list_watch_states import (
     watchlist_state,
 )
 
-OPENED = 1000.0
+OPENED = 100.0
 """The time at which the watches of these tests begin."""
 
 
@@ -69,6 +73,32 @@ def test_the_usual_end_of_a_watch_is_not_reported() -> None:
     assert state.finish_watch(OPENED + 10.0) == RequestEnd(Outcome.ENDED)
     state.record_watch_data("11", now=OPENED, changed=True)
     assert state.finish_watch(OPENED + 2.0) == RequestEnd(Outcome.ENDED)
+
+
+def test_the_end_of_a_watch_leads_to_a_check_where_the_server_has_shown_no_version() -> None:
+    state = open_watch(watching_state())
+    state.record_watch_data("11", now=OPENED + 200.0, changed=True)
+    state.record_watch_data("", now=OPENED + 400.0)  # neither a change nor a bookmark
+    ended = OPENED + 200.0 + SILENCE_SECONDS
+    advance(state, state.finish_watch(ended - 1.0), now=ended - 1.0)
+    assert sent(state.request) == WatchRequest("11", 450)
+
+    state.open_watch(WatchRequest("11", 450), ended - 1.0)
+    end = state.finish_watch(ended + 20.0)
+    assert end == RequestEnd(Outcome.SILENT_WATCH), "the silence lasts since the watch before"
+    advance(state, end, now=ended + 20.0)
+    assert sent(state.request) == ListRequest("", 1, freshness_check=True)
+    advance(state, state.finish_page("11", ""), now=ended + 20.0)
+
+    state.open_watch(WatchRequest("11", 450), ended + 20.0)
+    assert state.finish_watch(ended + 300.0) == RequestEnd(Outcome.ENDED), "the check showed one"
+
+
+@pytest.mark.parametrize("bookmark", [True, False])
+def test_a_watch_that_has_shown_a_version_needs_no_check(bookmark: bool) -> None:
+    state = open_watch(watching_state())
+    state.record_watch_data("11", now=OPENED + 440.0, changed=not bookmark, bookmark=bookmark)
+    assert state.finish_watch(OPENED + 450.0) == RequestEnd(Outcome.ENDED)
 
 
 @pytest.mark.parametrize(

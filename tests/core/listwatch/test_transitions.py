@@ -97,6 +97,7 @@ ROWS = [
     Row(Phase.PAGE, Outcome.PROTOCOL_ERROR, ("0", 500, ""), "always"),
     # The watch starts at 10; a list at 10 has no limit.
     Row(Phase.WATCH, Outcome.ENDED, "10", "never"),
+    Row(Phase.WATCH, Outcome.SILENT_WATCH, ("", 1, ""), "never"),
     Row(Phase.WATCH, Outcome.SHORT_WATCH, "10", "again"),
     Row(Phase.WATCH, Outcome.EMPTY_WATCH, "10", "always"),
     Row(Phase.WATCH, Outcome.IDLE_TIMEOUT, ("", 1, ""), "never"),

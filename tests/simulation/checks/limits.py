@@ -130,6 +130,7 @@ WELL = {
         for outcome in (Outcome.MORE, Outcome.COMPLETE, Outcome.POLLED)
     ),
     (Phase.WATCH, Outcome.ENDED),
+    (Phase.WATCH, Outcome.SILENT_WATCH),
 }
 """The ends of requests when nothing is wrong."""
 LOOKS = (Outcome.SERVED, Outcome.APPEARED, Outcome.API_VERSION_CHANGED, Outcome.NOT_SERVED)

@@ -5,11 +5,11 @@ with the library. A server that is restored from a backup assigns versions a sec
 is one more timeline, which shares the past up to the backup with the timeline of the backup.
 
 ``Rewinds`` decides what one informer can know of a restored server. The informer must notice and
-announce the rewind, and from then on everything holds again. No client can notice two cases: a
-server that has assigned its new versions up to the one that the informer knows, before the informer
-sent a request, because every answer looks like progress then; and silence, if the informer has
-never seen a bookmark, because nothing says then that silence means something. The state that
-follows one of these cases is not judged.
+announce the rewind, and from then on everything holds again. No client can notice a server that has
+assigned its new versions up to the one that the informer knows, before the informer sent a request,
+because every answer looks like progress then. An informer that has never seen a bookmark notices
+the rewind of a silent server when a watch ends, which may be after the end of the history. The
+state that follows one of these cases is not judged.
 """
 
 from __future__ import annotations
