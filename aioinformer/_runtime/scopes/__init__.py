@@ -13,7 +13,8 @@ scope_set           starts and stops a reflector for each namespace; their healt
 group_shards        the shards of a group that an informer reads, and its controllers
 shard_gate          admits the keys of a controller on a group
 gained_state        collects the state of shards that move in, which a cache file may have
-shard_reader        reads the shards that a member of a group holds, in one scope
+shard_reader        reads the shards that a member of a group holds, in one scope: the tasks of
+                    the requests that ``_core.sharding.shard_reads`` decides on
 group_reflectors    follows the assignment of a group for the scopes of one informer
 namespace_follower  adds and removes the namespaces that match a predicate
 """

@@ -12,6 +12,8 @@ file, and a watch of these shards alone brings the changes since. The shards cou
 server has confirmed that state.
 
 The states are consistent reads: they contain the last writes of the shards' former owner.
+
+``ShardReads`` decides which request is made for which shards. Here are the tasks of these requests.
 """
 
 from __future__ import annotations
@@ -20,12 +22,19 @@ import asyncio
 import logging
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Literal
 
 from aioinformer._core.objects.identity import is_numeric, is_older
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.quantities import quantity
 from aioinformer._core.sharding.shard_filter import ShardFilter
+from aioinformer._core.sharding.shard_reads import (
+    GainedRead,
+    MainRead,
+    ReadStep,
+    ShardReads,
+    StateAge,
+    StateUse,
+)
 from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer._runtime.reporting.health import Health
@@ -36,10 +45,6 @@ from aioinformer._runtime.tasks.task_group import StrictTaskGroup
 __all__ = ["ShardReader"]
 
 log = logging.getLogger("aioinformer.scopes")
-
-CATCH_UP_SECONDS = 5.0
-"""Seconds for which a restored state may be older than the watch of the other shards. Then the
-whole state is read again."""
 
 
 class ShardReader:
@@ -79,30 +84,14 @@ class ShardReader:
         self._open_shards = open_shards
         self._stored: RestorableShards | None = None
         """The shards that can be restored."""
-        self._opened = False
-        """True once the cache file is open, or can't be. Nothing is read before."""
-        self._has_state = False
-        """True once a state of the scope was queued, so that the informer may be synced."""
-        self._waiting: frozenset[int] = frozenset()
-        """The shards that are read when the others are restored."""
-        self._restores = False
-        """True if the state of ``_gaining`` is restored, and not listed."""
-        self._catch_up: asyncio.TimerHandle | None = None
-        self._watched: frozenset[int] = frozenset()
-        """The shards that the reflector reads."""
-        self._unread: frozenset[int] = frozenset()
-        """The watched shards whose first state the reflector still reads, until the filter's
-        ``gained`` is ``None``."""
-        self._gaining: frozenset[int] = frozenset()
-        """The shards whose state is read beside the watch."""
-        self._gained_reflector: Reflector | None = None
-        self._gain: asyncio.Task[None] | None = None
+        self._reads = ShardReads()
         self._main: asyncio.Task[None] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         """The tasks of the reflector that were cancelled and have not ended."""
-        self._started = False
-        self._due: Literal["", "whole state", "watch"] = ""
-        """The first request of the reflector, from the decision until the reflector begins."""
+        self._gain: asyncio.Task[None] | None = None
+        self._gained_reflector: Reflector | None = None
+        """Reads the shards that are being gained."""
+        self._catch_up: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Read the shards that are held, until cancelled."""
@@ -111,158 +100,133 @@ class ShardReader:
             if self._open_shards is not None:
                 source = self._reflector.unsharded_source
                 self._stored = await self._open_shards(source, self._scope)
-            self._opened = True
-            if self._shards.held:
-                self.gain(self._shards.held)
-            elif self._shards.assigned_once:
-                self.publish_empty()
+            shards = self._shards
+            self._make(self._observe().open(shards.held, assigned_once=shards.assigned_once))
             await asyncio.get_running_loop().create_future()
         finally:
             self._stop_gain()
             self._stop_main()
 
-    # -- changes of the shards -----------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------
 
     def publish_empty(self) -> None:
         """Count the scope as complete: without a shard there is nothing to read."""
-        if not self._opened:
-            return
-        self._has_state = True
-        self._queue.replace((), self._reflector.resource_version)
-        self._reflector.reporter.status.set_state("watching")
+        self._make(self._observe().publish_empty())
 
     def gain(self, gained: frozenset[int]) -> None:
         """Read further shards."""
-        if self._opened:
-            self._waiting |= gained
-            self._read_waiting()
-
-    def _read_waiting(self) -> None:
-        """Read the shards that wait: restore those that the file has, and list the others."""
-        waiting = self._waiting
-        if not waiting or (self._restores and not self._reads_main_state):
-            return
-        kept = frozenset[int]() if self._stored is None else self._stored.find(waiting)
-        # Before the first state, all shards are shown at once: the informer is synced then.
-        restores = kept and not self._gaining and (self._has_state or kept == waiting)
-        if restores and not self._reads_main_state:
-            self._waiting = waiting - kept
-            self._start_gain(kept, restores=True)
-        elif self._main is None or self._reads_main_state:
-            self._read_whole(waiting)
-        else:
-            self._waiting = frozenset()
-            self._start_gain(self._gaining | waiting)
+        self._make(self._observe().gain(gained))
 
     def lose(self, lost: frozenset[int]) -> None:
         """Remove the objects of shards, and read their changes no longer."""
-        if not self._opened:
-            return
-        self._waiting -= lost
-        gaining = self._gaining - lost
-        was_reading = self._reads_main_state
-        self._watched -= lost
-        self._narrow(self._pending - lost)
-        # Behind all that was read of the lost shards, and from now on no change of them is queued.
-        self._queue.retain(self._filter.ranges)
-        if not self._watched:
+        self._make(self._observe().lose(lost))
+
+    def _publish_gained(
+        self, objects: Collection[KubeObject], version: str, *, follows: bool
+    ) -> bool:
+        """Queue the state of the gained shards, and read their changes from that version on."""
+        known, now = self._reflector.resource_version, asyncio.get_running_loop().time()
+        gained = self._shards.ranges_of(self._reads.gaining)
+        step = self._observe().receive(_age_of(version, known, follows=follows), now)
+        watched = self._shards.ranges_of(self._reads.watched)
+        if step.use is StateUse.EXTEND:
+            self._queue.extend_state(list(objects), version, gained)
+            self._filter.extend(watched, gained, version)
+        elif step.use is StateUse.REPLACE:
+            self._queue.replace(list(objects), version, gained=gained)
+            self._filter.narrow(watched, None)
+            self._reflector.reporter.mark_fresh(now)
+        elif step.use is StateUse.DISCARD:
+            self._log_reread()
+        self._make(step, resume_from=known if step.use is StateUse.EXTEND else version)
+        return step.use is not StateUse.AWAIT_NEXT
+
+    def _expire(self) -> None:
+        self._log_reread()
+        self._make(self._observe().expire())
+
+    def _log_reread(self) -> None:
+        log.info("%s: the watch can't be resumed; the whole state is read again", self._name)
+
+    # -- requests ------------------------------------------------------------------------------
+
+    def _observe(self) -> ShardReads:
+        """Return the state of the requests, which knows the facts of this moment then."""
+        stored = self._stored
+        self._reads.observe(
+            reads_state=self._reflector.reads_state,
+            has_unread=self._filter.gained is not None,
+            restorable=frozenset() if stored is None else stored.find(self._shards.held),
+        )
+        return self._reads
+
+    def _make(self, step: ReadStep, *, resume_from: str = "") -> None:
+        """End and begin requests. From now on, nothing of an ended one is queued.
+
+        Args:
+            step: the requests.
+            resume_from: the version from which a watch begins.
+        """
+        if step.gained is not None:
+            self._stop_gain()
+        if step.main is not None:
             self._stop_main()
-        if not self._watched and not gaining:
-            self._stop_gain()
-            self.publish_empty()
-        elif self._restores and gaining and not was_reading:
-            if gaining != self._gaining:
-                self._start_gain(gaining, restores=True)
-        elif not self._watched or was_reading:  # a state under way may have objects of lost shards
-            self._stop_gain()
-            self._read_whole(gaining)
-        elif gaining != self._gaining:
-            self._start_gain(gaining)
-        self._read_waiting()
+        self._queue_removals(step)
+        if step.main is MainRead.STATE:
+            self._start_main(read_again=True)
+        elif step.main is MainRead.WATCH:
+            self._start_main(resume_from=resume_from)
+        if step.gained is GainedRead.LIST or step.gained is GainedRead.RESTORE:
+            self._start_gain(step.gained)
+        if step.deadline is not None:
+            loop = asyncio.get_running_loop()
+            self._catch_up = loop.call_at(step.deadline, self._expire)
 
-    @property
-    def _reads_main_state(self) -> bool:
-        """True if the reflector runs, and reads the whole state or is about to."""
-        return self._main is not None and self._reads_state
+    def _queue_removals(self, step: ReadStep) -> None:
+        if step.retained is not None or step.main is MainRead.STATE:
+            reads, ranges_of = self._reads, self._shards.ranges_of
+            unread = ranges_of(reads.unread) if reads.unread else None
+            self._filter.narrow(ranges_of(reads.watched), unread)
+        if step.retained is not None:
+            # Behind all that was read of the lost shards, whose changes the filter drops from now.
+            self._queue.retain(self._shards.ranges_of(step.retained))
+        if step.is_empty:
+            self._queue.replace((), self._reflector.resource_version)
+            self._reflector.reporter.status.set_state("watching")
 
-    @property
-    def _reads_state(self) -> bool:
-        """True if the reflector reads the whole state, or will do so as its next request."""
-        return self._due == "whole state" or (not self._due and self._reflector.reads_state)
-
-    @property
-    def _pending(self) -> frozenset[int]:
-        """The shards of the reflector whose first state has not been read."""
-        return self._unread if self._filter.gained is not None else frozenset()
-
-    def _narrow(self, unread: frozenset[int]) -> None:
-        self._unread = unread
-        ranges_of = self._shards.ranges_of
-        self._filter.narrow(ranges_of(self._watched), ranges_of(unread) if unread else None)
-
-    # -- the whole state, and the watch --------------------------------------------------------
-
-    def _read_whole(self, gained: frozenset[int]) -> None:
-        """Read the whole state again, with these shards and those that are being gained."""
-        gained |= self._gaining | self._waiting
-        self._waiting = frozenset()
-        self._stop_gain()
-        self._watch(gained)
-        self._has_state = True  # as soon as the state is read, which precedes any other one
-        self._narrow(self._pending | gained)
-        self._start_main("whole state", read_again=self._started)
-
-    def _watch(self, gained: frozenset[int]) -> None:
-        """Let the reflector read these shards, too."""
-        self._watched |= gained
+    def _start_main(self, *, resume_from: str = "", read_again: bool = False) -> None:
+        """Let the reflector read the watched shards, by a watch or beginning with their state."""
         if self._stored is not None:
-            self._stored.discard(gained)
+            self._stored.discard(self._reads.watched)
+        request = self._run_main(resume_from, read_again=read_again)
+        self._main = self._group.start(request, name=f"reflector of {self._name}")
 
-    def _start_main(self, due: Literal["whole state", "watch"], **how: Any) -> None:
-        self._stop_main()
-        self._started, self._due = True, due
-        name = f"reflector of {self._name}"
-        self._main = self._group.start(self._run_main(how), name=name)
-
-    async def _run_main(self, how: dict[str, Any]) -> None:
+    async def _run_main(self, resume_from: str, *, read_again: bool) -> None:
         if self._ending:
             await asyncio.wait(self._ending)
-        self._due = ""
-        await self._reflector.run(newest=True, **how)
+        self._reads.main_began()
+        await self._reflector.run(resume_from=resume_from, read_again=read_again, newest=True)
 
     def _stop_main(self) -> None:
-        """Cancel the request of the reflector. From now on, nothing of it is queued."""
         task, self._main = self._main, None
         if task is not None:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
             self._group.cancel(task)
 
-    # -- the state of gained shards ------------------------------------------------------------
-
-    def _start_gain(self, shards: frozenset[int], *, restores: bool = False) -> None:
-        """Read the state of these shards beside the watch; of no shard, end the reading.
-
-        Args:
-            shards: the shards.
-            restores: True to begin with the state of the cache file.
-        """
-        self._stop_gain()
-        self._gaining = shards
-        if shards:
-            reporter = self._reflector.reporter.make_part(
-                f"gained {quantity(len(shards), 'shard')}"
-            )
-            queue = GainedState(self._publish_gained)
-            gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
-            self._gained_reflector, self._restores = gained, restores
-            stored = self._stored if restores else None
-            name = f"reflector of gained shards of {self._name}"
-            self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
+    def _start_gain(self, kind: GainedRead) -> None:
+        """Read the state of the gained shards beside the watch."""
+        shards = self._reads.gaining
+        reporter = self._reflector.reporter.make_part(f"gained {quantity(len(shards), 'shard')}")
+        queue = GainedState(self._publish_gained)
+        gained = self._reflector.with_shards(queue, self._shards.ranges_of(shards), reporter)
+        self._gained_reflector = gained
+        stored = self._stored if kind is GainedRead.RESTORE else None
+        name = f"reflector of gained shards of {self._name}"
+        self._gain = self._group.start(_run_gain(gained, queue, stored), name=name)
 
     def _stop_gain(self) -> None:
-        task, self._gain, self._gaining = self._gain, None, frozenset()
-        self._restores = False
+        task, self._gain = self._gain, None
         timer, self._catch_up = self._catch_up, None
         if timer is not None:
             timer.cancel()
@@ -271,60 +235,6 @@ class ShardReader:
             self._filter.count_excluded(reflector.shard.excluded)
         if task is not None:
             self._group.cancel(task)
-
-    def _publish_gained(
-        self, objects: Collection[KubeObject], version: str, *, follows: bool
-    ) -> bool:
-        """Queue the state of the gained shards, and read their changes from that version on."""
-        if self._main is None:
-            self._publish_first(objects, version)
-            return True
-        known = self._reflector.resource_version
-        comparable = is_numeric(known) and is_numeric(version)
-        late = comparable and is_older(version, known)
-        if late and follows and not self._reads_state:
-            self._await_catch_up()
-            return False
-        if self._reads_state or not comparable or late:
-            self._read_whole_instead()
-            return True
-        gained = self._end_gain()
-        ranges_of = self._shards.ranges_of
-        self._queue.extend_state(list(objects), version, ranges_of(gained))
-        self._filter.extend(ranges_of(self._watched), ranges_of(gained), version)
-        self._start_main("watch", resume_from=known)
-        self._read_waiting()
-        return True
-
-    def _publish_first(self, objects: Collection[KubeObject], version: str) -> None:
-        """Queue the state of the gained shards as the whole state, and watch from there."""
-        gained = self._end_gain()
-        ranges = self._shards.ranges_of(gained)
-        self._has_state = True
-        self._queue.replace(list(objects), version, gained=ranges)
-        self._filter.narrow(ranges, None)
-        self._reflector.reporter.mark_fresh(asyncio.get_running_loop().time())
-        self._start_main("watch", resume_from=version)
-        self._read_waiting()
-
-    def _end_gain(self) -> frozenset[int]:
-        """End both requests, and watch the gained shards with the others from now on."""
-        gained = self._gaining
-        self._stop_gain()
-        self._stop_main()
-        self._watch(gained)
-        return gained
-
-    def _await_catch_up(self) -> None:
-        """Wait for a later state of the gained shards, for some seconds."""
-        if self._catch_up is None:
-            loop = asyncio.get_running_loop()
-            self._catch_up = loop.call_later(CATCH_UP_SECONDS, self._read_whole_instead)
-
-    def _read_whole_instead(self) -> None:
-        """Read the whole state, since the gained one can't be added to the others."""
-        log.info("%s: the watch can't be resumed; the whole state is read again", self._name)
-        self._read_whole(self._gaining)
 
     # -- status --------------------------------------------------------------------------------
 
@@ -348,7 +258,23 @@ class ShardReader:
         )
 
     def __repr__(self) -> str:
-        return f"<ShardReader of {self._name} {len(self._watched)} + {len(self._gaining)} shards>"
+        reads = self._reads
+        return f"<ShardReader of {self._name} {len(reads.watched)} + {len(reads.gaining)} shards>"
+
+
+def _age_of(version: str, watched: str, *, follows: bool) -> StateAge:
+    """Return the age of a state of that version, beside a watch that has reached ``watched``.
+
+    Args:
+        version: the version of the state.
+        watched: the last version of the watch.
+        follows: True if a later state follows with the next change.
+    """
+    if not (is_numeric(version) and is_numeric(watched)):
+        return StateAge.UNKNOWN
+    if not is_older(version, watched):
+        return StateAge.CURRENT
+    return StateAge.BEHIND if follows else StateAge.OUTDATED
 
 
 async def _run_gain(
