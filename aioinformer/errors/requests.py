@@ -5,8 +5,8 @@ The reflector's state machine decides about the next request after each of these
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
@@ -63,6 +63,22 @@ class Status(Struct, frozen=True):
     """Seconds to wait, from the ``Retry-After`` header or ``details.retryAfterSeconds``."""
     continue_token: str = ""
     """A new token for the (inconsistent) rest of an expired list (recording 62)."""
+
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        """The causes in the details: each has a reason, a message or a field.
+
+        A server may send anything in their place, so entries of another form are left out.
+        """
+        sent: Any = self.details.get("causes")
+        if not isinstance(sent, list):
+            return []
+        return [cause for cause in cast("Iterable[Any]", sent) if isinstance(cause, dict)]
+
+    @property
+    def is_apply_conflict(self) -> bool:
+        """True if an apply has set fields of another manager: ``force=True`` would take them."""
+        return any(cause.get("reason") == "FieldManagerConflict" for cause in self.causes)
 
     def __str__(self) -> str:
         head = f"{self.code} {self.reason}".rstrip()

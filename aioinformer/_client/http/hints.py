@@ -13,8 +13,7 @@ import errno
 import re
 import shlex
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
 
 from aioinformer._client.auth.redaction import REDACTED
 from aioinformer._core.writing.write_requests import Method
@@ -28,7 +27,6 @@ __all__ = [
     "hint_for_other_server",
     "hint_for_read_error",
     "hint_for_write_error",
-    "iter_causes",
     "requires_tls",
 ]
 
@@ -259,9 +257,6 @@ RBAC_VERBS: Mapping[Method, str] = {
 }
 """RBAC's verb for each HTTP method."""
 
-APPLY_CONFLICT_REASON = "FieldManagerConflict"
-"""The reason of a cause that names a field that another manager owns."""
-
 MAX_CAUSES = 5
 """Number of causes shown in addition to those in the server's sentence."""
 
@@ -296,7 +291,7 @@ def _hint_for_write_status(status: Status, path: str, method: Method, user: str)
 
 
 def _hint_for_conflict(status: Status) -> str:
-    if any(cause.get("reason") == APPLY_CONFLICT_REASON for cause in iter_causes(status)):
+    if status.is_apply_conflict:
         return "omit those fields, or take their ownership with force=True"
     if "UID" in status.message:
         return "the object with that uid no longer exists: read the current object"
@@ -335,16 +330,8 @@ def _describe_other_causes(status: Status) -> str:
     """List the causes that the server's sentence doesn't contain."""
     causes = [
         f"{cause['field']}: {cause['message']}" if cause.get("field") else str(cause["message"])
-        for cause in iter_causes(status)
+        for cause in status.causes
         if cause.get("message") and str(cause["message"]) not in status.message
     ]
     more = f", and {len(causes) - MAX_CAUSES} more" if len(causes) > MAX_CAUSES else ""
     return ", ".join(causes[:MAX_CAUSES]) + more
-
-
-def iter_causes(status: Status) -> Iterator[dict[str, Any]]:
-    """Yield the causes in the details. Entries of another form are skipped."""
-    sent: Any = status.details.get("causes")
-    for cause in cast("Iterable[Any]", sent) if isinstance(sent, list) else ():
-        if isinstance(cause, dict):
-            yield cast("dict[str, Any]", cause)

@@ -17,7 +17,6 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from aioinformer._client.http.hints import iter_causes
 from aioinformer._client.http.request import ApiRequest
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer.errors import ServerError, Status, server_error
@@ -208,7 +207,7 @@ def _redact_details(status: Status) -> dict[str, Any]:
     details = _keep_known(status.details, KNOWN_DETAILS)
     if status.retry_after is not None and "retryAfterSeconds" in status.details:
         details["retryAfterSeconds"] = int(status.retry_after)
-    causes = [_keep_known(cause, KNOWN_CAUSES) for cause in iter_causes(status)]
+    causes = [_keep_known(cause, KNOWN_CAUSES) for cause in status.causes]
     if any(causes):
         details["causes"] = [cause for cause in causes if cause]
     return details

@@ -7,9 +7,7 @@ outcomes here and nowhere else. The state machine and the resource's availabilit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import Enum, auto
-from typing import Any, cast
 
 from msgspec import Struct
 
@@ -171,18 +169,10 @@ def lacks_watchlist(error: FetchError) -> bool:
 
 def _is_version_too_large(error: ServerError) -> bool:
     """Return True for 'Too large resource version', in the three forms that client-go knows."""
-    causes = _read_causes(error)
+    causes = error.status.causes
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes):
         return True
     if error.status.reason != "Timeout":
         return False
     texts = [error.status.message, *(cause.get("message") for cause in causes)]
     return any(isinstance(text, str) and "Too large resource version" in text for text in texts)
-
-
-def _read_causes(error: ServerError) -> list[dict[str, Any]]:
-    """Return the well-formed causes of the Status. A server may send anything in their place."""
-    sent: Any = error.status.details.get("causes")
-    if not isinstance(sent, list):
-        return []
-    return [cause for cause in cast("Iterable[Any]", sent) if isinstance(cause, dict)]

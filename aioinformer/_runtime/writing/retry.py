@@ -8,9 +8,9 @@ change. The caller's function does both; this module decides how often and when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from aioinformer.errors import AlreadyExists, Conflict
 
@@ -23,9 +23,6 @@ DELAY = 0.01
 JITTER = 0.1
 """client-go's ``retry.DefaultRetry``: 5 attempts, 10 ms apart, each wait up to a tenth longer.
 Another writer of the same object either finishes within milliseconds or writes all the time."""
-
-FIELD_CONFLICT = "FieldManagerConflict"
-"""The reason among a Conflict's causes if an apply sets fields of another manager."""
 
 _random = Random()
 
@@ -74,12 +71,4 @@ async def retry_on_conflict(
 
 def _is_retryable(conflict: Conflict) -> bool:
     """Return True if reading the object again may resolve the conflict."""
-    if isinstance(conflict, AlreadyExists):
-        return False
-    sent: Any = conflict.status.details.get("causes")
-    causes = cast("Iterable[Any]", sent) if isinstance(sent, list) else ()
-    return not any(
-        isinstance(cause, Mapping)
-        and cast("Mapping[str, Any]", cause).get("reason") == FIELD_CONFLICT
-        for cause in causes
-    )
+    return not (isinstance(conflict, AlreadyExists) or conflict.status.is_apply_conflict)
