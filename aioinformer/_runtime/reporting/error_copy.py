@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from aioinformer._core.objects.decode_errors import iter_related
 from aioinformer._runtime.reporting.error_texts import error_text
@@ -21,7 +22,8 @@ E = TypeVar("E", bound=BaseException)
 
 
 def copy_error(error: E) -> E:
-    """Return a copy of ``error`` and of its causes, without tracebacks and contexts.
+    """Return a copy of ``error``, of its causes and of the exceptions of a group, without
+    tracebacks and contexts.
 
     Returns:
         ``error`` itself if none of these errors has a traceback, or if it can't be copied.
@@ -34,7 +36,7 @@ def copy_error(error: E) -> E:
 def _copy(error: E, seen: set[int]) -> E:
     """Copy an error whose causes are not in ``seen``: a cause may be its own cause."""
     seen.add(id(error))
-    makers: tuple[Callable[[E], object], ...] = (_copy_content, copy.copy)
+    makers: tuple[Callable[[E], object], ...] = (partial(_copy_content, seen=seen), copy.copy)
     for make in makers:
         try:
             copied = make(error)
@@ -50,10 +52,18 @@ def _copy(error: E, seen: set[int]) -> E:
     return error
 
 
-def _copy_content(error: E) -> E:
+def _copy_content(error: E, seen: set[int]) -> E:
     """Return an error of the same class with the same attributes; its ``__init__`` isn't called."""
-    if isinstance(error, BaseExceptionGroup):
-        raise TypeError("a copy of an exception group would have the tracebacks of its exceptions")
-    copied = type(error).__new__(type(error), *error.args)
+    copied = type(error).__new__(type(error), *_copy_args(error, seen))
     vars(copied).update(vars(error))
     return copied
+
+
+def _copy_args(error: BaseException, seen: set[int]) -> tuple[Any, ...]:
+    """Return the arguments of an error; those of a group have copies of its exceptions, whose
+    tracebacks refer to the frames of tasks.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return error.args
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return group.message, [_copy(each, seen) for each in group.exceptions]
