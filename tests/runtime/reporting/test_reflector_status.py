@@ -1,0 +1,98 @@
+"""The state of a reflector: comparisons, freshness and retries. ``test_health`` tests the rest."""
+
+from __future__ import annotations
+
+from aioinformer._runtime.reporting.reflector_status import ReflectorStatus
+from aioinformer.errors import ConnectionFailed, ServerFailure, Status
+from tests.runtime.loop_clock import LoopClock
+
+
+def started(clock: LoopClock) -> ReflectorStatus:
+    """Return the status of a reflector that starts now."""
+    status = ReflectorStatus()
+    status.start(clock)
+    return status
+
+
+def test_a_comparison_without_differences_is_remembered_with_its_time() -> None:
+    clock = LoopClock()
+    status = started(clock)
+    before = status.verified
+
+    status.record_comparison(0)
+    clock.work(5)
+
+    assert (before, status.verified, status.differences) == (None, 5.0, 0)
+
+
+def test_a_comparison_that_repaired_everything_proves_nothing_about_the_cache_before() -> None:
+    clock = LoopClock()
+    status = started(clock)
+    status.record_comparison(0)
+    clock.work(5)
+
+    status.record_comparison(3, repaired=2)
+    status.record_comparison(2, repaired=2)
+
+    assert (status.differences, status.repaired) == (0, 4)
+    assert status.verified == 5.0
+
+
+def test_freshness_counts_from_the_last_proof() -> None:
+    clock = LoopClock()
+    status = started(clock)
+    before = status.fresh
+
+    status.fresh_at = clock()
+    clock.work(2)
+
+    assert (before, status.fresh) == (None, 2.0)
+
+
+def test_a_retry_that_is_overdue_is_due_now() -> None:
+    clock = LoopClock()
+    status = started(clock)
+    status.record_error(ConnectionFailed("refused"))
+    status.schedule_retry(3)
+    clock.work(1)
+    assert (status.state, status.retry_in) == ("waiting", 2.0)
+
+    clock.work(9)
+
+    assert status.retry_in == 0.0
+
+
+def test_a_reflector_of_an_unserved_resource_waits_for_the_resource() -> None:
+    status = started(LoopClock())
+    status.absent = True
+    status.schedule_retry(3)
+
+    assert status.state == "absent"
+
+
+def test_a_refused_watch_is_a_healthy_state_only_while_nothing_else_fails() -> None:
+    status = started(LoopClock())
+    refusal = ServerFailure(Status(503, "ServiceUnavailable"))
+    status.watch_refusal = refusal
+    status.record_error(refusal)
+    status.schedule_retry(30)
+    states = [status.state]
+
+    status.record_error(ConnectionFailed("refused"))
+    status.schedule_retry(1)
+    states.append(status.state)
+
+    status.clear_error()
+    assert [*states, status.state] == ["polling", "waiting", "polling"]
+    assert status.error is refusal
+
+
+def test_a_status_that_remembers_no_error_copies_none() -> None:
+    status = ReflectorStatus()
+    status.replace_error(lambda error: ValueError("a copy"))
+    assert repr(status) == "<ReflectorStatus new error=None>"
+
+    status.record_error(KeyError("original"))
+    status.replace_error(lambda error: ValueError(f"copy of {error}"))
+
+    assert repr(status) == "<ReflectorStatus new error=ValueError(\"copy of 'original'\")>"
