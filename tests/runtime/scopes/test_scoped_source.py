@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from aioinformer import Scope, SharedInformer, labelled
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._core.selectors.scopes import NamespaceSelection
@@ -15,16 +17,13 @@ NAMESPACES = find_built_in("namespaces")
 
 
 def shop() -> Cluster:
-    """Return a cluster with pods of two applications in the namespace ``shop``."""
+    """Return a cluster with pods of two applications in two namespaces."""
     cluster = Cluster()
-    for app in ("web", "mail"):
-        for node in ("one", "two"):
-            body = {
-                "metadata": {"name": f"{app}-{node}", "labels": {"app": app}},
-                "spec": {"nodeName": node},
-            }
-            cluster.create("pods", body, namespace="shop")
-    cluster.create("pods", {"metadata": {"name": "web-other"}}, namespace="other")
+    for namespace, app, node in product(("shop", "other"), ("web", "mail"), ("one", "two")):
+        labels = {"app": app}
+        name = f"{app}-{node}" if namespace == "shop" else f"other-{app}-{node}"
+        body = {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": node}}
+        cluster.create("pods", body, namespace=namespace)
     return cluster
 
 

@@ -1,0 +1,92 @@
+"""The public state of an elector."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aioinformer import ElectionHealth, ObjectKey
+from aioinformer._core.leaderelection.election import Election, ElectionTimes
+from aioinformer._runtime.leaderelection.campaign import Campaign
+from aioinformer._runtime.leaderelection.clock import SuspendAwareClock
+from aioinformer._runtime.leaderelection.health import ElectionStatus
+from aioinformer.errors import ConnectionFailed
+from aioinformer.testing import ClusterSource
+from tests.runtime.leaderelection.electors import (
+    KEY,
+    LEASES,
+    ElectionSetup,
+    pause_process,
+    run_simulated,
+)
+from tests.runtime.virtual_waits import until
+
+
+def health(
+    *,
+    leader: str = "b",
+    error: Exception | None = None,
+    renewed: float | None = None,
+    leads: bool = False,
+) -> ElectionHealth:
+    return ElectionHealth(
+        state="leading" if leads else "waiting",
+        since=12.34,
+        leader=leader,
+        error=error,
+        renewed=renewed,
+        expires_in=8.0 if leads else None,
+    )
+
+
+def test_the_text_of_a_candidate_names_its_state_and_the_leader() -> None:
+    assert str(health()) == "waiting for 12.3 s, leader: b"
+    assert str(health(leader="")) == "waiting for 12.3 s, leader: none"
+
+
+def test_the_text_says_when_the_lease_was_renewed_only_while_the_candidate_leads() -> None:
+    assert str(health(leads=True, renewed=1.5)) == (
+        "leading for 12.3 s, leader: b, renewed 1.5 s ago"
+    )
+    assert "renewed" not in str(health(renewed=99.0))
+
+
+def test_the_text_has_the_last_error() -> None:
+    assert str(health(error=ConnectionFailed("refused"))).endswith(
+        ", last error: ConnectionFailed: refused"
+    )
+
+
+def test_the_identity_of_another_candidate_can_not_forge_a_line_of_the_log() -> None:
+    assert "\n" not in str(health(leader="b\nERROR nobody leads"))
+
+
+def test_the_status_follows_the_election_from_idle_to_the_loss_of_the_lease() -> None:
+    async def main() -> None:
+        setup, key = ElectionSetup(), ObjectKey.parse(KEY)
+        clock = SuspendAwareClock(asyncio.get_running_loop().time)
+        election = Election(key, identity="a", times=ElectionTimes())
+        leases = ClusterSource(setup.cluster, setup.faults).api(LEASES)
+        campaign = Campaign(election, leases, key, clock)
+        status = ElectionStatus(campaign, clock)
+        assert repr(status) == "<ElectionStatus idle since 0.000 s>"
+        await asyncio.sleep(3)
+        idle = status.health
+        assert (idle.state, idle.since, idle.renewed, idle.expires_in) == ("idle", 3.0, None, None)
+
+        election.seek(clock.now)
+        task = asyncio.create_task(campaign.run(status.update))
+        await until(lambda: status.state == "leading")
+        began = clock.now - status.health.since
+        await asyncio.sleep(5)
+        leading = status.health
+        assert (leading.leader, round(leading.since - (clock.now - began), 6)) == ("a", 0)
+        assert leading.renewed is not None
+        assert leading.expires_in is not None
+        assert round(leading.renewed + leading.expires_in, 6) == 10.0
+
+        pause_process(60)  # no task has noticed yet
+        lost = status.health
+        assert (lost.state, lost.since, lost.expires_in) == ("lost", 0.0, None)
+        await asyncio.wait({task})
+
+    run_simulated(main)
