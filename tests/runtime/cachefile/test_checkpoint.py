@@ -1,0 +1,116 @@
+"""A state of a cache that is to be written: what differs from the last one, split by scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from aioinformer import Added, Deleted, KubeObject, ObjectKey, Updated
+from aioinformer._core.cachefile.change_log import LogRecord
+from aioinformer._core.cachefile.change_record import ChangeRecord
+from aioinformer._core.cachefile.recorded_shards import SealedShards
+from aioinformer._runtime.cachefile.checkpoint import (
+    FRESH_SECONDS,
+    Checkpoint,
+    finish_record,
+    split_changes,
+    split_log,
+)
+from tests.core.builders import pod
+
+
+def checkpoint(
+    version: str = "7",
+    *,
+    rejecting: bool = False,
+    synced: bool = True,
+    fresh: float = 100.0,
+    shards: SealedShards | None = None,
+    records: tuple[ChangeRecord, ...] = (),
+    log: LogRecord | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> Checkpoint:
+    """Return a state with the scope ``web``."""
+    scope = frozenset({"web"})
+    return Checkpoint(
+        versions=versions or {"web": version},
+        rejecting=scope if rejecting else frozenset(),
+        records=records,
+        log=log or LogRecord(),
+        synced=scope if synced else frozenset(),
+        fresh={"web": fresh},
+        shards={} if shards is None else {"web": shards},
+    )
+
+
+def scope_of(key: ObjectKey) -> str:
+    return key.namespace
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        checkpoint("8"),
+        checkpoint(rejecting=True),
+        checkpoint(synced=False),
+        checkpoint(fresh=100.1 + FRESH_SECONDS),
+        checkpoint(shards=SealedShards(frozenset({1}), frozenset())),
+    ],
+    ids=["version", "rejected", "confirmed", "fresh", "shards"],
+)
+def test_a_state_differs_from_the_written_one_in_more_than_objects(later: Checkpoint) -> None:
+    assert later.differs("web", checkpoint())
+
+
+def test_a_state_that_was_written_does_not_differ() -> None:
+    assert checkpoint().differs("web", None)
+    assert not checkpoint().differs("web", checkpoint())
+    assert not checkpoint(fresh=100.0 + FRESH_SECONDS).differs("web", checkpoint())
+
+
+def test_a_scope_that_was_not_written_before_differs() -> None:
+    assert checkpoint().differs("web", checkpoint(versions={"shop": "7"}))
+
+
+async def test_the_newest_state_of_each_object_is_written_in_its_own_scope() -> None:
+    first, second = ChangeRecord(), ChangeRecord()
+    old, new, other = pod("a", rv="1"), pod("a", rv="2"), pod("b", namespace="shop")
+    unchanged = pod("d")
+    first.record_list([[Added(old)], [Added(other)], [Added(unchanged)]])
+    second.record([Updated(old, new), Deleted(other)])
+    second.record([Added(pod("c", namespace="forgotten"))])
+    sealed = checkpoint(records=(first, second), versions={"web": "7", "shop": "3", "empty": "1"})
+
+    changes = await split_changes(sealed, scope_of)
+
+    assert changes == {
+        "web": {new.key: new, unchanged.key: unchanged},
+        "shop": {other.key: None},
+        "empty": {},
+    }
+
+
+async def test_the_changes_for_followers_keep_their_order_in_each_scope() -> None:
+    log = LogRecord()
+    old, new, other = pod("a", rv="1"), pod("a", rv="2"), pod("b", namespace="shop")
+    log.record([Added(old), Added(other)])
+    log.record([Updated(old, new)])
+    log.record([Deleted(new, "vanished")])
+
+    entries = await split_log(checkpoint(log=log), scope_of)
+
+    def shown(scope: str) -> list[tuple[str, KubeObject]]:
+        return [(entry.kind, entry.obj) for entry in entries[scope]]
+
+    assert shown("web") == [("stored", old), ("stored", new), ("vanished", new)]
+    assert shown("shop") == [("stored", other)]
+
+
+async def test_the_waiting_batches_of_a_list_are_recorded_before_a_write() -> None:
+    record = ChangeRecord()
+    record.record_list([[Added(pod(name))] for name in "abc"])
+
+    await finish_record(record)
+
+    assert [key.name for key in record.changes] == ["a", "b", "c"]
