@@ -1,0 +1,231 @@
+"""One run of an operator: discovery that fails, failures of one part, stops, and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from aioinformer import ObjectKey, Operator, ReconcileContext, Resource, ShardGroup
+from aioinformer.errors import ConnectionFailed, Forbidden, ShutdownIncomplete, UsageError
+from aioinformer.testing import Cluster, ClusterSource, Faults
+from tests.operator.operators import running, succeed
+from tests.runtime.controllers.reconcilers import (
+    BARS,
+    FOOS,
+    RecordingReconciler,
+    loop_time,
+    make_cluster,
+    run_simulated,
+    wait_until,
+)
+
+LEASE = "default/foo-operator"
+FOO_NAME = "foos.samples.example.com"
+
+
+def make_operator(source: ClusterSource, **keywords: Any) -> Operator:
+    return Operator(source, name="foo-operator", **keywords)
+
+
+@dataclass(frozen=True)
+class UnreachableDiscovery(ClusterSource):
+    """A cluster whose first answers about resources are lost."""
+
+    asked: list[float] = field(default_factory=list[float])
+    failures: int = 0
+
+    async def resource(self, name: str) -> Resource:
+        self.asked.append(loop_time())
+        if len(self.asked) <= self.failures:
+            raise ConnectionFailed("refused", phase="discovery")
+        return await super().resource(name)
+
+
+async def slow(key: ObjectKey, ctx: ReconcileContext) -> None:
+    await asyncio.sleep(1000)
+
+
+def test_a_server_that_can_not_be_asked_for_a_resource_is_asked_ever_less_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source, foos = UnreachableDiscovery(make_cluster("a"), failures=7), RecordingReconciler()
+
+    async def main() -> None:
+        operator = make_operator(source)
+        operator.controller(FOO_NAME, foos)
+        async with running(operator):
+            await asyncio.sleep(10)
+            assert operator.state == "starting"
+            await wait_until(lambda: bool(foos.runs))
+
+    run_simulated(main)
+    waits = [after - before for before, after in zip(source.asked, source.asked[1:], strict=False)]
+    assert [round(wait, 3) for wait in waits] == [1, 2, 4, 8, 16, 30, 30]
+    assert caplog.messages[-1] == (
+        "foo-operator can't ask the server for the resource of foos.samples.example.com, next "
+        "attempt in 30 s: ConnectionFailed: refused"
+    )
+
+
+def test_an_operator_that_waits_for_discovery_is_stopped_at_once() -> None:
+    async def main() -> None:
+        operator = make_operator(UnreachableDiscovery(make_cluster("a"), failures=99))
+        operator.controller(FOO_NAME, succeed)
+        task = asyncio.create_task(operator.run())
+        await asyncio.sleep(20)
+        start = loop_time()
+        operator.stop()
+        operator.stop()
+        await task
+        assert (loop_time() - start, operator.state) == (0, "stopped")
+
+    run_simulated(main)
+
+
+def test_the_unfinished_runs_of_all_controllers_are_named() -> None:
+    async def main() -> None:
+        cluster = make_cluster("a")
+        cluster.create(BARS, {"metadata": {"name": "b"}})
+        operator = make_operator(ClusterSource(cluster), grace_period=3)
+        operator.controller(FOOS, slow)
+        operator.controller(BARS, slow)
+        task = asyncio.create_task(operator.run())
+        await wait_until(
+            lambda: sum(len(each.health.running) for each in operator.controllers) == 2
+        )
+        operator.stop()
+        with pytest.raises(ShutdownIncomplete) as caught:
+            await task
+        assert len(caught.value.left) == 2
+        assert "default/a" in str(caught.value.left)
+        assert "default/b" in str(caught.value.left)
+
+    run_simulated(main)
+
+
+def test_the_failure_of_one_controller_cancels_the_others_and_is_raised_alone() -> None:
+    runs = RecordingReconciler(duration=1000)
+
+    async def main() -> None:
+        faults, cluster = Faults(), make_cluster("a")
+        cluster.create(BARS, {"metadata": {"name": "b"}})
+        operator = make_operator(
+            ClusterSource(cluster, faults), informer_options={"fail_fast": (Forbidden,)}
+        )
+        operator.controller(FOOS, runs)
+        operator.controller(BARS, succeed)
+        task = asyncio.create_task(operator.run())
+        await wait_until(lambda: bool(runs.runs))
+        faults.reset(resource=BARS)
+        faults.forbid(resource=BARS)
+        with pytest.raises(Forbidden):
+            await task
+        assert runs.cancelled == ["a"]
+        assert operator.controllers == ()
+        assert operator.state == "failed"
+
+    run_simulated(main)
+
+
+def test_a_candidate_that_waits_for_the_lease_is_cancelled_while_sharded_runs_finish() -> None:
+    runs = RecordingReconciler(duration=5)
+
+    async def main() -> None:
+        cluster = make_cluster("a")
+        source = ClusterSource(cluster)
+        first = make_operator(source, leader_election=LEASE, identity="first")
+        first.controller(BARS, succeed)
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        second = make_operator(source, leader_election=LEASE, identity="second")
+        second.controller(BARS, succeed)
+        second.controller(FOOS, runs, shards=group)
+        async with running(first):
+            await first.wait_synced(30)
+            task = asyncio.create_task(second.run())
+            await wait_until(lambda: bool(runs.runs))
+            second.stop()
+            await task
+        assert (runs.ended, runs.cancelled) == (["a"], [])
+
+    run_simulated(main)
+
+
+def test_an_operator_lists_the_informers_of_its_groups_too() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster("a"))
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        operator = make_operator(source)
+        operator.controller(FOOS, succeed, shards=group)
+        group.informer("pods")
+        async with running(operator):
+            await operator.wait_synced(30)
+            health = operator.health
+            assert [*health.groups] == ["shop"]
+            names = sorted(name.partition(" ")[0] for name in health.informers)
+            assert names == [FOO_NAME, "pods"]
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize(
+    ("sharded", "whole", "elects", "text"),
+    [
+        (True, True, False, "pass shards= for .*bars.* too, or leader_election="),
+        (True, False, True, "there is nothing to lead: leave leader_election= out"),
+    ],
+)
+def test_a_division_of_work_that_no_replica_can_keep_ends_before_anything_is_sent(
+    *, sharded: bool, whole: bool, elects: bool, text: str
+) -> None:
+    async def main() -> None:
+        cluster = make_cluster("a")
+        source = ClusterSource(cluster)
+        before = cluster.resource_version
+        operator = make_operator(source, leader_election=LEASE if elects else None)
+        group = ShardGroup(source, "shop", namespace="default", identity="a", shards=4)
+        if sharded:
+            operator.controller(FOOS, succeed, shards=group)
+        if whole:
+            operator.controller(BARS, succeed)
+        with pytest.raises(UsageError, match=text):
+            await operator.run()
+        assert cluster.resource_version == before
+
+    run_simulated(main)
+
+
+def test_a_run_that_is_cancelled_waits_for_the_end_of_its_parts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, logger="aioinformer.operator")
+
+    async def main() -> None:
+        operator = make_operator(ClusterSource(make_cluster("a")), leader_election=LEASE)
+        operator.controller(FOOS, slow)
+        task = asyncio.create_task(operator.run())
+        await wait_until(lambda: bool(operator.controllers))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert operator.controllers == ()
+
+    run_simulated(main)
+    assert caplog.messages[-1] == "foo-operator has stopped"
+
+
+def test_the_port_of_the_probes_is_known_while_it_is_open() -> None:
+    async def main() -> None:
+        operator = make_operator(ClusterSource(Cluster()), port=0, host="127.0.0.1")
+        operator.controller("pods", succeed)
+        ports = [operator.port]
+        async with running(operator):
+            await operator.wait_synced(30)
+            ports.append(operator.port)
+        before, during, after = (*ports, operator.port)
+        assert (before, bool(during), after) == (None, True, None)
+
+    asyncio.run(main())
