@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from aioinformer import ObjectKey, Operator, ReconcileContext, Resource, ShardGroup
+from aioinformer import ItemExponential, ObjectKey, Operator, ReconcileContext, Resource, ShardGroup
 from aioinformer.errors import ConnectionFailed, Forbidden, ShutdownIncomplete, UsageError
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.operator.operators import running, succeed
@@ -107,7 +108,32 @@ def test_the_unfinished_runs_of_all_controllers_are_named() -> None:
     run_simulated(main)
 
 
+class BrokenLimiter(ItemExponential):
+    """A rate limiter of a program that has a bug."""
+
+    def when(self, key: Hashable, now: float) -> float:
+        raise LookupError("a bug") from KeyError("the cause")
+
+
 def test_the_failure_of_one_controller_cancels_the_others_and_is_raised_alone() -> None:
+    runs = RecordingReconciler(duration=1000)
+
+    async def main() -> None:
+        cluster = make_cluster("a")
+        cluster.create(BARS, {"metadata": {"name": "b"}})
+        operator = make_operator(ClusterSource(cluster))
+        operator.controller(BARS, runs)
+        failing = RecordingReconciler(duration=1, results=[ValueError("fails")])
+        operator.controller(FOOS, failing, backoff=BrokenLimiter(1.0, 10.0))
+        with pytest.raises(LookupError, match="a bug") as caught:
+            await operator.run()
+        assert isinstance(caught.value.__cause__, KeyError)
+        assert (runs.cancelled, operator.state) == (["b"], "failed")
+
+    run_simulated(main)
+
+
+def test_the_failure_of_an_informer_cancels_the_runs_of_every_controller() -> None:
     runs = RecordingReconciler(duration=1000)
 
     async def main() -> None:
