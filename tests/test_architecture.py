@@ -43,6 +43,50 @@ CROSS_CUTTING = {
 }
 """Test modules about several modules of a layer together."""
 
+COVERED_ELSEWHERE = (
+    "__main__.py",
+    "_cli/health/checks.py",
+    "_client/api/client_lister_watcher.py",
+    "_client/kubeconfig/files.py",
+    "_client/kubeconfig/loaded_settings.py",
+    "_operator/builder.py",
+    "_runtime/reflector/lister_watcher.py",
+    "_runtime/scopes/reflector_builder.py",
+    "_runtime/scopes/shard_reader.py",
+    "adapters/_recording.py",
+    "adapters/_totals.py",
+    "adapters/asgi/client.py",
+    "adapters/asgi/feed.py",
+    "adapters/asgi/probes.py",
+    "adapters/asgi/responses.py",
+    "adapters/kubernetes_aio.py",
+    "adapters/kubernetes_asyncio.py",
+    "testing/access/rights.py",
+    "testing/access/tokens.py",
+    "testing/access/users.py",
+    "testing/cluster/collection_requests.py",
+    "testing/cluster/features.py",
+    "testing/cluster/history.py",
+    "testing/cluster/registry.py",
+    "testing/cluster/storage.py",
+    "testing/server/object_requests.py",
+    "testing/server/objects.py",
+    "testing/server/queries.py",
+    "testing/server/responses.py",
+    "testing/wire/encoding.py",
+    "testing/wire/served_resources.py",
+    "testing/wire/statuses.py",
+    "testing/wire/urls.py",
+    "testing/wire/version_statuses.py",
+    "testing/workload/pods.py",
+    "testing/writes/events.py",
+    "testing/writes/scale.py",
+)
+"""Modules with logic that the tests of another module cover, in the order of their names.
+
+The set may only shrink: a new module comes with a test module of its own, and a module for which
+such a test module is written leaves the set."""
+
 MAX_MODULES = 12
 """Modules in a package: as many as a reader sees at one glance."""
 
@@ -130,6 +174,14 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines - (first.end_lineno - first.lineno + 1)
 
 
+def is_stub(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return True for a function that has nothing but a docstring and an ellipsis."""
+    return all(
+        isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+        for each in function.body
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """Names and sizes of what a module defines.
@@ -143,18 +195,22 @@ class Definitions:
     """Lines of each function without its docstring, by its line and name."""
     docstrings: list[tuple[int, str]]
     """The docstrings with their lines, those of fields and constants too."""
+    implemented: list[str]
+    """The functions that have more than a docstring, unlike those of a protocol."""
 
 
 @cache
 def definitions(path: Path) -> Definitions:
     """Return what a module defines."""
-    found = Definitions([], {}, [])
+    found = Definitions([], {}, [], [])
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.ClassDef(name=name):
                 found.classes.append(name)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 found.functions[f"{node.lineno} {name}"] = length(node)
+                if not is_stub(node):
+                    found.implemented.append(name)
             case ast.Expr(value=ast.Constant(value=str(text))):
                 found.docstrings.append((node.lineno, text))
             case _:
@@ -162,11 +218,28 @@ def definitions(path: Path) -> Definitions:
     return found
 
 
-def is_about(test: Path, folder: Path) -> bool:
-    """Return True if ``test_<module>[_<aspect>].py`` names a module or package of ``folder``."""
+def subject_of(test: Path, folder: Path) -> str | None:
+    """Return the module or package of ``folder`` that ``test_<module>[_<aspect>].py`` names: the
+    longest name, or ``None`` without one.
+    """
     subjects = {path.stem.lstrip("_") for path in folder.glob("*") if path.name[0] != "."}
     words = test.stem.removeprefix("test_").split("_")
-    return any("_".join(words[:count]) in subjects for count in range(1, len(words) + 1))
+    names = ("_".join(words[:count]) for count in range(len(words), 0, -1))
+    return next((name for name in names if name in subjects), None)
+
+
+def is_about(test: Path, folder: Path) -> bool:
+    """Return True if ``test_<module>[_<aspect>].py`` names a module or package of ``folder``."""
+    return subject_of(test, folder) is not None
+
+
+def has_own_tests(module: Path) -> bool:
+    """Return True if a test module in the folder that mirrors the module's names the module."""
+    place = module.relative_to(PACKAGE)
+    layers = {folder: layer for layer, folder in MIRRORED.items()}
+    layer = layers[place.parts[0]] if len(place.parts) > 1 else ""
+    tests = (ROOT / "tests" / layer / Path(*place.parts[1:-1])).glob("test_*.py")
+    return place.stem.lstrip("_") in {subject_of(test, module.parent) for test in tests}
 
 
 def test_every_import_contract_holds() -> None:
@@ -186,6 +259,15 @@ def test_tests_mirror_the_package() -> None:
         if not is_about(test, PACKAGE / mirrored / test.parent.relative_to(ROOT / "tests" / layer))
     }
     assert strays == CROSS_CUTTING
+
+
+def test_each_module_with_logic_has_a_test_module_of_its_own() -> None:
+    untested = [
+        str(path.relative_to(PACKAGE))
+        for path in modules()
+        if path.name != "__init__.py" and definitions(path).implemented and not has_own_tests(path)
+    ]
+    assert tuple(sorted(untested)) == COVERED_ELSEWHERE
 
 
 def test_a_class_name_exists_once() -> None:
