@@ -52,6 +52,7 @@ def test_a_deletion_is_explained_by_what_holds_it_up() -> None:
 
     assert explain("delete") == "no deletion was requested"
     assert explain("delete", metadata=deleting) == "being deleted"
+    assert explain("delete", metadata={**deleting, "finalizers": "damaged"}) == "being deleted"
     assert explain("delete", metadata={**deleting, "finalizers": ["x/a", "x/b"]}) == (
         "the deletion waits for the finalizers x/a, x/b"
     )
