@@ -49,7 +49,6 @@ COVERED_ELSEWHERE = (
     "_client/api/client_lister_watcher.py",
     "_client/kubeconfig/files.py",
     "_client/kubeconfig/loaded_settings.py",
-    "_operator/builder.py",
     "_runtime/reflector/lister_watcher.py",
     "_runtime/scopes/reflector_builder.py",
     "_runtime/scopes/shard_reader.py",

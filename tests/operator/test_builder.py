@@ -1,0 +1,119 @@
+"""The declaration of one controller of an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aioinformer import KubeObject, ObjectKey, ShardGroup, SharedInformerFactory
+from aioinformer._operator.builder import ControllerBuilder
+from aioinformer.errors import NotRunning, UnknownResource, UsageError
+from aioinformer.testing import ClusterSource
+from tests.operator.operators import succeed
+from tests.runtime.controllers.reconcilers import BARS, FOOS, make_cluster, run_simulated
+
+FOO_NAME = "foos.samples.example.com"
+
+
+def make_builder(source: ClusterSource, resource: Any, **keywords: Any) -> ControllerBuilder:
+    given: Any = keywords
+    return ControllerBuilder(SharedInformerFactory(source), resource, succeed, given)
+
+
+def to_keys(obj: KubeObject) -> list[ObjectKey]:
+    return [obj.key]
+
+
+def test_a_custom_resource_has_its_own_name_and_its_informer_once_the_server_was_asked() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        builder = make_builder(source, "foo")
+        assert builder.name == "foo"
+        with pytest.raises(
+            NotRunning, match="'foo' is not built in, and the operator asks the ser"
+        ):
+            _ = builder.informer
+        await builder.resolve(source)
+        assert builder.name == FOO_NAME
+        assert builder.informer.resource == FOOS
+        assert repr(builder) == f"<ControllerBuilder {FOO_NAME} triggers=1>"
+
+    run_simulated(main)
+
+
+def test_a_built_in_resource_needs_no_answer_of_the_server() -> None:
+    async def main() -> None:
+        builder = make_builder(ClusterSource(make_cluster()), "deploy")
+        assert builder.name == "deployments.apps"
+        assert builder.informer.resource.plural == "deployments"
+        assert make_builder(ClusterSource(make_cluster()), FOOS, name="mine").name == "mine"
+
+    run_simulated(main)
+
+
+def test_a_trigger_that_the_server_does_not_serve_ends_the_start() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        builder = make_builder(source, FOOS).watches("wombats", to_keys)
+        with pytest.raises(UnknownResource, match="wombats"):
+            await builder.resolve(source)
+
+    run_simulated(main)
+
+
+def test_a_controller_that_has_started_takes_no_more_triggers() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        builder = make_builder(source, FOOS).owns(BARS)
+        await builder.resolve(source)
+        with pytest.raises(UsageError, match="has started; add triggers before"):
+            builder.owns(BARS)
+        with pytest.raises(UsageError, match="has started; add triggers before"):
+            builder.watches("pods", to_keys)
+        assert repr(builder) == f"<ControllerBuilder {FOO_NAME} triggers=2>"
+
+    run_simulated(main)
+
+
+@pytest.mark.parametrize(
+    ("resource", "keywords", "text"),
+    [
+        (3, {}, "takes the name of a resource, a Resource, or an informer"),
+        (FOOS, {"worker": 2}, "workers"),
+        (FOOS, {"concurrency": 2, "workers": 2}, "concurrency= and workers= are the same argument"),
+        (FOOS, {"backoff": 1, "limiter": 1}, "backoff= and limiter= are the same argument"),
+        (FOOS, {"filter": 3}, "filter"),
+        (FOOS, {"shards": 3}, "shards"),
+    ],
+)
+async def test_a_wrong_declaration_fails_where_it_is_written(
+    resource: object, keywords: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(TypeError, match=text):
+        make_builder(ClusterSource(make_cluster()), resource, **keywords)
+
+
+def test_children_are_divided_only_if_the_group_is_divided_by_namespace() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        for by in ("uid", "namespace"):
+            chosen: Any = by
+            group = ShardGroup(source, "shop", namespace="web", identity="a", by=chosen)
+            builder = make_builder(source, FOOS, shards=group).owns(BARS)
+            assert builder.shards is group
+            shared: Any = builder._informers  # pyright: ignore[reportPrivateUsage]
+            divided = {each.resource.plural: each.group_shards is not None for each in shared}
+            assert divided == {"foos": True, "bars": by == "namespace"}
+
+    run_simulated(main)
+
+
+def test_the_group_of_an_informer_is_that_of_its_controller() -> None:
+    async def main() -> None:
+        source = ClusterSource(make_cluster())
+        group = ShardGroup(source, "shop", namespace="web", identity="a")
+        assert make_builder(source, group.informer(FOOS)).shards is group
+        assert make_builder(source, FOOS).shards is None
+
+    run_simulated(main)
