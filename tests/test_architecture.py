@@ -51,7 +51,6 @@ COVERED_ELSEWHERE = (
     "_client/kubeconfig/loaded_settings.py",
     "_runtime/reflector/lister_watcher.py",
     "_runtime/scopes/reflector_builder.py",
-    "_runtime/scopes/shard_reader.py",
     "adapters/_recording.py",
     "adapters/_totals.py",
     "adapters/asgi/client.py",
