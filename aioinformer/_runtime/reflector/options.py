@@ -87,9 +87,8 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     """True to check that each event of a watch is JSON to its end, which costs 2 µs for a pod. By
     default, an event is read up to its managedFields where the watch has shown that nothing but
     the body follows them, as for all built-in resources. An object whose body is broken raises
-    ``ObjectDecodeError`` where it is opened, and ``SharedInformer.verify`` finds it. Lists,
-    informers with ``model=``, ``transform=`` or ``convert=`` and watches without an informer are
-    always checked."""
+    ``ObjectDecodeError`` where it is opened, and ``SharedInformer.verify`` finds it. Lists and
+    informers with ``model=`` or ``transform=`` are always checked."""
     poll_interval: float = POLL_INTERVAL
     """Seconds, five at least, between two lists that refresh the cache where the server serves
     lists and refuses watches (403, 404 or 405). Each interval is up to a tenth shorter or longer.
