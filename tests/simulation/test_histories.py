@@ -16,6 +16,16 @@ from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.transitions import Phase
 from tests.simulation.checks.violation import Violation
 from tests.simulation.generator import draw
+from tests.simulation.plan import (
+    Fault,
+    InformerSpec,
+    Join,
+    ListenerSpec,
+    Plan,
+    Put,
+    ServerStep,
+    Step,
+)
 from tests.simulation.runner import ROWS, Row, explain, judged, rows_taken, show_rows
 
 BLOCK = 10
@@ -28,8 +38,16 @@ library others may be needed, which ``EVEN_MORE`` has."""
 EVEN_MORE = range(60)
 MANY = range(1000, 2000)
 
-RARE = (Outcome.SERVER_ERROR, Outcome.METHOD_NOT_ALLOWED)
-"""Ends of a watch that need a rare fault at the moment at which a watch is opened."""
+QUIET_SECONDS = 2000.0
+"""The time without bookmarks in the history that is made for a silent watch: all of it."""
+
+RARE = (Outcome.SERVER_ERROR, Outcome.METHOD_NOT_ALLOWED, Outcome.SILENT_WATCH)
+"""Ends of a watch that need a rare fault at the moment at which a watch is opened, and the end of a
+watch that needs a quiet server without bookmarks."""
+
+MADE = frozenset({(Phase.WATCH, Outcome.SILENT_WATCH)})
+"""The row that no random history takes: faults and changes come more often than once in the minutes
+of a silent watch. A history that is made for the row takes it."""
 
 OFTEN = {
     *(
@@ -110,4 +128,23 @@ def test_the_promises_hold_in_many_more_histories_from(first: int) -> None:
 @pytest.mark.timeout(1800)  # alone, it has to live through all of them
 def test_each_row_of_the_error_table_is_taken_in_many_histories() -> None:
     taken = rows_of(MANY)
-    assert taken.keys() == ROWS, show_rows(taken)
+    assert taken.keys() | MADE == ROWS, show_rows(taken)
+
+
+def test_a_restore_of_a_quiet_server_without_bookmarks_is_noticed() -> None:
+    """The informer lists, and so has no end mark, which would be a bookmark."""
+    steps: tuple[Step, ...] = (
+        Fault(at=-1.0, kind="no_bookmarks", lasting=QUIET_SECONDS),
+        *(Put(-1.0, "web", f"obj-{number}", "shop", "node-1", number) for number in range(3)),
+        Join(0.0, ListenerSpec(name="all", informer="everything")),
+        ServerStep(10.0, "back_up"),
+        Put(20.0, "web", "obj-0", "shop", "node-2", 20),
+        ServerStep(30.0, "restore"),
+    )
+    informer = InformerSpec(name="everything", watch_list=False)
+    plan = Plan(seed=1, informers=(informer,), steps=steps)
+    violation, history = judged(plan)
+    assert violation is None, violation
+    assert history is not None
+    noticed = (Phase.FRESHNESS_CHECK, Outcome.REWOUND)
+    assert rows_taken([history]).keys() >= {*MADE, noticed}
