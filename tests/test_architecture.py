@@ -103,7 +103,6 @@ PROJECT = ("aioinformer", "benchmarks", "docs", "examples", "tests")
 
 OPTIONAL = (
     "_client",
-    "_core.cache.compressed_index",
     "_core.cache.memory",
     "_core.cache.partitions",
     "_core.cache.protocols",
@@ -120,7 +119,6 @@ OPTIONAL = (
     "_core.sharding",
     "_core.writing",
     "_runtime.cachefile",
-    "_runtime.compaction.cache_compression",
     "_runtime.compaction.free_memory",
     "_runtime.controllers",
     "_runtime.delivery.durable_position",

@@ -61,8 +61,6 @@ class Levels(Struct, frozen=True, kw_only=True):
     """Listeners with ``overflow="block"`` that keep the watch from being read."""
     synced: bool
     """True once the initial list was applied."""
-    saved_bytes: int = 0
-    """Bytes of the JSON that ``compress=`` saves now; 0 without it."""
 
 
 ReadLevels: TypeAlias = Callable[[], Levels]

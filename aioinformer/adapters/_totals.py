@@ -96,11 +96,6 @@ INFORMER_GAUGES: Mapping[str, GaugeSpec[Levels]] = {
         "By",
         lambda all_: sum(each.json_bytes for each in all_),
     ),
-    "saved_bytes": GaugeSpec(
-        "Bytes of the JSON that compress= saves now.",
-        "By",
-        lambda all_: sum(each.saved_bytes for each in all_),
-    ),
     "objects_rejected": GaugeSpec(
         "Objects whose newest version was rejected.",
         "{object}",

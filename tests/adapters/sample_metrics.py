@@ -16,7 +16,6 @@ SAMPLE_GAUGES = Levels(
     queue_bytes=6600,
     objects=100,
     json_bytes=230_000,
-    saved_bytes=200_000,
     rejected=1,
     pending=7,
     blocking=1,

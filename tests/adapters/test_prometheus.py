@@ -189,7 +189,6 @@ def test_several_informers_of_one_label_are_added_and_the_stalest_counts(
         "queue_bytes": 13200,
         "objects": 200,
         "json_bytes": 460_000,
-        "saved_bytes": 400_000,
         "objects_rejected": 2,
         "events_pending": 14,
         "listeners_blocking": 2,

@@ -15,7 +15,6 @@ from dataclasses import replace
 from random import Random
 from typing import TypeAlias
 
-from aioinformer._core.compression.compressor import MIN_SAMPLES
 from aioinformer._core.delivery.overflow import OverflowName
 from tests.simulation.fault_generator import draw_endless_pages, draw_faults, draw_outage
 from tests.simulation.plan import (
@@ -57,7 +56,6 @@ def draw(seed: int) -> Plan:
     steps += draw_endless_pages(pages, informers[0], writes, first=WRITES // 5)
     steps += draw_outage(Random(f"{seed} outage"), writes)
     ordered = sorted(steps, key=lambda step: step.at)
-    informers = tuple(_compressed(Random(f"{seed} compression"), informers, writes))
     plan = Plan(
         seed=seed, informers=informers, steps=tuple(vary(Random(f"{seed} variety"), ordered))
     )
@@ -124,19 +122,6 @@ def _shaped(chance: Random, informers: Iterable[InformerSpec]) -> Iterator[Infor
             yield replace(each, raising_index=False, transform="refuses") if refuses else each
         else:
             yield replace(each, transform="cuts") if chance.random() < 0.2 else each
-
-
-def _compressed(
-    chance: Random, informers: Iterable[InformerSpec], writes: Iterable[object]
-) -> Iterator[InformerSpec]:
-    """Have all informers of some histories compress objects at rest.
-
-    A dictionary is made in a thread, whose time isn't simulated. So there are too few objects.
-    """
-    keys = {(each.namespace, each.name) for each in writes if isinstance(each, Put)}
-    compresses = chance.random() < COMPRESSED_PART and len(keys) < MIN_SAMPLES
-    for each in informers:
-        yield replace(each, compress=chance.choice((1.0, 5.0, 40.0))) if compresses else each
 
 
 # -- listeners ---------------------------------------------------------------------------------
@@ -292,8 +277,6 @@ BEFORE = -1.0
 """The time of everything that happens before the informers start."""
 BURST = 60
 APPS = ("shop", "blog")
-COMPRESSED_PART = 0.5
-"""The part of the histories with few enough objects whose informers compress them."""
 NODES = tuple(f"node-{number}" for number in range(4))
 NEVER = 10 * WRITES
 

@@ -76,8 +76,6 @@ class InformerSpec:
     watch_list: bool = True
     """True if the informer asks for WatchLists rather than lists."""
     transform: Transforms = ""
-    compress: float = 0.0
-    """Seconds of rest after which the informer compresses an object; 0 for never."""
     scopes: tuple[ScopeSpec, ...] = ()
     """The namespaces that the informer reads at first; empty for an informer of one scope."""
     follows: bool = False
@@ -336,11 +334,6 @@ class Plan:
     settle: float = 800.0
     """Seconds after the last step: a watch that fell silent lasts 600 s and 30 s of grace; then
     there is a wait of at most 60 s, and time for slow listeners."""
-
-    @property
-    def padding(self) -> str:
-        """A text in each object: long if an informer compresses, which leaves small objects."""
-        return "padding " * 80 if any(each.compress for each in self.informers) else ""
 
     @property
     def resource(self) -> Resource:

@@ -215,7 +215,6 @@ class InformerProbe:
             watch_list=spec.watch_list,
             metrics=CountedFailures(history),
             on_error=self._record_problem,
-            compress=spec.compress or False,
         )
         self._pipeline = cast("Any", self.informer)._pipeline
         self._pipeline._queue.fifo = DeltaFIFO(high_mark=spec.high_mark)

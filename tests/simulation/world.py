@@ -192,8 +192,6 @@ class World:
         key = ObjectKey(step.namespace, step.name)
         metadata: dict[str, Any] = {"name": step.name, "labels": {"app": step.app}}
         body = {"metadata": metadata, "spec": {"nodeName": step.node, "value": step.value}}
-        if self._plan.padding:
-            metadata["annotations"] = {"padding": self._plan.padding}
         resource = self._plan.resource
         if known := self._versions.get(key):
             metadata["resourceVersion"] = known[1]

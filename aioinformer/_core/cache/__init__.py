@@ -6,7 +6,6 @@ deltas ──▶ delta_fifo ──▶ indexer ──▶ store + indexes ◀─�
 delta_fifo        deltas in order of arrival, with client-go's lookup by key
 store             the objects and indexes of the cache
 indexes           label indexes, and an index that is built while the cache is in use
-compressed_index  an index that knows the values of compressed objects
 memory            an estimate of the memory that a cache takes
 comparison        two objects, compared by version and content
 indexer           the only writer of the store; returns the events of a delta or relist

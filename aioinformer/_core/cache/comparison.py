@@ -56,8 +56,7 @@ def has_equal_content(old: KubeObject, new: KubeObject) -> bool:
     their JSON if their class compares identities. If that raises, the objects count as different: a
     redundant update is better than a lost one.
     """
-    raw = old.raw  # a compressed object is decompressed once
-    if raw and raw == new.raw:
+    if old.raw and old.raw == new.raw:
         return True
     try:
         before, after = _content(old), _content(new)

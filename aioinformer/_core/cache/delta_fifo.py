@@ -111,7 +111,7 @@ class DeltaFIFO:
             if entry.kind == "Deleted" and not self._is_new_deletion(obj.key):
                 continue
             append(entry)
-            self._bytes += len(obj.stored) or size_of(obj)
+            self._bytes += len(obj.raw) or size_of(obj)
         # As ``full``, without a call for each piece of a watch.
         return len(self.entries) >= self._high_mark or self._bytes >= self._high_bytes
 
@@ -238,7 +238,7 @@ class DeltaFIFO:
             self._forget_entry(entry)
         if isinstance(entry, Delta):
             obj = entry.obj
-            self._bytes -= len(obj.stored) or size_of(obj)
+            self._bytes -= len(obj.raw) or size_of(obj)
         elif isinstance(entry, Replaced):
             self._queued_replaces -= 1
             self._replace_in_progress = True

@@ -75,7 +75,6 @@ class Indexer:
         indexers: Mapping[str, IndexFunction[Any]] | None = None,
         *,
         view: ObjectView[Any] | None = None,
-        index_type: type[Index] = Index,
     ) -> None:
         """Make an empty cache.
 
@@ -83,14 +82,12 @@ class Indexer:
             indexers: index functions by index name.
             view: converts stored objects to what programs and index functions see; ``None`` if
                 they see stored objects.
-            index_type: the class of the indexes.
 
         Raises:
             UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
         """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
-        self._index_type = index_type
         self.state = CacheState()
         """The current state. A reader picks it up once for each read."""
         self.rejected: dict[ObjectKey, Exception] = {}
@@ -138,7 +135,7 @@ class Indexer:
         seen = (
             None if self.view is None else self.view.adapter_for(function, f"the index {name!r}:")
         )
-        return self._index_type(name, function, seen)
+        return Index(name, function, seen)
 
     def build_index(self, name: str, function: IndexFunction[Any]) -> IndexBuild | None:
         """Begin to build an index over the cached objects; return ``None`` if it exists already.

@@ -55,11 +55,8 @@ class CacheMemory:
     """Cached objects."""
     json_bytes: int
     """Bytes of the objects' JSON; 0 with ``model=``, which keeps none."""
-    saved_bytes: int = 0
-    """Bytes of these that ``compress=`` saves now; 0 without it."""
     overhead_bytes: int
-    """Bytes of the objects, keys and dicts around the JSON, indexes included, and of the dictionary
-    of ``compress=``."""
+    """Bytes of the objects, keys and dicts around the JSON, indexes included."""
     open_bytes: int
     """Bytes of the decoded bodies that are kept, of this informer's objects."""
     pending_bytes: int
@@ -68,9 +65,8 @@ class CacheMemory:
 
     @property
     def total(self) -> int:
-        """The sum of all bytes, without those that compression saves."""
-        json = self.json_bytes - self.saved_bytes
-        return json + self.overhead_bytes + self.open_bytes + self.pending_bytes
+        """The sum of all bytes."""
+        return self.json_bytes + self.overhead_bytes + self.open_bytes + self.pending_bytes
 
     @classmethod
     def estimate(
@@ -78,7 +74,6 @@ class CacheMemory:
         *,
         objects: int,
         json_bytes: int,
-        saved_bytes: int = 0,
         overhead_bytes: int,
         unpacked: int,
         opened: Iterable[int],
@@ -90,7 +85,6 @@ class CacheMemory:
         Args:
             objects: the number of cached objects.
             json_bytes: bytes of their JSON.
-            saved_bytes: bytes of it that compression saves.
             overhead_bytes: the sum of ``estimate_overhead`` and ``estimate_index``.
             unpacked: the number of objects that have changed since the cache was packed.
             opened: bytes of JSON of each object whose decoded body is kept.
@@ -101,7 +95,6 @@ class CacheMemory:
         return cls(
             objects=objects,
             json_bytes=json_bytes,
-            saved_bytes=min(saved_bytes, json_bytes),
             overhead_bytes=overhead_bytes + UNPACKED_BYTES * min(unpacked, objects),
             open_bytes=DECODED_FACTOR * sum(opened),
             pending_bytes=queued_bytes + pending * (each + OBJECT_BYTES + EVENT_BYTES),

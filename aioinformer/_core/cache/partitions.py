@@ -219,22 +219,19 @@ class PartitionedIndexer:
         indexers: Mapping[str, IndexFunction[Any]] | None = None,
         *,
         view: ObjectView[Any] | None = None,
-        index_type: type[Index] = Index,
     ) -> None:
         """Make an empty cache without namespaces. The cache is not synced before ``complete``.
 
         Args:
             indexers: as for ``Indexer``.
             view: as for ``Indexer``.
-            index_type: as for ``Indexer``.
 
         Raises:
             UsageError: an index function reads JSON that isn't kept.
         """
         self.view = view
         """Converts stored objects to what programs see; ``None`` if programs see stored objects."""
-        self._index_type = index_type
-        self._template = Indexer(indexers, view=view, index_type=index_type)
+        self._template = Indexer(indexers, view=view)
         self.state = PartitionedState(self._template)
         """The state, which is the same object at all times."""
         self._waiting: set[str] = set()
@@ -279,7 +276,7 @@ class PartitionedIndexer:
     def _get_or_create(self, namespace: str) -> Indexer:
         part = self.state.parts.get(namespace)
         if part is None:
-            part = Indexer(view=self.view, index_type=self._index_type)
+            part = Indexer(view=self.view)
             part.state = self._template.state.empty_copy()
             self.state.parts = {**self.state.parts, namespace: part}
         return part

@@ -216,7 +216,7 @@ class Index:
 
     def empty_copy(self) -> Index:
         """Return the same index without objects."""
-        return type(self)(self.name, self.function, self.adapter)
+        return Index(self.name, self.function, self.adapter)
 
 
 class CacheState:
@@ -355,8 +355,8 @@ class CacheState:
             # A dict keeps the key object of the first insertion. Sharing that key object keeps the
             # name in memory once.
             force_setattr(obj, "key", old.key)
-            self.json_bytes -= len(old.stored)
-        self.json_bytes += len(obj.stored)
+            self.json_bytes -= len(old.raw)
+        self.json_bytes += len(obj.raw)
         self.objects[obj.key] = obj
         for index, values in filed:
             if old is None:
@@ -369,7 +369,7 @@ class CacheState:
         for index in self.all_indexes:
             index.move(old, index.filed_values(old), ())
         del self.objects[old.key]
-        self.json_bytes -= len(old.stored)
+        self.json_bytes -= len(old.raw)
 
     def batches_to_free(self) -> Iterator[list[Any]]:
         """Return lists that keep alive what dropping this state would free at once.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABCMeta
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, NoReturn, TypeAlias, cast
 
 import msgspec
@@ -101,25 +101,16 @@ class KubeObject(
             self, key: ObjectKey, uid: str, resource_version: str, raw: bytes, resource: Resource
         ) -> None: ...
 
-        @property
-        def stored(self) -> Sized:
-            """The field behind ``raw``, which may be compressed; as long as the JSON."""
-            ...
-
     @property
     def uid(self) -> str:
         """``metadata.uid``, which no other object ever has."""
         uid = self._body.uid
-        if uid is None:  # compressed since this method was called: of another class now
-            return self.uid
         return uid if isinstance(uid, str) else self.raw[uid].decode()
 
     @property
     def resource_version(self) -> str:
         """``metadata.resourceVersion``, the version of the object's content."""
         version = self._body.version
-        if version is None:  # as above
-            return self.resource_version
         return version if isinstance(version, str) else self.raw[version].decode()
 
     @property
@@ -225,13 +216,8 @@ class KubeObject(
         body = state.content
         if body is None:
             body = _decode_body(self)
-            decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.stored))
+            decoded_bodies.add(self, DecodedBody(body, state.closed), len(self.raw))
         return body
-
-    def _compare_texts(self, uid: str, version: str) -> int:
-        """Compare with the uid and version of another object: the result of compare_identity."""
-        same = SAME_VERSION if self.resource_version == version else SAME_UID
-        return same if self.uid == uid else DIFFERENT
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KubeObject):
@@ -251,14 +237,11 @@ class KubeObject(
         return self
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.stored)} B>"
+        return f"<{self.kind} {self.key} rv={self.resource_version} {len(self.raw)} B>"
 
     def __reduce__(self) -> tuple[type[KubeObject], tuple[object, ...]]:
         return KubeObject, (self.key, self.uid, self.resource_version, self.raw, self.resource)
 
-
-# The descriptor of the field: ``raw`` of a subclass may be a property, and ``stored`` never is.
-setattr(KubeObject, "stored", vars(KubeObject)["raw"])  # noqa: B010 - an assignment isn't typed
 
 make_struct: Callable[[ObjectKey, bytes, Resource, ObjectBody], KubeObject]
 make_struct = StructMeta.__call__.__get__(KubeObject)  # the constructor without the conversion
@@ -313,7 +296,9 @@ def compare_identity(old: KubeObject, new: KubeObject) -> int:
         if old.raw[before.identity] == new.raw[before.identity]:
             return SAME_VERSION
         return SAME_UID if old.raw[before.uid] == new.raw[before.uid] else DIFFERENT
-    return old._compare_texts(new.uid, new.resource_version)  # pyright: ignore[reportPrivateUsage]  # the same
+    if old.uid != new.uid:
+        return DIFFERENT
+    return SAME_VERSION if old.resource_version == new.resource_version else SAME_UID
 
 
 def _raise_read_only(obj: KubeObject, name: str, *value: object) -> NoReturn:

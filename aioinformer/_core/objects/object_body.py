@@ -20,9 +20,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 __all__ = [
-    "COMPRESSED",
     "NO_PLACE",
-    "CompressedIdentity",
     "DecodedBody",
     "DecodedBodyCache",
     "IdentityPlace",
@@ -106,33 +104,12 @@ class IdentityText(Struct, gc=False):
         return self
 
 
-class CompressedIdentity:
-    """The state of all objects that are compressed: uid and version stand beside the frame."""
-
-    __slots__ = ()
-
-    content: ClassVar[None] = None
-    uid: ClassVar[None] = None
-    version: ClassVar[None] = None
-
-    @property
-    def closed(self) -> CompressedIdentity:
-        """The state of the object while its body isn't decoded: this one."""
-        return self
-
-
-COMPRESSED = CompressedIdentity()
-"""The only one."""
-
-
 class DecodedBody:
     """The state of a body that is decoded."""
 
     __slots__ = ("closed", "content", "uid", "version")
 
-    def __init__(
-        self, content: dict[str, Any], closed: IdentityPlace | IdentityText | CompressedIdentity
-    ) -> None:
+    def __init__(self, content: dict[str, Any], closed: IdentityPlace | IdentityText) -> None:
         self.content = content
         self.closed = closed
         """The state of the object before and afterwards."""
@@ -140,10 +117,10 @@ class DecodedBody:
         self.version = closed.version
 
 
-ObjectBody: TypeAlias = IdentityPlace | IdentityText | CompressedIdentity | DecodedBody
+ObjectBody: TypeAlias = IdentityPlace | IdentityText | DecodedBody
 """The state of an object's body."""
 
-for _type in (IdentityPlace, CompressedIdentity, DecodedBody):
+for _type in (IdentityPlace, DecodedBody):
     _type.__name__ = "KubeObject (send its raw bytes, or encode its to_dict())"
 
 _places: dict[int, IdentityPlace] = {}

@@ -83,7 +83,7 @@ class ExcludedObject(_WithoutBytes, frozen=True, eq=False, gc=False):
 
 def size_of(obj: KubeObject) -> int:
     """Return the bytes of JSON of ``obj``, or those that its model was made of."""
-    return obj.size if type(obj) is ModelObject else len(obj.stored)
+    return obj.size if type(obj) is ModelObject else len(obj.raw)
 
 
 class NeedsJson:

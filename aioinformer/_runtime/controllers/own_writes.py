@@ -78,7 +78,7 @@ class _OwnWrite:
         """Return True for a state after the deletion. An object with finalizers remains, with a
         time of deletion. A model has no such field, so its removal is not waited for.
         """
-        if cached is None or cached.uid != self.uid or not cached.stored:
+        if cached is None or cached.uid != self.uid or not cached.raw:
             return True
         return cached.deletion_timestamp is not None
 

@@ -429,7 +429,7 @@ def _kept_key(kept: object, children: SharedInformer, namespace: str | None) -> 
 
 def _is_kube_object(child: object) -> bool:
     """Return True for a KubeObject; an informer with convert= has other objects."""
-    return isinstance(child, KubeObject) and bool(child.stored)
+    return isinstance(child, KubeObject) and bool(child.raw)
 
 
 def _copy(child: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from aioinformer._runtime.reflector.options import ReflectorKeywords, ReflectorO
 from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.reporter import InformerReporter
 from aioinformer._runtime.reporting.safe_call import check_instrumentation
-from aioinformer.errors import FetchError, UsageError
+from aioinformer.errors import FetchError
 
 if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.selectors.label_parser import LabelMapping
@@ -35,12 +35,8 @@ __all__ = [
     "chosen_options",
 ]
 
-COMPRESS_AFTER = 10.0
-"""Seconds of ``compress=True``. A pod that starts changes several times in as many seconds."""
 SHAPE_NAMES = ("indexers", "model", "convert")
 """The keywords of ``informer()`` that depend on the type of objects."""
-MIN_COMPRESS_AFTER = 1.0
-"""The least ``compress``. Objects that change each second would be compressed in vain."""
 
 
 class InformerKeywords(ReflectorKeywords, total=False):
@@ -54,7 +50,6 @@ class InformerKeywords(ReflectorKeywords, total=False):
     metrics: Metrics | None
     tracing: Tracing | None
     cache: CacheFile | None
-    compress: bool | float
 
 
 class InformerScope(TypedDict, total=False):
@@ -106,19 +101,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
 
     cache: CacheFile | None = None
     """The file that keeps the objects, so that a restart needs no list; see ``CacheFile``."""
-    compress: bool | float = False
-    """True to compress cached objects with zstd after 10 seconds without a change; or the seconds,
-    1 at least. An object is compressed after that time, and before twice that time. A compressed
-    object takes about a tenth of its JSON, and each read of its body decompresses it, in 12 µs for
-    a pod. Without effect with ``model=``, which keeps no JSON. Needs Python 3.14 or the extra
-    ``zstd``."""
-
-    @property
-    def compress_after(self) -> float | None:
-        """Seconds of rest after which an object is compressed; ``None`` for never."""
-        if self.compress is False:
-            return None
-        return COMPRESS_AFTER if self.compress is True else float(self.compress)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,7 +108,6 @@ class InformerOptions(ReflectorOptions, frozen=True, kw_only=True):
         check_seconds("verify_every", self.verify_every, zero="never")
         check_hook(self.on_error)
         _check_cache(self.cache)
-        _check_compress(self.compress)
         _check_fail_fast(self.fail_fast)
         check_instrumentation("metrics", self.metrics, Metrics)
         check_instrumentation("tracing", self.tracing, Tracing)
@@ -161,26 +142,6 @@ def _check_cache(cache: object) -> None:
 
     if not isinstance(cache, CacheFile):
         raise TypeError(f"cache is a CacheFile: write cache=CacheFile({cache!r})")
-
-
-def _check_compress(compress: object) -> None:
-    if isinstance(compress, bool):
-        if not compress:
-            return
-    elif not isinstance(compress, int | float):
-        raise TypeError(f"compress must be True, False or seconds of rest, not {compress!r}")
-    elif not MIN_COMPRESS_AFTER <= compress < float("inf"):  # so that a NaN fails, too
-        raise ValueError(
-            f"compress must be True, False, or {MIN_COMPRESS_AFTER:g} or more seconds of rest, "
-            f"not {compress:g}"
-        )
-    from aioinformer._core.compression.zstd import find_zstd  # for users of compress= alone
-
-    if find_zstd() is None:
-        raise UsageError(
-            f"compress={compress!r} needs zstd, which this Python lacks: "
-            "pip install 'aioinformer[zstd]', or use Python 3.14"
-        )
 
 
 def check_factory_options(options: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from typing_extensions import TypeVar
 
 from aioinformer._core.cache.indexer import Indexer
-from aioinformer._core.cache.store import Index, Indexers, check_indexers
+from aioinformer._core.cache.store import Indexers, check_indexers
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
@@ -58,7 +58,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.sharding.assignment import ShardAssignment
     from aioinformer._core.sharding.shard import Shard
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
-    from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.informer.verifier import PeriodicVerifier
     from aioinformer._runtime.scopes.group_shards import GroupShards
     from aioinformer._runtime.scopes.scope_set import ScopeSet
@@ -97,17 +96,13 @@ class InformerPipeline(Generic[T]):
         self.indexer: ObjectCache
         make_reflectors: Callable[[ReflectorBuilder], Reflectors]
         found: Any = check_indexers(indexers)
-        rest = None if shape.model is not None else options.compress_after
-        index_type = _index_type(compressed=rest is not None)
         if isinstance(source, ScopedSource):
             from aioinformer._core.cache.partitions import PartitionedIndexer
 
-            self.indexer = partitioned = PartitionedIndexer(
-                found, view=shape.view(), index_type=index_type
-            )
+            self.indexer = partitioned = PartitionedIndexer(found, view=shape.view())
             make_reflectors = partial(self._make_scopes, source, partitioned)
         else:
-            self.indexer = indexer = Indexer(found, view=shape.view(), index_type=index_type)
+            self.indexer = indexer = Indexer(found, view=shape.view())
             make_reflectors = partial(self._make_single, source, indexer)
         # Without known keys: while a list is being staged, the queue can't know which objects will
         # be cached. The indexer ignores deletions of objects that it doesn't hold.
@@ -116,10 +111,7 @@ class InformerPipeline(Generic[T]):
         self.pump.on_rejected = reporter.object_rejected
         self.reporter = reporter
         self.checkpointer = self._make_checkpointer(options, shape)
-        self.compression = None if rest is None else _make_compression(self.indexer, rest)
-        """Compresses the objects at rest; ``None`` without ``compress=``."""
-        observers = (self.checkpointer, self.compression)
-        self.pump.observers = tuple(each for each in observers if each is not None)
+        self.pump.observer = self.checkpointer
         self.scopes: ScopeSet | None = None
         """The namespaces of an informer that reads several; ``None`` for any other."""
         self.group_shards: GroupShards | None = None
@@ -182,7 +174,6 @@ class InformerPipeline(Generic[T]):
             self.pump,
             self._reflectors,
             self.checkpointer,
-            self.compression,
         )
 
     def _make_registry(self, options: InformerOptions) -> ListenerRegistry[T]:
@@ -363,8 +354,6 @@ class InformerPipeline(Generic[T]):
             parts["verification"] = self._make_verifier().run
         if self.checkpointer is not None:
             parts["cache file"] = self.checkpointer.run
-        if self.compression is not None:
-            parts["compression"] = self.compression.run
         async with self._task_group as tasks:
             self.listeners.start_all()
             if self.scopes is not None:  # the reflectors have statuses of their own
@@ -411,17 +400,3 @@ def _describe_shard(shard: Shard | ShardAssignment | None) -> str:
     return (
         str(shard) if group is None else f"group {group.name}: {group.count} shards by {group.by}"
     )
-
-
-def _index_type(*, compressed: bool) -> type[Index]:
-    if not compressed:
-        return Index
-    from aioinformer._core.cache.compressed_index import CompressedIndex
-
-    return CompressedIndex
-
-
-def _make_compression(indexer: ObjectCache, rest: float) -> CacheCompression:
-    from aioinformer._runtime.compaction.cache_compression import CacheCompression
-
-    return CacheCompression(indexer, rest)

@@ -89,8 +89,8 @@ class Pump:
         """The tasks that wait for a state of the cache."""
         self.on_rejected: Callable[[Exception], None] | None = None
         """Called with the error of a rejected object; once if a batch has many."""
-        self.observers: tuple[ChangeObserver, ...] = ()
-        """Receive all changes: a cache file's checkpointer, and the compression of the cache."""
+        self.observer: ChangeObserver | None = None
+        """Receives all changes: the checkpointer of a cache file."""
         self.compaction = CacheCompaction(indexer)
         """Packs the cached objects that have changed, in calm moments."""
         self._name = name
@@ -332,8 +332,8 @@ class Pump:
         for listener in self._listeners:  # no comprehension, which is a call more in Python 3.11
             if listener.put(events, at):
                 self._needs_merge.append(listener)
-        for observer in self.observers:
-            observer.record(events)
+        if self.observer is not None:
+            self.observer.record(events)
         if (took := clock() - at) > MAX_DISTRIBUTE_SECONDS:
             self._batch_size = self._batch_size // 2 or 1
         elif self._batch_size <= len(events) and took < MAX_DISTRIBUTE_SECONDS / 4:
@@ -367,8 +367,8 @@ class Pump:
         initial = replacement.initial
         batches = replacement.commit().chunks
         self._cached_batches = None
-        for observer in self.observers:
-            observer.record_list(batches, kind)
+        if self.observer is not None:
+            self.observer.record_list(batches, kind)
         self._put_relist(batches, kind, initial=initial)
         del batches  # each batch is freed when the last listener has passed it, not all at once
         self._report_rejected(replacement.rejected)

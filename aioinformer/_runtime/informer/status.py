@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._core.cache.memory import CacheMemory
     from aioinformer._core.cache.protocols import ObjectCache
     from aioinformer._runtime.cachefile.checkpointer import Checkpointer
-    from aioinformer._runtime.compaction.cache_compression import CacheCompression
     from aioinformer._runtime.reporting.health import Health
 
 __all__ = ["InformerStatus"]
@@ -41,13 +40,11 @@ class InformerStatus:
         pump: Pump,
         reflectors: Reflectors,
         checkpointer: Checkpointer | None,
-        compression: CacheCompression | None,
     ) -> None:
         """Read from these parts."""
         self.registrations: Callable[[], tuple[Registration, ...]] = tuple
         """Returns the present handlers."""
         self._checkpointer = checkpointer
-        self._compression = compression
         self._reporter = reporter
         self._queue = queue
         self._indexer = indexer
@@ -114,7 +111,6 @@ class InformerStatus:
             queue_bytes=fifo.size,
             objects=len(state.objects),
             json_bytes=state.json_bytes,
-            saved_bytes=0 if self._compression is None else self._compression.saved_bytes,
             rejected=len(self._indexer.rejected),
             pending=self._pump.pending,
             blocking=len(self._pump.blocked_by),
@@ -126,16 +122,14 @@ class InformerStatus:
         from aioinformer._core.cache.memory import CacheMemory  # rarely needed
 
         state, fifo = self._indexer.state, self._queue.fifo
-        get, compression = state.objects.get, self._compression
+        get = state.objects.get
         return CacheMemory.estimate(
             objects=len(state.objects),
             json_bytes=state.json_bytes,
-            saved_bytes=0 if compression is None else compression.saved_bytes,
-            overhead_bytes=state.overhead_bytes
-            + (0 if compression is None else compression.overhead_bytes),
+            overhead_bytes=state.overhead_bytes,
             unpacked=self._pump.compaction.changes,
             opened=[
-                len(obj.stored)
+                len(obj.raw)
                 for obj in decoded_bodies.objects()
                 if isinstance(obj, KubeObject) and get(obj.key) is obj
             ],

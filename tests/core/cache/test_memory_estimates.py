@@ -19,13 +19,10 @@ from aioinformer._core.cache.memory import (
 from tests.core.builders import key
 
 
-def estimate(
-    *, objects: int = 3, json_bytes: int = 1000, saved_bytes: int = 0, unpacked: int = 0
-) -> CacheMemory:
+def estimate(*, objects: int = 3, json_bytes: int = 1000, unpacked: int = 0) -> CacheMemory:
     return CacheMemory.estimate(
         objects=objects,
         json_bytes=json_bytes,
-        saved_bytes=saved_bytes,
         overhead_bytes=700,
         unpacked=unpacked,
         opened=[10, 20],
@@ -35,24 +32,18 @@ def estimate(
 
 
 def test_each_number_has_its_part_of_the_estimate() -> None:
-    assert estimate(unpacked=2, saved_bytes=400) == CacheMemory(
+    assert estimate(unpacked=2) == CacheMemory(
         objects=3,
         json_bytes=1000,
-        saved_bytes=400,
         overhead_bytes=700 + 2 * UNPACKED_BYTES,
         open_bytes=6 * 30,
         pending_bytes=50 + 2 * (333 + OBJECT_BYTES + EVENT_BYTES),
     )
-    assert estimate(saved_bytes=400).total == (
-        600 + 700 + 180 + 50 + 2 * (333 + OBJECT_BYTES + EVENT_BYTES)
-    )
+    assert estimate().total == (1000 + 700 + 180 + 50 + 2 * (333 + OBJECT_BYTES + EVENT_BYTES))
 
 
-def test_saved_and_unpacked_bytes_are_limited_by_the_contents_of_the_cache() -> None:
-    found = estimate(saved_bytes=2000, unpacked=9)
-
-    assert found.saved_bytes == 1000
-    assert found.overhead_bytes == 700 + 3 * UNPACKED_BYTES
+def test_unpacked_objects_are_at_most_those_in_the_cache() -> None:
+    assert estimate(unpacked=9).overhead_bytes == 700 + 3 * UNPACKED_BYTES
 
 
 def test_pending_events_of_an_empty_cache_count_without_json() -> None:

@@ -195,7 +195,7 @@ async def control(informers: SharedInformerFactory) -> Left:
 
 
 async def compact(informers: SharedInformerFactory) -> Left:
-    pods = informers.informer("pods", resync=1.0, compress=60.0, verify_every=60.0)
+    pods = informers.informer("pods", resync=1.0, verify_every=60.0)
     await pods.wait_synced(timeout=30)
     return Left.of(pods)
 

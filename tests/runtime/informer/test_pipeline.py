@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from aioinformer import KubeObject, Metrics, Scope, Shard
-from aioinformer._core.cache.compressed_index import CompressedIndex
-from aioinformer._core.cache.store import Index
+from aioinformer import Metrics, Scope, Shard
 from aioinformer._core.codec.shape import Shape
 from aioinformer._core.instrumentation import Levels
 from aioinformer.errors import Forbidden, NotRunning, NotSynced, UsageError
@@ -43,22 +41,6 @@ class RecordedMetrics(Metrics):
 
     def informer_ended(self, informer: Any, levels: Callable[[], Levels]) -> None:
         self.calls.append(("ended", informer))
-
-
-def test_objects_are_compressed_at_rest_unless_a_model_keeps_no_json() -> None:
-    cluster = cluster_with_pods("a")
-    plain, compressed = make_pipeline(cluster), make_pipeline(cluster, compress=True)
-    modelled = make_pipeline(cluster, compress=True, shape=Shape.of(model=Named))
-
-    assert (plain.compression, modelled.compression) == (None, None)
-    assert repr(compressed.compression).startswith("<CacheCompression")
-
-    def by_name(obj: KubeObject) -> list[str]:
-        return [obj.name]
-
-    for compress, expected in ((False, Index), (True, CompressedIndex)):
-        pipeline = make_pipeline(cluster, indexers={"name": by_name}, compress=compress)
-        assert type(pipeline.indexer.state.indexes["name"]) is expected
 
 
 def test_an_informer_keeps_the_servers_bodies_only_without_a_shape() -> None:
@@ -204,7 +186,7 @@ def test_the_namespaces_of_an_informer_of_one_scope_can_not_be_changed() -> None
 
 def test_the_tasks_of_a_pipeline_are_named_after_its_informer() -> None:
     async def main() -> set[str]:
-        pipeline = make_pipeline(cluster_with_pods("a"), verify_every=60, compress=True)
+        pipeline = make_pipeline(cluster_with_pods("a"), verify_every=60)
         async with running_in_background(pipeline.run(None)):
             await pipeline.reader.wait_synced(timeout=10)
             return {task.get_name() for task in asyncio.all_tasks()}
@@ -213,5 +195,4 @@ def test_the_tasks_of_a_pipeline_are_named_after_its_informer() -> None:
         "reflector of pods",
         "pump of pods",
         "verification of pods",
-        "compression of pods",
     }
