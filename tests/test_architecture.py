@@ -119,7 +119,6 @@ OPTIONAL = (
     "_core.sharding",
     "_core.writing",
     "_runtime.cachefile",
-    "_runtime.compaction.free_memory",
     "_runtime.controllers",
     "_runtime.delivery.durable_position",
     "_runtime.delivery.statistics",

@@ -1,4 +1,4 @@
-"""Work on the cache that waits for a calm moment: smaller objects, and free memory returned.
+"""Work on the cache that waits for a calm moment: smaller objects.
 
 An object that has just arrived has its uid and version as strings, since it is read and compared
 soon. Most objects of a cache then rest for hours. Once a part of the cache has changed and no storm
@@ -32,14 +32,10 @@ CALM_SECONDS = 1.0
 to change again, and the processor has other work."""
 CALM_CHANGES = 256
 """Changes in these seconds that count as few."""
-SETTLE_SECONDS = 0.25
-"""Seconds from the end of a list to the return of free memory: handlers have the events by then."""
-MIN_LISTED = 1000
-"""Objects of a list from which on its memory is worth returning."""
 
 
 class CacheCompaction:
-    """Packs the objects of one cache, and returns memory after lists."""
+    """Packs the objects of one cache."""
 
     def __init__(self, indexer: ObjectCache) -> None:
         """Make the compaction of a cache. ``run`` serves requests from before its start, too."""
@@ -51,19 +47,9 @@ class CacheCompaction:
         """Starts ``run``; called at the first request, since small caches never need the task."""
         self._indexer = indexer
         self._requested = asyncio.Event()
-        self._listed = False
 
     def request(self) -> None:
         """Pack the cache in the next calm moment."""
-        self._request()
-
-    def list_installed(self, count: int) -> None:
-        """Return free memory soon, because a list of ``count`` objects was installed."""
-        if count >= MIN_LISTED:
-            self._listed = True
-            self._request()
-
-    def _request(self) -> None:
         self._requested.set()
         start, self.start = self.start, None
         if start is not None:
@@ -74,16 +60,8 @@ class CacheCompaction:
         while True:
             await self._requested.wait()
             self._requested.clear()
-            if self._listed:
-                await asyncio.sleep(SETTLE_SECONDS)
-                self._listed = False
-                # Most processes have no list of so many objects.
-                from aioinformer._runtime.compaction.free_memory import release_free_memory
-
-                release_free_memory()
-            if self.changes >= self.threshold:
-                await self._wait_for_calm()
-                await self._pack()
+            await self._wait_for_calm()
+            await self._pack()
 
     async def _wait_for_calm(self) -> None:
         before = -CALM_CHANGES

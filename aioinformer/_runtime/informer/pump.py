@@ -390,8 +390,6 @@ class Pump:
         await time_slice.maybe_yield()
         while not replacement.step(ITEMS_PER_STEP):
             await time_slice.maybe_yield()
-        if initial:  # a relist leaves too much free memory to return in one step
-            self.compaction.list_installed(count)
 
     def _put_relist(self, batches: Sequence[EventBatch], kind: Replaced, *, initial: bool) -> None:
         """Distribute the changes of a list, and mark the end of the first state of the cache.
