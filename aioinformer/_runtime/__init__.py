@@ -6,7 +6,6 @@
 
     tasks            one event loop, time slices, supervised task groups
     reporting        health, logs, the error hook, metrics and tracing that can't break an informer
-    compaction       less memory for caches, by work in calm moments
     reflector        list and watch requests, one after the other, into the queue
     reading          lists and watches of a program of its own, without an informer
     delivery         listeners: registrations of handlers, and event streams

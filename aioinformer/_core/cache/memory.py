@@ -1,7 +1,7 @@
 """An estimate of the memory that a cache takes, without a walk over its objects.
 
-The bytes of JSON are counted as objects come and go. The rest is the same for every object but for
-its name, and the size of a dict is known to Python.
+The bytes of JSON are counted as objects come and go. The rest differs by an object's name, and by
+the place of its uid and version; a few objects stand for all. Python knows the size of a dict.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from itertools import islice
 from sys import getsizeof
-from typing import Any
+
+from aioinformer._core.objects.kube_object import KubeObject, ObjectKey, is_packed
 
 __all__ = ["DECODED_FACTOR", "CacheMemory", "estimate_index", "estimate_overhead"]
 
@@ -27,13 +28,14 @@ OBJECT_BYTES = 48 + 32 + 33 + 12
 NAME_BYTES = _EMPTY_STRING + 15
 """Bytes of a string without its characters, as the allocator rounds them up."""
 UNPACKED_BYTES = _allocate(40) + _allocate(_EMPTY_STRING + 36) + _allocate(_EMPTY_STRING + 7)
-"""Bytes of the holder, the uid and the version of an object that has changed a moment ago."""
+"""Bytes of the holder, the uid and the version of an object that a watch has brought."""
 EVENT_BYTES = 64
 """Bytes of a pending event, beside the objects in it."""
 DECODED_FACTOR = 6
 """Bytes of a decoded body for each byte of its JSON."""
 SAMPLED = 64
-"""Objects and buckets whose sizes stand for those of the others."""
+"""Objects and buckets whose sizes stand for those of the others. Half of the objects are the first
+of the cache, mostly as the list has brought them, and half the last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,6 @@ class CacheMemory:
         objects: int,
         json_bytes: int,
         overhead_bytes: int,
-        unpacked: int,
         opened: Iterable[int],
         pending: int,
         queued_bytes: int,
@@ -86,7 +87,6 @@ class CacheMemory:
             objects: the number of cached objects.
             json_bytes: bytes of their JSON.
             overhead_bytes: the sum of ``estimate_overhead`` and ``estimate_index``.
-            unpacked: the number of objects that have changed since the cache was packed.
             opened: bytes of JSON of each object whose decoded body is kept.
             pending: the number of events in mailboxes.
             queued_bytes: bytes of JSON in the queue.
@@ -95,17 +95,21 @@ class CacheMemory:
         return cls(
             objects=objects,
             json_bytes=json_bytes,
-            overhead_bytes=overhead_bytes + UNPACKED_BYTES * min(unpacked, objects),
+            overhead_bytes=overhead_bytes,
             open_bytes=DECODED_FACTOR * sum(opened),
             pending_bytes=queued_bytes + pending * (each + OBJECT_BYTES + EVENT_BYTES),
         )
 
 
-def estimate_overhead(objects: Mapping[Any, Any]) -> int:
+def estimate_overhead(objects: dict[ObjectKey, KubeObject]) -> int:
     """Return the bytes of objects, keys and their dict, without JSON."""
-    names = [len(key.name) for key in islice(objects, SAMPLED)]
-    name = sum(names) // len(names) if names else 0
-    return getsizeof(objects) + len(objects) * (OBJECT_BYTES + NAME_BYTES + name)
+    values, half = objects.values(), SAMPLED // 2
+    sizes = [
+        len(obj.name) + (0 if is_packed(obj) else UNPACKED_BYTES)
+        for obj in (*islice(values, half), *islice(reversed(values), half))
+    ]
+    each = sum(sizes) // len(sizes) if sizes else 0
+    return getsizeof(objects) + len(objects) * (OBJECT_BYTES + NAME_BYTES + each)
 
 
 def estimate_index(buckets: Mapping[str, Sized]) -> int:

@@ -271,6 +271,11 @@ def pack_identity(obj: KubeObject) -> ObjectBody:
     return state
 
 
+def is_packed(obj: KubeObject) -> bool:
+    """Return True unless uid and version of ``obj`` are strings beside its bytes."""
+    return type(obj._body.closed) is not IdentityText  # pyright: ignore[reportPrivateUsage]  # the same
+
+
 DIFFERENT: Final = 0
 SAME_UID: Final = 1
 SAME_VERSION: Final = 2

@@ -2,10 +2,10 @@
 
 An object needs its uid and its resourceVersion rarely: when a newer version of it arrives, and when
 a program reads them. Both are in the object's JSON, where every API server writes one after the
-other. An ``IdentityPlace`` says where, and all objects with the same places share it. So an object
-at rest stores neither string, which take 160 bytes. Finding the places takes half a microsecond,
-which is spent on the objects of lists, and on changed objects some time later: an object that has
-just arrived is read and compared, and has the strings in an ``IdentityText``.
+other. An ``IdentityPlace`` says where, and all objects with the same places share it. So the object
+of a list stores neither string, which take 160 bytes. Finding the places takes half a microsecond.
+That isn't spent on the objects of a watch, which are read and compared at once, and have the
+strings in an ``IdentityText``: after an hour of changes, a cache of 20,000 pods takes 4 % more.
 
 Decoding a pod takes ten microseconds, and a handler reads its object several times, so the last
 bodies are kept. A decoded body is six times as large as its bytes, so not all of them are kept.
@@ -58,7 +58,7 @@ _BETWEEN = '","resourceVersion":"'
 
 
 class IdentityPlace:
-    """The state of an object at rest: the places of its uid and version in its bytes.
+    """The state of a listed object: the places of its uid and version in its bytes.
 
     This type and ``DecodedBody`` also keep msgspec from encoding the fields of an object as if they
     were its content: msgspec doesn't know the types, and shows their name in the error.
@@ -88,7 +88,7 @@ NO_PLACE = IdentityPlace(0, 0)
 
 
 class IdentityText(Struct, gc=False):
-    """The state of an object that has just arrived, or whose bytes are unusual: uid and version."""
+    """The state of a watched object, or one whose bytes are unusual: uid and version."""
 
     content: ClassVar[None] = None
     """The decoded body: none."""

@@ -5,7 +5,7 @@
 
 ``InformerPipeline`` makes these parts, connects them and runs their tasks in one task group: the
 reflector, the pump, the periodic verification, and one task for each handler; the resync timer once
-a listener has a period, and the compaction once there is something to do.
+a listener has a period.
 ``SharedInformer`` is the public side, whose methods pass the work to a part.
 """
 
@@ -339,7 +339,6 @@ class InformerPipeline(Generic[T]):
         """
         reporter = self.reporter
         self.pump.end()
-        self.pump.compaction.start = None
         reporter.close()
         reporter.metrics.informer_ended(reporter.label, self.status.levels)
         self._reflectors.close()
@@ -361,12 +360,6 @@ class InformerPipeline(Generic[T]):
             self._reflectors.start(tasks)
             for part, run in parts.items():
                 tasks.start(run(), name=f"{part} of {self.name}")
-            self.pump.compaction.start = self._start_compaction
-
-    def _start_compaction(self) -> None:
-        if not self._task_group.is_ending():
-            run = self.pump.compaction.run()
-            self._task_group.start(run, name=f"compaction of {self.name}")
 
     def _make_verifier(self) -> PeriodicVerifier:
         from aioinformer._runtime.informer.verifier import PeriodicVerifier

@@ -27,7 +27,6 @@ from aioinformer._core.objects.deltas import (
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.quantities import quantity
-from aioinformer._runtime.compaction.cache_compaction import CacheCompaction
 from aioinformer._runtime.delivery.listener import BackpressureGate, Listener
 from aioinformer._runtime.informer.waiters import CacheWaiters
 from aioinformer._runtime.reflector.delta_queue import DeltaQueue
@@ -91,8 +90,6 @@ class Pump:
         """Called with the error of a rejected object; once if a batch has many."""
         self.observer: ChangeObserver | None = None
         """Receives all changes: the checkpointer of a cache file."""
-        self.compaction = CacheCompaction(indexer)
-        """Packs the cached objects that have changed, in calm moments."""
         self._name = name
         self._queue = queue
         self._indexer = indexer
@@ -321,10 +318,6 @@ class Pump:
     def _distribute(self, events: tuple[Event, ...]) -> None:
         """Put one shared batch into all mailboxes, and adapt the size of the next batch."""
         self._cached_batches = None
-        compaction = self.compaction
-        compaction.changes += len(events)
-        if compaction.changes >= compaction.threshold:
-            compaction.request()
         clock = self._clock
         at = clock()
         if self._listeners_changed:  # an index function may just have added or removed one

@@ -127,7 +127,6 @@ class InformerStatus:
             objects=len(state.objects),
             json_bytes=state.json_bytes,
             overhead_bytes=state.overhead_bytes,
-            unpacked=self._pump.compaction.changes,
             opened=[
                 len(obj.raw)
                 for obj in decoded_bodies.objects()

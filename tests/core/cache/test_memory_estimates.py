@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from sys import getsizeof
 
 import pytest
 
+from aioinformer import KubeObject, ObjectKey
 from aioinformer._core.cache.memory import (
     EVENT_BYTES,
     NAME_BYTES,
@@ -16,34 +18,39 @@ from aioinformer._core.cache.memory import (
     estimate_index,
     estimate_overhead,
 )
-from tests.core.builders import key
+from aioinformer._core.objects.kube_object import create_object, create_packed_object
+from tests.core.builders import PODS, key
+
+UID = "0b1d2c3e-5f60-4a7b-8c9d-112233445566"
 
 
-def estimate(*, objects: int = 3, json_bytes: int = 1000, unpacked: int = 0) -> CacheMemory:
+def estimate(*, objects: int = 3, json_bytes: int = 1000) -> CacheMemory:
     return CacheMemory.estimate(
         objects=objects,
         json_bytes=json_bytes,
         overhead_bytes=700,
-        unpacked=unpacked,
         opened=[10, 20],
         pending=2,
         queued_bytes=50,
     )
 
 
+def cached(names: Iterable[str], *, packed: bool = True) -> dict[ObjectKey, KubeObject]:
+    """Return objects as a list (not packed: a watch) brings them."""
+    create = create_packed_object if packed else create_object
+    raw = b'{"metadata":{"uid":"%b","resourceVersion":"1"}}' % UID.encode()
+    return {key(name): create(key(name), UID, "1", raw, PODS) for name in names}
+
+
 def test_each_number_has_its_part_of_the_estimate() -> None:
-    assert estimate(unpacked=2) == CacheMemory(
+    assert estimate() == CacheMemory(
         objects=3,
         json_bytes=1000,
-        overhead_bytes=700 + 2 * UNPACKED_BYTES,
+        overhead_bytes=700,
         open_bytes=6 * 30,
         pending_bytes=50 + 2 * (333 + OBJECT_BYTES + EVENT_BYTES),
     )
     assert estimate().total == (1000 + 700 + 180 + 50 + 2 * (333 + OBJECT_BYTES + EVENT_BYTES))
-
-
-def test_unpacked_objects_are_at_most_those_in_the_cache() -> None:
-    assert estimate(unpacked=9).overhead_bytes == 700 + 3 * UNPACKED_BYTES
 
 
 def test_pending_events_of_an_empty_cache_count_without_json() -> None:
@@ -55,7 +62,7 @@ def test_pending_events_of_an_empty_cache_count_without_json() -> None:
 
 @pytest.mark.parametrize("lengths", [(), (3,), (3, 4), (1, 2, 5)])
 def test_the_overhead_has_the_mean_length_of_the_names(lengths: tuple[int, ...]) -> None:
-    objects = {key(letter * length): 0 for letter, length in zip("abc", lengths, strict=False)}
+    objects = cached(letter * length for letter, length in zip("abc", lengths, strict=False))
     mean = sum(lengths) // len(lengths) if lengths else 0
 
     found = estimate_overhead(objects)
@@ -63,13 +70,20 @@ def test_the_overhead_has_the_mean_length_of_the_names(lengths: tuple[int, ...])
     assert type(found) is int
 
 
-def test_the_mean_length_of_the_names_is_that_of_the_first_ones() -> None:
-    names = [f"{number:04}" for number in range(SAMPLED)] + ["x" * 200] * 1
-    objects = {key(name): 0 for name in names}
+def test_the_mean_length_of_the_names_is_that_of_the_first_and_last_ones() -> None:
+    names = [f"{number:04}" for number in range(SAMPLED)]
+    names[SAMPLED // 2 : SAMPLED // 2] = ["x" * 200]
+    objects = cached(names)
 
     assert estimate_overhead(objects) == getsizeof(objects) + (SAMPLED + 1) * (
         OBJECT_BYTES + NAME_BYTES + 4
     )
+
+
+def test_uid_and_version_of_watched_objects_count() -> None:
+    listed, watched = cached("abcd"), cached("ab") | cached("cd", packed=False)
+
+    assert estimate_overhead(watched) - estimate_overhead(listed) == 4 * UNPACKED_BYTES // 2
 
 
 def test_an_index_has_the_mean_size_of_its_first_buckets() -> None:

@@ -1,1 +1,0 @@
-"""Work on caches in calm moments."""
