@@ -14,7 +14,7 @@ queue. Waiting and waking up belong to the runtime.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,6 @@ from aioinformer._core.objects.deltas import (
     Correction,
     Delta,
     QueueEntry,
-    QueueMark,
     Replaced,
     Resync,
 )
@@ -174,10 +173,6 @@ class DeltaFIFO:
     def confirm(self, scope: str | None = None) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         self.entries.append(Confirmed(scope))
-
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """Queue a mark behind all present entries; see ``QueueMark``."""
-        self.entries.append(QueueMark(on_reached))
 
     def correct(self, corrections: Iterable[Correction]) -> None:
         """Queue corrections that a verification has found, behind the changes received so far."""

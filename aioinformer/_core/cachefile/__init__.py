@@ -3,6 +3,5 @@
 identity         the cluster and the scope that a stored state belongs to
 block_index      the blocks of changed objects, and the newest state of each
 change_record    the newest state of each object that has changed since the last write
-change_log       the changes in order, for the processes that share a file
 recorded_shards  the shards of a group whose objects a file may promise
 """

@@ -5,7 +5,7 @@ The vocabulary is that of client-go's atomic FIFO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field, structs
@@ -22,7 +22,6 @@ __all__ = [
     "Delta",
     "DeltaKind",
     "QueueEntry",
-    "QueueMark",
     "RepairGuard",
     "Replaced",
     "Resync",
@@ -122,11 +121,4 @@ class Confirmed(Struct, frozen=True, gc=False):
     """The namespace that was watched, in a cache of several scopes; ``None`` in any other."""
 
 
-class QueueMark(Struct, frozen=True, eq=False):
-    """A mark: everything that was queued before is applied."""
-
-    on_reached: Callable[[], None]
-    """Called in the step that reaches the mark, before any later entry is applied."""
-
-
-QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed | QueueMark
+QueueEntry: TypeAlias = Delta | Replaced | Resync | Bookmark | Correction | Confirmed

@@ -7,21 +7,18 @@ and versions are a checkpoint, which the file's thread writes in one transaction
 
 With durable listeners a checkpoint is written later: a mark is put behind the events that lead to
 the state, and the state is written once every durable listener has passed its mark. Meanwhile later
-changes are recorded apart. So a listener that hangs holds back the file and makes the checkpointer
-keep no more than two states of each object.
+changes are recorded apart.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from aioinformer._core.cachefile.change_log import LogRecord
+from aioinformer._core.cache.protocols import ObjectCache
 from aioinformer._core.cachefile.change_record import ChangeRecord
 from aioinformer._core.cachefile.identity import scope_identity
 from aioinformer._core.cachefile.recorded_shards import RecordedShards
@@ -30,17 +27,9 @@ from aioinformer._core.objects.deltas import Replaced
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
 from aioinformer._core.sharding.assignment import ShardAssignment
 from aioinformer._runtime.cachefile.cache_file import CacheFile
-from aioinformer._runtime.cachefile.checkpoint import (
-    FRESH_SECONDS,
-    Checkpoint,
-    CheckpointedCache,
-    finish_record,
-    split_changes,
-    split_log,
-)
+from aioinformer._runtime.cachefile.checkpoint import Checkpoint, finish_record, split_changes
 from aioinformer._runtime.cachefile.file_access import log
-from aioinformer._runtime.cachefile.follower import FollowedVersion, ScopeFollower
-from aioinformer._runtime.cachefile.stored_scope import ScopeWrite, ShardsWrite
+from aioinformer._runtime.cachefile.stored_scope import ScopeWrite, ShardsWrite, StoredScope
 from aioinformer._runtime.cachefile.stored_shards import StoredShards, shards_to_write
 from aioinformer._runtime.delivery.durable_position import DurablePosition
 from aioinformer._runtime.delivery.listener import Listener
@@ -48,9 +37,6 @@ from aioinformer._runtime.reflector.delta_queue import InformerQueue
 from aioinformer._runtime.reflector.lister_watcher import ListerWatcher, SupportsCacheFile
 from aioinformer._runtime.reflector.reflector import Reflector
 from aioinformer.errors import UsageError
-
-if TYPE_CHECKING:  # it imports SQLite, which only programs with a cache file need
-    from aioinformer._runtime.cachefile.leadership import Leadership
 
 __all__ = ["Checkpointer"]
 
@@ -65,7 +51,7 @@ class Checkpointer:
         self,
         name: str,
         file: CacheFile,
-        cache: CheckpointedCache,
+        cache: ObjectCache,
         *,
         selection: Mapping[str, str],
         transform: Transform | None,
@@ -78,7 +64,8 @@ class Checkpointer:
             name: the informer's name, for logs.
             file: the options of the file.
             cache: the informer's cache.
-            selection: what selects the objects or changes their stored form, besides the source.
+            selection: what selects the objects or changes their stored form, besides the source and
+                ``transform``.
             transform: the informer's ``transform=``.
             refusal: the reason why the file can't be used; empty if it can.
             group: the group whose shards the informer reads; ``None`` for any other informer.
@@ -97,13 +84,6 @@ class Checkpointer:
         """The shards of each scope of a group's informer."""
         self._stored_shards: dict[str, StoredShards] = {}
         self._record = ChangeRecord()
-        self._log = LogRecord()
-        self._reflectors: dict[str, Reflector] = {}
-        self._unrecorded: set[str] = set()
-        """The scopes of a shared file that this process doesn't write: it follows another process,
-        or watches on its own."""
-        self._alone: set[str] = set()
-        """The scopes of a shared file that no leader reads."""
         self._identities: dict[str, str] = {}
         self._written: dict[str, float] = {}
         """The times at which the restored states were written, by scope."""
@@ -123,16 +103,7 @@ class Checkpointer:
         closed = [each.name for each in self.positioned if each.closed]
         if self._frozen and closed:
             return f"{self._file.path} is held back by {', '.join(closed)}, which was closed"
-        if self._alone:
-            return f"{self._file.path}: its leader does not read the same objects"
         return ""
-
-    @property
-    def leader(self) -> str:
-        """The process that writes the shared file; empty if it isn't shared or has no leader."""
-        leadership = self._access.leadership
-        known = leadership is not None and leadership.leader is not None
-        return str(leadership.leader) if known and leadership is not None else ""
 
     @property
     def restored(self) -> float | None:
@@ -157,8 +128,13 @@ class Checkpointer:
         name = position.name
         if self._refusal:
             raise UsageError(f"durable={name!r} needs the cache file: {self._refusal}")
-        if reason := self._file.refuse_durable(self._name, on_group=self._group is not None):
-            raise UsageError(f"durable={name!r} {reason}")
+        if self._group is not None:
+            raise UsageError(
+                f"durable={name!r} can't remember the events of {self._name}: the replica that "
+                "holds a shard handles the shard's events, and the files of the other replicas "
+                "don't have them; give each replica a fixed shard=Shard(index, count), or use a "
+                "Controller"
+            )
         if self._started:
             raise UsageError(
                 f"durable={name!r} comes too late: the informer of {self._name} runs, and the "
@@ -173,69 +149,21 @@ class Checkpointer:
     # -- restoring -----------------------------------------------------------------------------
 
     async def restore_and_run(self, reflector: Reflector, queue: InformerQueue, scope: str) -> None:
-        """Run a reflector, and continue the stored state of its scope if there is one.
-
-        Args:
-            reflector: the reflector.
-            queue: the queue that the reflector feeds.
-            scope: the name of the scope.
-        """
+        """Run a reflector, and continue the stored state of its scope if there is one."""
         self._started = True
-        self._reflectors[scope] = reflector
-        identity = await self._open(reflector.source, scope)
-        leadership = self._access.leadership
-        if not identity:
-            found = None
-        elif leadership is not None and not leadership.leads:
-            found = await self._follow(leadership, queue, scope, identity)
-        else:
-            if leadership is not None:
-                await self._access.announce(identity, synced=False, fresh=0.0)
-            found = await self._restore(identity, reflector.source, queue, scope)
-        if found is None or not found.version:
+        stored = await self._restore(reflector.source, queue, scope)
+        if stored is None:
             await reflector.run()
-        elif found.reread:
-            await reflector.run(not_older_than=found.version, restored=True)
+        elif stored.reread:
+            await reflector.run(not_older_than=stored.version)
         else:
-            await reflector.run(resume_from=found.version, restored=not found.synced)
-
-    async def _follow(
-        self, leadership: Leadership, queue: InformerQueue, scope: str, identity: str
-    ) -> FollowedVersion:
-        """Follow the leader of a shared file. Return the place to watch from on the own account."""
-        self._unrecorded.add(scope)
-        reflector = self._reflectors[scope]
-        follower = ScopeFollower(
-            *(self._access, leadership, identity, reflector.source.resource),
-            *(queue, reflector.reporter),
-        )
-        leads = await follower.run()
-        found = follower.reached
-        if leads:
-            await self._access.announce(identity, synced=found.synced, fresh=0.0)
-            # States that were read from the file must not be written to the file once more.
-            reached = asyncio.Event()
-            queue.mark(partial(self._begin_recording, scope, reached))
-            await reached.wait()
-        elif not self._access.problem:
-            self._alone.add(scope)
-            log.warning(
-                "%s: the leader of %s (%s) does not read the same objects; watching without the "
-                "cache file",
-                *(self._name, self._file.path, self.leader or "none"),
-            )
-        return found
-
-    def _begin_recording(self, scope: str, reached: asyncio.Event) -> None:
-        """Record all further changes: everything from the file was applied."""
-        self._unrecorded.discard(scope)
-        reached.set()
+            await reflector.run(resume_from=stored.version, restored=True)
 
     async def _restore(
-        self, identity: str, source: ListerWatcher, queue: InformerQueue, scope: str
-    ) -> FollowedVersion | None:
-        """Queue the stored state of a scope. Return its version; ``None`` if nothing is stored."""
-        stored = await self._access.read_scope(identity)
+        self, source: ListerWatcher, queue: InformerQueue, scope: str
+    ) -> StoredScope | None:
+        """Queue the stored state of a scope. Return it; ``None`` if nothing is stored."""
+        stored = await self._read_scope(source, scope)
         if stored is None:
             return None
         objects: list[KubeObject] = []
@@ -249,7 +177,7 @@ class Checkpointer:
         self._forget_handlers(stored.handlers)
         self._written[scope] = stored.written
         queue.restore(objects, stored.version)
-        return FollowedVersion(stored.version, synced=False, reread=stored.reread)
+        return stored
 
     async def open_shards(self, source: ListerWatcher, scope: str) -> StoredShards | None:
         """Return the shards that the file has of one scope of a group; ``None`` for none."""
@@ -257,12 +185,16 @@ class Checkpointer:
         if group is None:
             raise AssertionError("an informer without a group has no shards that come and go")
         self._started, self._shards[scope] = True, RecordedShards(group.count)
-        identity = await self._open(source, scope)
-        stored = await self._access.read_scope(identity) if identity else None
+        stored = await self._read_scope(source, scope)
         if stored is None:
             return None
         self._stored_shards[scope] = StoredShards(self._access, stored, source.resource, group)
         return self._stored_shards[scope]
+
+    async def _read_scope(self, source: ListerWatcher, scope: str) -> StoredScope | None:
+        """Open the file, and return the stored state of a scope; ``None`` if there is none."""
+        identity = await self._open(source, scope)
+        return await self._access.read_scope(identity) if identity else None
 
     async def _open(self, source: ListerWatcher, scope: str) -> str:
         """Return the identity of a scope that can be restored and recorded; else an empty text."""
@@ -315,23 +247,16 @@ class Checkpointer:
 
     def record(self, events: Sequence[Event]) -> None:
         """Record the events of one step of the pump."""
-        if self._stopped:
-            return
-        if self._unrecorded:
-            events = [e for e in events if self._scope_of(e.obj.key) not in self._unrecorded]
-        if events:
+        if not self._stopped:
             self._record.record(events)
-            if self._file.shared:
-                self._log.record(events)
 
     def record_list(self, batches: Sequence[Sequence[Event]], kind: Replaced) -> None:
         """Record the changes of a list; those of a restored state are in the file already."""
         scope = kind.scope or ""
         if scope in self._shards:
             self._shards[scope].apply(kind)
-        if not kind.restored and not self._stopped and scope not in self._unrecorded:
+        if not kind.restored and not self._stopped:
             self._record.record_list(batches)
-            self._log.record_list(scope)
 
     def _seal(self) -> Checkpoint:
         """Return the state of this moment, and the changes since the last such state."""
@@ -349,29 +274,14 @@ class Checkpointer:
             if scope in self._shards
         }
         rejecting = frozenset(map(self._scope_of, self._cache.rejected))
-        synced = frozenset(scope for scope in versions if states[scope].synced)
         record, self._record = self._record, ChangeRecord()
-        entries, self._log = self._log, LogRecord()
-        return Checkpoint(
-            *(versions, rejecting, [record], entries, synced, self._proofs(versions), shards)
-        )
+        return Checkpoint(versions, rejecting, [record], shards)
 
     def _recorded_scopes(self) -> list[str]:
-        """Return the scopes with a state that this process writes."""
-        states, excluded = self._cache.scope_states(), self._unrecorded
+        states = self._cache.scope_states()
         return [
-            scope
-            for scope, identity in self._identities.items()
-            if identity and scope in states and scope not in excluded
+            scope for scope, identity in self._identities.items() if identity and scope in states
         ]
-
-    def _proofs(self, scopes: Iterable[str]) -> Mapping[str, float]:
-        """Return the time of the last proof of freshness of each scope of a shared file."""
-        if not self._file.shared:
-            return {}
-        now = time.time()
-        ages = {scope: self._reflectors[scope].status.fresh for scope in scopes}
-        return {scope: 0.0 if age is None else now - age for scope, age in ages.items()}
 
     def _scope_of(self, key: ObjectKey) -> str:
         return "" if "" in self._identities else key.namespace
@@ -386,9 +296,6 @@ class Checkpointer:
             return
         later, earlier = self._seal(), self._sealed
         records = later.records if earlier is None else [*earlier.records, *later.records]
-        if earlier is not None:
-            # The earlier changes may be in the file already: its writing may have been cancelled.
-            later.log.require_state()
         self._sealed = replace(later, records=records)
         self._frozen = True
         self._put_marks()
@@ -435,35 +342,22 @@ class Checkpointer:
             return any(states[scope].synced or states[scope].restored for scope in scopes)
         if not stored.versions.keys() <= set(scopes):
             return True  # a namespace was removed
-        return any(
-            states[scope].resource_version != stored.versions.get(scope)
-            or (self._file.shared and states[scope].synced != (scope in stored.synced))
-            for scope in scopes
-        ) or any(
-            proof - stored.fresh.get(scope, 0.0) > FRESH_SECONDS
-            for scope, proof in self._proofs(scopes).items()
-        )
+        return any(states[scope].resource_version != stored.versions.get(scope) for scope in scopes)
 
     async def _write(self, sealed: Checkpoint) -> None:
         """Write a state. If this is cancelled, ``close`` writes the state once more."""
         parts = await split_changes(sealed, self._scope_of)
-        entries = await split_log(sealed, self._scope_of)
         names = [each.position.name for each in self.positioned if each.position is not None]
         writes = [
             ScopeWrite(
                 *(self._identities[scope], version, scope in sealed.rejecting, names, changes),
-                entries=None if sealed.log.needs_state(scope) else entries.get(scope, ()),
-                synced=scope in sealed.synced,
-                fresh=sealed.fresh.get(scope, 0.0),
                 shards=self._shards_to_write(scope, sealed),
             )
             for scope, version in sealed.versions.items()
             if (changes := parts[scope]) or sealed.differs(scope, self._stored)
         ]
-        if self._file.shared and self._stored is not None:
-            await self._retract(set(self._stored.versions).difference(sealed.versions))
         if not writes or await self._access.write(writes):
-            self._stored = replace(sealed, records=(), log=LogRecord())
+            self._stored = replace(sealed, records=())
         self._sealed = None
 
     def _shards_to_write(self, scope: str, sealed: Checkpoint) -> ShardsWrite | None:
@@ -471,11 +365,6 @@ class Checkpointer:
         return (
             None if group is None else shards_to_write(scope, self._stored, sealed, stored, group)
         )
-
-    async def _retract(self, scopes: Iterable[str]) -> None:
-        """Notify the followers of a shared file that these scopes are read no more."""
-        if identities := [each for scope in scopes if (each := self._identities[scope])]:
-            await self._access.retract(identities)
 
     async def close(self) -> None:
         """Write the last state and leave the file. The informer's tasks have ended."""
@@ -490,8 +379,6 @@ class Checkpointer:
                         listener.position.handled = True
             if self._sealed is not None and not self._access.problem and self._all_handled:
                 await self._write(self._sealed)
-            if self._file.shared and self._stored is not None:
-                await self._retract(self._stored.versions)
         finally:
             self._access.identities -= set(self._identities.values())
             await self._access.close()

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
-from aioinformer._core.cachefile.change_log import LogEntry
 from aioinformer._core.cachefile.change_record import Changes
 from aioinformer._core.sharding.ranges import HashRanges
 
-__all__ = ["CacheFileProblem", "ScopeWrite", "ShardsWrite", "StoredScope", "explain_open"]
+__all__ = ["CacheFileProblem", "ScopeWrite", "ShardsWrite", "StoredScope"]
 
 
 class CacheFileProblem(Exception):
     """A cache file can't be used. The text says why, and what to do."""
-
-
-def explain_open(path: Path, error: OSError) -> str:
-    """Return why a file could not be opened, and what to do."""
-    reason = error.strerror or str(error)
-    if isinstance(error, FileNotFoundError):
-        reason = f"the folder {path.parent} does not exist; create the folder first"
-    return f"{path} can't be opened: {reason}"
 
 
 class StoredScope(Struct, frozen=True):
@@ -62,13 +52,5 @@ class ScopeWrite(Struct, frozen=True):
     reread: bool
     handlers: Sequence[str]
     changes: Changes
-    entries: Sequence[LogEntry] | None = ()
-    """The same changes one by one, for the followers of a shared file; ``None`` if the followers
-    must read the whole state."""
-    synced: bool = False
-    """True if the server has confirmed the state. For followers."""
-    fresh: float = 0.0
-    """The time, in seconds since the epoch, at which the server last proved the state up to date;
-    0 before the first one. For followers."""
     shards: ShardsWrite | None = None
     """The shards, for an informer on a group."""

@@ -154,16 +154,14 @@ class InformerPipeline(Generic[T]):
             "shard": _describe_shard(options.shard),
             "scopes": "several" if isinstance(self._source, ScopedSource) else "one",
         }
-        group = group_of(options.shard)
-        refusal = options.cache.refusal(self._source.resource, shape, on_group=group is not None)
         return Checkpointer(
             self.name,
             options.cache,
             self.indexer,
             selection=selection,
             transform=shape.transform,
-            refusal=refusal,
-            group=group,
+            refusal=options.cache.refusal(self._source.resource, shape),
+            group=group_of(options.shard),
         )
 
     def _make_status(self) -> InformerStatus:

@@ -22,7 +22,6 @@ from aioinformer._core.objects.deltas import (
     Confirmed,
     Correction,
     Delta,
-    QueueMark,
     Replaced,
 )
 from aioinformer._core.objects.kube_object import Event, KubeObject, ObjectKey
@@ -259,7 +258,6 @@ class Pump:
         rejected: dict[ObjectKey, Exception] = {}
         replaced: Replaced | None = None
         confirmed = False
-        mark: QueueMark | None = None
         entries, pop = self._queue.fifo.entries, self._queue.fifo.pop
         for count in range(self._batch_size):
             if (
@@ -281,10 +279,6 @@ class Pump:
                 self._indexer.confirm_restored(entry)
                 confirmed = True
                 break
-            elif isinstance(entry, QueueMark):
-                # The events before the mark are recorded when they are distributed.
-                mark = entry
-                break
             elif isinstance(entry, Correction) and (error := self._indexer.correct(entry, events)):
                 rejected[entry.key] = without_traceback(error) if rejected else error
         if self._queue.producer_waiting:
@@ -300,8 +294,6 @@ class Pump:
             self._report_rejected(rejected)
         if confirmed:
             self.update_synced()
-        if mark is not None:
-            mark.on_reached()
         return replaced
 
     def _complete_joins(self, events: list[Event]) -> None:

@@ -79,7 +79,6 @@ class InformerStatus:
             blocking_handlers=tuple(each.name for each in blocking),
             restored=None if self._checkpointer is None else self._checkpointer.restored,
             cache_problem="" if self._checkpointer is None else self._checkpointer.problem,
-            leader="" if self._checkpointer is None else self._checkpointer.leader,
         )
         return self._reflectors.summarize(health)
 

@@ -7,7 +7,7 @@ it acts, with no await in between, so that a cancellation can't lose an entry.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from aioinformer._core.cache.delta_fifo import DeltaFIFO
@@ -73,10 +73,6 @@ class InformerQueue(EntryQueue, Protocol):
         """Queue a whole state that was read from a cache file."""
         ...
 
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """Queue a mark behind all present entries."""
-        ...
-
 
 class DeltaQueue:
     """A DeltaFIFO between the reflectors of one informer and its pump."""
@@ -140,11 +136,6 @@ class DeltaQueue:
     def confirm(self, *, scope: str | None = None) -> None:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         self.fifo.confirm(scope)
-        self.filled.set()
-
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """Queue a mark behind all present entries. See ``QueueMark``."""
-        self.fifo.mark(on_reached)
         self.filled.set()
 
     def correct(self, corrections: Iterable[Correction]) -> None:
@@ -252,10 +243,6 @@ class ScopeQueue:
         """Queue the mark that the restored state, with the changes before, is up to date."""
         if not self.closed:
             self._queue.confirm(scope=self._namespace)
-
-    def mark(self, on_reached: Callable[[], None]) -> None:
-        """Queue a mark behind all present entries."""
-        self._queue.mark(on_reached)
 
     def remove(self) -> None:
         """Queue the removal of the namespace's objects, and nothing after it."""

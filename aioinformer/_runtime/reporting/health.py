@@ -20,15 +20,13 @@ InformerState: TypeAlias = Literal[
     "new",
     "listing",
     "watching",
-    "following",
     "polling",
     "waiting",
     "absent",
     "stopped",
     "failed",
 ]
-"""``new``: not started. ``following``: another process, the ``leader``, watches, and the shared
-cache file brings what the leader has received.
+"""``new``: not started.
 ``waiting``: a request failed; the next one is due in ``retry_in``.
 ``polling``: the server refuses watches, for the reason in ``error``, and lists refresh the cache;
 the next list is due in ``retry_in``.
@@ -158,11 +156,6 @@ class Health:
     ``lister.unsynced`` reads the state."""
     cache_problem: str = ""
     """The reason why the cache file isn't used or doesn't advance; empty if there is none."""
-    leader: str = ""
-    """The process that watches for all that share the cache file, such as ``pid 7 on web-1``; empty
-    if the file isn't shared, or no leader is known. If the state is not ``following``, this
-    process leads.
-    """
     scopes: tuple[ScopeHealth, ...] = ()
     """The state of each namespace, for an informer of several namespaces; empty for any other. The
     fields above then show the worst of all: the ``state`` and ``error`` of a namespace in trouble,
@@ -185,8 +178,6 @@ class Health:
             return "not started: enter the factory with `async with`, or await run()"
         doing = _STATE_TEXTS.get(self.state, self.state)
         parts = [f"{doing} for {self.since:.1f} s"]
-        if self.state == "following":
-            parts.append(f"led by {self.leader or 'no process'}")
         if self.restored is not None:
             parts.append(f"restored from a state that is {self.restored:.0f} s old")
         if self.cache_problem:

@@ -43,7 +43,6 @@ _WORST_FIRST: tuple[InformerState, ...] = (
     "new",
     "listing",
     "polling",
-    "following",
     "watching",
 )
 

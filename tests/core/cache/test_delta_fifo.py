@@ -16,7 +16,6 @@ from aioinformer._core.objects.deltas import (
     Delta,
     DeltaKind,
     QueueEntry,
-    QueueMark,
     RepairGuard,
     Replaced,
     Resync,
@@ -496,21 +495,15 @@ def test_the_state_of_gained_shards_is_queued_behind_the_changes_before() -> Non
     assert not fifo.synced, "this was no whole state"
 
 
-def test_a_mark_and_corrections_keep_their_order() -> None:
-    reached: list[str] = []
+def test_corrections_keep_their_order() -> None:
     fifo, a = DeltaFIFO(), pod("a")
     guard = RepairGuard()
     corrections = [Correction(a.key, None, a, guard), Correction(a.key, a, None, guard)]
     fifo.add(a)
-    fifo.mark(lambda: reached.append("mark"))
     fifo.correct(iter(corrections))
     fifo.delete(a)
 
-    first, mark, *rest = drained(fifo)
-    assert (first, rest) == (added(a), [*corrections, deleted(a)])
-    assert isinstance(mark, QueueMark)
-    mark.on_reached()
-    assert reached == ["mark"]
+    assert drained(fifo) == [added(a), *corrections, deleted(a)]
 
 
 def test_the_entries_without_an_object_are_no_deltas_of_one() -> None:

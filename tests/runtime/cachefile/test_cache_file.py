@@ -21,18 +21,11 @@ class Named(Struct):
     """A model of a pod."""
 
 
-def test_a_shared_file_is_written_more_often_unless_the_program_names_an_interval() -> None:
-    assert CacheFile(PATH).interval == 1.0
-    assert CacheFile(PATH, shared=True).interval == 0.05
-    assert CacheFile(PATH, shared=True, interval=3).interval == 3
-
-
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
         ({"interval": 0}, ValueError, "interval"),
         ({"interval": -1}, ValueError, "interval"),
-        ({"shared": "yes"}, TypeError, "shared"),
         ({"allow_secrets": 1}, TypeError, "allow_secrets"),
         ({"version": 2}, TypeError, "version must be text, not 2"),
     ],
@@ -67,21 +60,3 @@ def test_objects_of_a_model_are_refused_and_those_of_a_conversion_are_not() -> N
 
     assert refused == "pods are not in pods.db: model= keeps no JSON; use convert="
     assert CacheFile(PATH).refusal(PODS, Shape.of(convert=repr)) == ""
-
-
-def test_the_members_of_a_group_can_not_share_a_file() -> None:
-    assert "a CacheFile of its own without shared=True" in CacheFile(PATH, shared=True).refusal(
-        PODS, Shape.of(), on_group=True
-    )
-    assert CacheFile(PATH).refusal(PODS, Shape.of(), on_group=True) == ""
-    assert CacheFile(PATH, shared=True).refusal(PODS, Shape.of()) == ""
-
-
-def test_a_durable_listener_needs_a_file_of_one_process_and_of_no_group() -> None:
-    assert CacheFile(PATH).refuse_durable("pods", on_group=False) == ""
-    assert "give each replica a fixed shard=" in CacheFile(PATH).refuse_durable(
-        "pods", on_group=True
-    )
-    assert "pods.db is shared" in CacheFile(PATH, shared=True).refuse_durable(
-        "pods", on_group=False
-    )

@@ -6,17 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from aioinformer import Added, Deleted, KubeObject, ObjectKey, Updated
-from aioinformer._core.cachefile.change_log import LogRecord
+from aioinformer import Added, Deleted, ObjectKey, Updated
 from aioinformer._core.cachefile.change_record import ChangeRecord
 from aioinformer._core.cachefile.recorded_shards import SealedShards
-from aioinformer._runtime.cachefile.checkpoint import (
-    FRESH_SECONDS,
-    Checkpoint,
-    finish_record,
-    split_changes,
-    split_log,
-)
+from aioinformer._runtime.cachefile.checkpoint import Checkpoint, finish_record, split_changes
 from tests.core.builders import pod
 
 
@@ -24,22 +17,15 @@ def checkpoint(
     version: str = "7",
     *,
     rejecting: bool = False,
-    synced: bool = True,
-    fresh: float = 100.0,
     shards: SealedShards | None = None,
     records: tuple[ChangeRecord, ...] = (),
-    log: LogRecord | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> Checkpoint:
     """Return a state with the scope ``web``."""
-    scope = frozenset({"web"})
     return Checkpoint(
         versions=versions or {"web": version},
-        rejecting=scope if rejecting else frozenset(),
+        rejecting=frozenset({"web"} if rejecting else ()),
         records=records,
-        log=log or LogRecord(),
-        synced=scope if synced else frozenset(),
-        fresh={"web": fresh},
         shards={} if shards is None else {"web": shards},
     )
 
@@ -53,11 +39,9 @@ def scope_of(key: ObjectKey) -> str:
     [
         checkpoint("8"),
         checkpoint(rejecting=True),
-        checkpoint(synced=False),
-        checkpoint(fresh=100.1 + FRESH_SECONDS),
         checkpoint(shards=SealedShards(frozenset({1}), frozenset())),
     ],
-    ids=["version", "rejected", "confirmed", "fresh", "shards"],
+    ids=["version", "rejected", "shards"],
 )
 def test_a_state_differs_from_the_written_one_in_more_than_objects(later: Checkpoint) -> None:
     assert later.differs("web", checkpoint())
@@ -66,7 +50,6 @@ def test_a_state_differs_from_the_written_one_in_more_than_objects(later: Checkp
 def test_a_state_that_was_written_does_not_differ() -> None:
     assert checkpoint().differs("web", None)
     assert not checkpoint().differs("web", checkpoint())
-    assert not checkpoint(fresh=100.0 + FRESH_SECONDS).differs("web", checkpoint())
 
 
 def test_a_scope_that_was_not_written_before_differs() -> None:
@@ -89,22 +72,6 @@ async def test_the_newest_state_of_each_object_is_written_in_its_own_scope() -> 
         "shop": {other.key: None},
         "empty": {},
     }
-
-
-async def test_the_changes_for_followers_keep_their_order_in_each_scope() -> None:
-    log = LogRecord()
-    old, new, other = pod("a", rv="1"), pod("a", rv="2"), pod("b", namespace="shop")
-    log.record([Added(old), Added(other)])
-    log.record([Updated(old, new)])
-    log.record([Deleted(new, "vanished")])
-
-    entries = await split_log(checkpoint(log=log), scope_of)
-
-    def shown(scope: str) -> list[tuple[str, KubeObject]]:
-        return [(entry.kind, entry.obj) for entry in entries[scope]]
-
-    assert shown("web") == [("stored", old), ("stored", new), ("vanished", new)]
-    assert shown("shop") == [("stored", other)]
 
 
 async def test_the_waiting_batches_of_a_list_are_recorded_before_a_write() -> None:

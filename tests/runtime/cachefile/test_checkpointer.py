@@ -295,17 +295,21 @@ async def test_a_full_disk_ends_only_the_use_of_the_file(
         assert names(warm.pods.lister.list()) == ["a", "b", "c"]
 
 
+async def test_a_file_is_used_by_one_process_at_a_time(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = cluster_with_pods("a")
+    async with running(cluster, path) as first, running(cluster, path) as second:
+        assert "is used by another process" in second.pods.health.cache_problem
+        assert second.requests.verbs == ["watchlist"]
+        assert first.pods.health.cache_problem == ""
+    assert len([each for each in caplog.records if "is used by another" in each.message]) == 1
+
+
 @pytest.mark.parametrize("options", [{"cache": "pods.db"}, {"cache": Path("pods.db")}])
 def test_the_cache_option_accepts_only_a_cache_file(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"cache is a CacheFile: write cache=CacheFile\("):
         SharedInformerFactory(ClusterSource(Cluster()), **options)
-
-
-@pytest.mark.parametrize("name", ["shared", "allow_secrets"])
-def test_a_switch_of_a_cache_file_accepts_only_true_or_false(name: str) -> None:
-    wrong: dict[str, Any] = {name: "no"}
-    with pytest.raises(TypeError, match=f"{name} must be True or False, not 'no'"):
-        CacheFile("pods.db", **wrong)
 
 
 def test_durable_needs_a_cache_file() -> None:

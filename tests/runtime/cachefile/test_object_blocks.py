@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Generator
 from contextlib import closing
 from random import Random
@@ -10,7 +11,6 @@ from random import Random
 import pytest
 
 from aioinformer._core.cachefile.change_record import Changes
-from aioinformer._core.compression.block_codec import load_codec
 from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.sharding.ranges import HashRanges
 from aioinformer._runtime.cachefile.object_blocks import SCHEMA, ObjectBlocks
@@ -41,7 +41,7 @@ def test_many_writes_leave_the_newest_states_in_a_bounded_file(
     connection: sqlite3.Connection,
 ) -> None:
     random, state = Random(3), State()
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     for version in range(400):
         changes: Changes = {}
         for _ in range(random.choice([0, 1, 40, 300])):
@@ -54,7 +54,7 @@ def test_many_writes_leave_the_newest_states_in_a_bounded_file(
         blocks.write(1, changes)
         if version % 50 == 0:
             assert read(blocks) == state
-            assert read(ObjectBlocks(connection, load_codec())) == state
+            assert read(ObjectBlocks(connection)) == state
     assert read(blocks) == state
     sizes = connection.execute("SELECT id FROM blocks").fetchall()
     assert len(sizes) < 400, "blocks were reclaimed"
@@ -64,7 +64,7 @@ def test_many_writes_leave_the_newest_states_in_a_bounded_file(
 
 
 def test_a_file_stores_and_removes_each_scope_separately(connection: sqlite3.Connection) -> None:
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     for version in range(60):
         for scope in (1, 2):
             changes: Changes = {
@@ -81,7 +81,7 @@ def test_a_file_stores_and_removes_each_scope_separately(connection: sqlite3.Con
 def test_large_objects_are_stored_with_few_others_in_a_block(
     connection: sqlite3.Connection,
 ) -> None:
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     large = {(obj := pod(f"p{n}", node="n" * 700_000)).key: obj for n in range(6)}
     blocks.write(1, dict[ObjectKey, KubeObject | None](large))
     assert count(connection) == 3
@@ -89,7 +89,7 @@ def test_large_objects_are_stored_with_few_others_in_a_block(
 
 
 def test_no_block_is_removed_while_objects_are_read(connection: sqlite3.Connection) -> None:
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     first = {(obj := pod(f"first{n}")).key: obj for n in range(300)}
     blocks.write(1, dict[ObjectKey, KubeObject | None](first))
     reading = blocks.read(1, PODS, None)
@@ -109,7 +109,7 @@ def test_no_block_is_removed_while_objects_are_read(connection: sqlite3.Connecti
 def test_a_read_returns_only_the_objects_of_the_given_shards(
     connection: sqlite3.Connection,
 ) -> None:
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     pods = [pod(f"p{n}") for n in range(300)]
     changes: Changes = {
         ObjectKey(f"ns{n % 40}", obj.name): KubeObject(
@@ -126,8 +126,8 @@ def test_a_read_returns_only_the_objects_of_the_given_shards(
 
 
 def test_a_block_of_another_size_is_corrupt(connection: sqlite3.Connection) -> None:
-    blocks = ObjectBlocks(connection, load_codec())
+    blocks = ObjectBlocks(connection)
     blocks.write(1, {(obj := pod("a")).key: obj})
-    connection.execute("UPDATE blocks SET bodies = x'00'")
+    connection.execute("UPDATE blocks SET bodies = ?", (zlib.compress(b"."),))
     with pytest.raises(ValueError, match="block 1 has 1 bytes instead of"):
         read(blocks)
