@@ -22,7 +22,6 @@ without an event loop, and a method without ``await`` is a critical section for 
     shardgroup      the rules by which replicas divide shards among themselves
     instrumentation what metrics and tracing adapters receive
     chunked_list    long lists that no step walks as a whole
-    segmented_dict  a large dict that grows in parts
     callables       checks of the functions that a program passes in
     arguments       checks of the other arguments: misspelt names, seconds
     quantities      numbers with their nouns, for texts

@@ -27,7 +27,6 @@ from aioinformer._core.cache.comparison import (
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
     DICT_RESIZE_POINTS,
-    SEGMENTED_STEP_DIVISOR,
     CacheState,
     Index,
     IndexFunction,
@@ -307,8 +306,7 @@ class Indexer:
 
     def replace(self, replaced: Replaced) -> StagedReplacement:
         """Begin to replace the whole state."""
-        kept = 0 if replaced.is_whole else len(self.state.objects)
-        staged = self._staged = self.state.empty_copy(kept + len(replaced.objects))
+        staged = self._staged = self.state.empty_copy()
         return StagedReplacement(self, replaced, staged)
 
     def install(self, state: CacheState, rejected: dict[ObjectKey, Exception]) -> None:
@@ -356,7 +354,6 @@ class StagedReplacement:
 
     def step(self, n: int) -> bool:
         """Handle about ``n`` objects, or a part of these; return True if that was all."""
-        n = n if isinstance(self._new.objects, dict) else max(n // SEGMENTED_STEP_DIVISOR, 1)
         return len(list(islice(self._steps, n))) < n
 
     def commit(self) -> ChunkedList[Event]:

@@ -20,7 +20,6 @@ from typing import Any
 from aioinformer._core.cache.indexer import Indexer, StagedReplacement
 from aioinformer._core.cache.indexes import IndexBuild
 from aioinformer._core.cache.store import (
-    CachedObjects,
     CacheState,
     Index,
     IndexBucket,
@@ -108,14 +107,11 @@ class PartitionedState:
         part = self.parts.get(namespace)
         return [] if part is None else list(part.state.objects.values())
 
-    def copy_objects(self) -> CachedObjects:
+    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         copied: dict[ObjectKey, KubeObject] = {}
         for part in self.parts.values():
-            objects = part.state.objects
-            # ``dict.update`` looks up each key of a mapping that is not a dict; ``items`` avoids
-            # these calls.
-            copied.update(objects if isinstance(objects, dict) else objects.items())
+            copied.update(part.state.objects)
         return copied
 
     def __repr__(self) -> str:
@@ -129,7 +125,7 @@ class _PartitionedObjects(Mapping[ObjectKey, KubeObject]):
         # Not the PartitionedState, which has this mapping: a cycle would keep all objects alive.
         self.parts: Mapping[str, Indexer] = {}
 
-    def dicts(self) -> list[CachedObjects]:
+    def dicts(self) -> list[dict[ObjectKey, KubeObject]]:
         """Return the objects of each namespace."""
         return [part.state.objects for part in self.parts.values()]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar
@@ -24,12 +24,8 @@ from aioinformer._core.objects.kube_object import KubeObject, ObjectKey
 from aioinformer._core.objects.stored import NeedsJson
 from aioinformer.errors import IndexFailed, ModelMismatch, ObjectDecodeError, UsageError
 
-if TYPE_CHECKING:
-    from aioinformer._core.segmented_dict import SegmentedDict
-
 __all__ = [
     "CacheState",
-    "CachedObjects",
     "Index",
     "IndexBucket",
     "IndexFunction",
@@ -54,21 +50,6 @@ IndexValues: TypeAlias = tuple[str, ...]
 
 IndexBucket: TypeAlias = dict[ObjectKey, KubeObject]
 """The objects under one value."""
-
-CachedObjects: TypeAlias = "dict[ObjectKey, KubeObject] | SegmentedDict[ObjectKey, KubeObject]"
-"""The objects by key. A dict, unless a list has brought ``SEGMENTED_SIZE`` objects."""
-
-SEGMENTED_SIZE = 300_000
-"""Objects of a list from which on they are kept in segments. A dict takes 18 ms of one step to grow
-at 349,524 objects, and 40 ms at 699,049. Segments aren't in the order in which the objects lie in
-memory, so that walking over a cache and freeing it take 1 µs an object longer. Smaller caches,
-whose dict takes 10 ms at most, therefore have one dict."""
-
-SEGMENTED_STEP_DIVISOR = 32
-"""A step handles so many times fewer objects of such a list, so that the runtime reads the clock
-more often. An object may enlarge a bucket of each of its indexes, for 2 ms at 43,690 entries, and
-buckets of one size, as 20 namespaces may have, are enlarged one object after the other: 40 ms in a
-step of 64 objects."""
 
 _FULL_SIZES = frozenset((2 << bits) // 3 for bits in range(14, 40))
 """The numbers of entries at which the next insertion resizes a dict (CPython's
@@ -220,7 +201,11 @@ class Index:
 
 
 class CacheState:
-    """The objects and indexes of the cache at one moment."""
+    """The objects and indexes of the cache at one moment.
+
+    The growth of a dict is one step: 10 ms at 350,000 objects, and up to 37 ms in a list of a
+    million. That is the limit of one scope; shards divide larger resources.
+    """
 
     __slots__ = (
         "_building",
@@ -234,13 +219,9 @@ class CacheState:
         "synced",
     )
 
-    def __init__(
-        self,
-        objects: CachedObjects | None = None,
-        indexes: Mapping[str, Index] | None = None,
-    ) -> None:
-        """Make a state with these objects and indexes; by default, with none."""
-        self.objects: CachedObjects = {} if objects is None else objects
+    def __init__(self, indexes: Mapping[str, Index] | None = None) -> None:
+        """Make a state without objects, with these indexes; by default, with none."""
+        self.objects: dict[ObjectKey, KubeObject] = {}
         self._indexes: Mapping[str, Index] = {} if indexes is None else indexes
         self._building: tuple[Index, ...] = ()
         self.all_indexes: tuple[Index, ...] = tuple(self._indexes.values())
@@ -297,31 +278,20 @@ class CacheState:
         """Return all objects that may be in ``namespace``: all there are."""
         return list(self.objects.values())
 
-    def copy_objects(self) -> CachedObjects:
+    def copy_objects(self) -> dict[ObjectKey, KubeObject]:
         """Return a copy of the objects."""
         return self.objects.copy()
 
-    def empty_copy(self, expected: int = 0) -> CacheState:
-        """Return a state with the same indexes without objects.
-
-        Args:
-            expected: the number of objects that will be put into the state at once.
-        """
-        objects: CachedObjects = {}
-        if expected >= SEGMENTED_SIZE:
-            from aioinformer._core.segmented_dict import SegmentedDict  # few caches are so large
-
-            objects = SegmentedDict()
-        return CacheState(
-            objects, {name: index.empty_copy() for name, index in self.indexes.items()}
-        )
+    def empty_copy(self) -> CacheState:
+        """Return a state with the same indexes without objects."""
+        return CacheState({name: index.empty_copy() for name, index in self.indexes.items()})
 
     def resize_dicts(self) -> Iterator[None]:
         """Resize the dicts that are due, one after the other, in a state that has no readers yet.
 
         Otherwise one object that is filed in several dicts would resize all of them in one step.
         """
-        full: list[dict[Any, Any]] = [self.objects] if isinstance(self.objects, dict) else []
+        full: list[dict[Any, Any]] = [self.objects]
         for index in self.all_indexes:
             full += [index.buckets, *islice(index.buckets.values(), MAX_BUCKETS_CHECKED)]
         for each in full:
@@ -382,9 +352,7 @@ class CacheState:
         yield from map(list, iter_chunks(self.objects))
         for index in indexes:
             yield list(index.buckets.values())
-        objects = self.objects
-        segments = [objects] if isinstance(objects, dict) else list(objects.segments)
-        yield [*segments, *(index.buckets for index in indexes)]
+        yield [self.objects, *(index.buckets for index in indexes)]
 
 
 def free_batches(batches: list[list[Any]]) -> Iterator[None]:
