@@ -310,9 +310,6 @@ class Client:
         )
         return ResourceApi(builder, _ClientEndpoint(self, self._read_response))
 
-    writer = api
-    """Alias of ``api``."""
-
     async def resource(self, name: str) -> Resource:
         """Return the resource that the server serves under a name.
 
@@ -390,9 +387,6 @@ class Client:
             ValueError: the path is not absolute, or contains ``.`` or ``..``.
         """
         return await self._read_response(ApiRequest(phase, path, query, accept))
-
-    get = get_raw
-    """Alias of ``get_raw``."""
 
     async def cluster_identity(self) -> ClusterIdentity:
         """Return the identity of the cluster: the UID of ``kube-system``, if it can be read, and a

@@ -13,7 +13,7 @@ import pytest
 from aioinformer import (
     Event,
     KubeObject,
-    NoMetrics,
+    Metrics,
     Resource,
     Shard,
     SharedInformer,
@@ -103,7 +103,7 @@ async def test_health_and_metrics_show_if_the_server_or_the_informer_selects(
     caplog.set_level(logging.INFO, "aioinformer")
     dropped: list[int] = []
 
-    class Counts(NoMetrics):
+    class Counts(Metrics):
         def other_shards(self, informer: str, count: int) -> None:
             assert informer == "pods (selected)"
             dropped.append(count)
