@@ -312,7 +312,6 @@ class SharedInformerFactory:
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
-            shard_selector=chosen.shard_selector,
             shard=None if is_whole(chosen.shard) else chosen.shard,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
@@ -382,7 +381,7 @@ class SharedInformerFactory:
             "namespaces", namespace=None, labels="", fields="", managed_fields=False
         )
         # All Namespace objects are read, also if the informers read a shard of their resources.
-        whole: dict[str, Any] = {"shard_selector": ""}
+        whole: dict[str, Any] = {}
         if self._options.shard is not None:
             from aioinformer._core.sharding.shard import Shard  # for informers of shards
 

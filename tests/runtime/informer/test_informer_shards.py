@@ -238,11 +238,6 @@ async def test_shards_by_namespace_need_namespaces() -> None:
     informers.informer("nodes", shard=Shard(1, 2))
 
 
-def test_a_shard_and_a_selector_exclude_each_other() -> None:
-    with pytest.raises(UsageError, match="shard= and shard_selector= exclude each other"):
-        InformerOptions(shard=Shard(0, 2), shard_selector=Shard(0, 2).ranges.selector)
-
-
 @pytest.mark.parametrize("given", [2, "0/2", (0, 2), Shard])
 def test_the_shard_option_accepts_only_a_shard(given: object) -> None:
     with pytest.raises(TypeError, match="shard must be a Shard such as"):
