@@ -67,8 +67,8 @@ class Client:
             ``shop/1.2``, for example. By default it begins with the name of the program, as
             client-go's does. A server also takes the text before the slash for the field manager
             of writes. ``User-Agent`` in ``headers`` takes precedence.
-        field_manager: the field manager of all creations, updates and patches, and the default
-            ``manager`` of applies. By default the server derives it from the User-Agent, and an
+        field_manager: the field manager of all creations, updates and patches, and of applies that
+            name no other. By default the server derives it from the User-Agent, and an
             apply has the name that the server would derive.
 
     Raises:

@@ -747,7 +747,7 @@ def test_check_and_guarded_writers_raise_at_once_after_a_long_pause() -> None:
                 pods.update(pod),
                 pods.update_status(pod),
                 pods.patch("web/p", {}),
-                pods.apply(pod, manager="m"),
+                pods.apply(pod, field_manager="m"),
                 pods.delete("web/p"),
             ):
                 with pytest.raises(LeadershipLost):
