@@ -24,7 +24,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.registration import drain_handlers
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.informer.informer import SharedInformer, add_indexers
 from aioinformer._runtime.informer.informer_key import InformerKey
 from aioinformer._runtime.informer.options import (
     InformerKeywords,
@@ -340,7 +340,7 @@ class SharedInformerFactory:
             entry.start(self._supervisor)
         else:
             entry.check_overrides(overrides)
-            entry.informer.add_indexers(indexers or {})
+            add_indexers(entry.informer, indexers)
         return entry
 
     def _new_informer(
