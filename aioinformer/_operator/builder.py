@@ -249,7 +249,7 @@ class ControllerBuilder:
             metrics=options.metrics,
             tracing=options.tracing,
             on_error=options.on_error,
-            shutdown_timeout=options.grace_period,
+            shutdown_timeout=options.shutdown_timeout,
         )
         for trigger in self._triggers:
             trigger.add(controller, trigger.reference.informer)

@@ -250,12 +250,12 @@ def test_a_cancellation_cancels_the_runs_and_releases_the_lease() -> None:
     assert runs.cancelled == ["a"]
 
 
-def test_runs_that_do_not_finish_in_the_grace_period_are_named() -> None:
+def test_runs_that_do_not_finish_within_the_shutdown_timeout_are_named() -> None:
     cluster = make_cluster("a")
     cluster.create(BARS, {"metadata": {"name": "b"}})
 
     async def main() -> None:
-        operator = make_operator(ClusterSource(cluster), grace_period=5.0)
+        operator = make_operator(ClusterSource(cluster), shutdown_timeout=5.0)
         operator.controller(FOOS, RecordingReconciler(duration=100))
         operator.controller(BARS, RecordingReconciler(duration=100))
         task = asyncio.create_task(operator.run())
