@@ -234,8 +234,8 @@ class Operator:
             self._ended = True
 
     def stop(self) -> None:
-        """End ``run``: a leader finishes its runs within ``shutdown_timeout``; a replica that starts
-        or waits ends at once. A signal handler of the event loop may call it.
+        """End ``run``. A leader finishes its runs within ``shutdown_timeout``, a replica that
+        starts or waits ends at once. A signal handler of the event loop may call this.
         """
         self._run.stop()
 
