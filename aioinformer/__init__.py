@@ -47,7 +47,7 @@ _MODULES = {
     "_runtime.delivery.statistics": "Statistics",
     "_runtime.reporting.health": "Health",
     "_runtime.reporting.problem": "Problem",
-    "_core.cache.lister": "Lister LiveLister",
+    "_core.cache.lister": "Lister",
     "_core.listwatch.backoff": "BackoffPolicy",
     "_core.listwatch.idle_timeout": "LivenessPolicy",
     # objects and events
@@ -90,8 +90,7 @@ _PAGES = {
     "controllers": (
         "ControllerBuilder ControllerHealth EventStatistics FailingKey FastSlow"
         " ItemExponential MaxOf OperatorHealth Patch Priority Propagation QueueStatistics"
-        " RateLimiter Reason Reconcile TokenBucket WriterSource controller_reference"
-        " default_limiter"
+        " RateLimiter Reason Reconcile TokenBucket WriterSource default_limiter"
     ),
     "leaderelection": "ElectionHealth Fencing",
     "lowlevel": (
@@ -99,7 +98,7 @@ _PAGES = {
         " InformerOptions ListRequest ListerWatcher Reflector ReflectorOptions Replaced Resync"
         " ScopeHealth Shape Source Transform Verification WatchRequest"
     ),
-    "metrics": "Levels Metrics NoMetrics",
+    "metrics": "Levels Metrics",
     "selectors": (
         "ChangePredicate CombinedPredicate EventSource Field Fields LabelIndex MergedStream"
         " ObjectPredicate Predicate Sourced"

@@ -4,7 +4,7 @@ from aioinformer import errors
 from aioinformer._client.client import Client
 from aioinformer._client.http.transport import Timeouts
 from aioinformer._core.cache.indexes import label_index
-from aioinformer._core.cache.lister import Lister, LiveLister
+from aioinformer._core.cache.lister import Lister
 from aioinformer._core.controllers.owner_references import (
     is_controlled_by,
     owner_reference,
@@ -86,7 +86,6 @@ __all__ = [
     "LeaderElector",
     "Limits",
     "Lister",
-    "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
     "Operator",

@@ -10,8 +10,7 @@ and results:
 - ``ControllerBuilder``, the result of ``Operator.controller``.
 - Health and statistics: ``OperatorHealth``, ``ControllerHealth``, ``FailingKey``,
   ``QueueStatistics``, ``EventStatistics``.
-- Writes: ``WriterSource``, ``Patch`` and ``Propagation``. ``controller_reference`` is another name
-  of ``owner_reference``.
+- Writes: ``WriterSource``, ``Patch`` and ``Propagation``.
 
 Example::
 
@@ -43,13 +42,11 @@ Example::
 
 Example::
 
-    from aioinformer.controllers import (
-        EventStatistics, Patch, Propagation, WriterSource, controller_reference
-    )
+    from aioinformer.controllers import EventStatistics, Patch, Propagation, WriterSource
 
     source: WriterSource = client
     configmaps = source.api("configmaps", namespace="web")
-    owner = controller_reference(deployments.lister.get("shop"))
+    owner = owner_reference(deployments.lister.get("shop"))
     metadata = {"name": "settings", "ownerReferences": [owner]}
     await configmaps.create({"metadata": metadata, "data": {"size": "1"}})
     change: Patch = {"data": {"size": "2"}}
@@ -65,7 +62,6 @@ Example::
         assert numbers.recorded == 1
 """
 
-from aioinformer._core.controllers.owner_references import controller_reference
 from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import (
     FastSlow,
@@ -102,6 +98,5 @@ __all__ = [
     "Reconcile",
     "TokenBucket",
     "WriterSource",
-    "controller_reference",
     "default_limiter",
 ]

@@ -5,7 +5,7 @@ protocol. A program implements ``Metrics`` itself to export the numbers in anoth
 
 Example::
 
-    from aioinformer.metrics import Levels, Metrics, NoMetrics
+    from aioinformer.metrics import Levels, Metrics
 
     class Sizes(Metrics):
         def __init__(self):
@@ -21,9 +21,9 @@ Example::
     now: Levels = read()
     assert (now.objects, now.synced) == (0, True)
 
-    silent = informers.informer("secrets", metrics=NoMetrics())  # instead of the factory's
+    silent = informers.informer("secrets", metrics=Metrics())  # nothing, instead of the factory's
 """
 
-from aioinformer._core.instrumentation import Levels, Metrics, NoMetrics
+from aioinformer._core.instrumentation import Levels, Metrics
 
-__all__ = ["Levels", "Metrics", "NoMetrics"]
+__all__ = ["Levels", "Metrics"]

@@ -33,14 +33,12 @@ def page_names(page: str) -> list[str]:
 
 
 def test_every_public_name_can_be_imported() -> None:
-    assert len(set(public_names.__all__)) == 140
     for name in public_names.__all__:
         assert getattr(aioinformer, name) is getattr(public_names, name)
 
 
-def test_the_package_documents_54_names() -> None:
+def test_the_package_documents_the_names_that_a_star_import_gives() -> None:
     assert aioinformer.__all__ == sorted(star_import.__all__)
-    assert len(set(aioinformer.__all__)) == 54
 
 
 def test_each_other_name_is_on_one_page() -> None:

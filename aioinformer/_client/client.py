@@ -67,8 +67,8 @@ class Client:
             ``shop/1.2``, for example. By default it begins with the name of the program, as
             client-go's does. A server also takes the text before the slash for the field manager
             of writes. ``User-Agent`` in ``headers`` takes precedence.
-        field_manager: the field manager of all creations, updates and patches, and the default
-            ``manager`` of applies. By default the server derives it from the User-Agent, and an
+        field_manager: the field manager of all creations, updates and patches, and of applies that
+            name no other. By default the server derives it from the User-Agent, and an
             apply has the name that the server would derive.
 
     Raises:
@@ -310,9 +310,6 @@ class Client:
         )
         return ResourceApi(builder, _ClientEndpoint(self, self._read_response))
 
-    writer = api
-    """Alias of ``api``."""
-
     async def resource(self, name: str) -> Resource:
         """Return the resource that the server serves under a name.
 
@@ -390,9 +387,6 @@ class Client:
             ValueError: the path is not absolute, or contains ``.`` or ``..``.
         """
         return await self._read_response(ApiRequest(phase, path, query, accept))
-
-    get = get_raw
-    """Alias of ``get_raw``."""
 
     async def cluster_identity(self) -> ClusterIdentity:
         """Return the identity of the cluster: the UID of ``kube-system``, if it can be read, and a

@@ -43,9 +43,11 @@ OTHER_NAMES = {
     "limit": "page_size",
     "chunk_size": "page_size",
     "count": "shards",
+    "workers": "concurrency",
+    "rate_limiter": "backoff",
 }
 """The names that other clients give to options, in lower case, with the names of this library. A
-comparison of letters would suggest ``shard_selector`` for ``label_selector``."""
+comparison of letters would suggest ``counts`` for ``count``, for example."""
 
 
 def suggest_keywords(function: F) -> F:

@@ -27,7 +27,6 @@ __all__ = [
     "InformerTrace",
     "Levels",
     "Metrics",
-    "NoMetrics",
     "QueueStatistics",
     "ReadLevels",
     "ReadQueue",
@@ -222,10 +221,6 @@ class Metrics:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
-
-
-NoMetrics = Metrics
-"""Metrics that record nothing."""
 
 
 class Span(Protocol):

@@ -16,11 +16,7 @@ from aioinformer._core.objects.resources import Resource, versioned_name
 from aioinformer._core.selectors.event_filter import Filter, check_filter
 from aioinformer._operator.options import OperatorOptions
 from aioinformer._runtime.controllers.controller import Controller
-from aioinformer._runtime.controllers.options import (
-    ControllerKeywords,
-    ControllerOptions,
-    resolve_alias,
-)
+from aioinformer._runtime.controllers.options import ControllerKeywords, ControllerOptions
 from aioinformer._runtime.controllers.reconcile_runs import (
     BlockingReconcile,
     Reconcile,
@@ -138,7 +134,7 @@ class ControllerBuilder:
         """The group among whose members the objects are divided; ``None`` for no group."""
         self._reference = _Reference(resource, informers, self.shards)
         self._reconcile = reconcile
-        self._keywords = _without_aliases(keywords)
+        self._keywords = keywords.copy()
         self._keywords.pop("shards", None)  # the informer reads the shards
         # The checks of a Controller, at the place of the mistake: a Controller is built later.
         named = {**self._keywords, "name": self.name}
@@ -253,7 +249,7 @@ class ControllerBuilder:
             metrics=options.metrics,
             tracing=options.tracing,
             on_error=options.on_error,
-            shutdown_timeout=options.grace_period,
+            shutdown_timeout=options.shutdown_timeout,
         )
         for trigger in self._triggers:
             trigger.add(controller, trigger.reference.informer)
@@ -277,16 +273,6 @@ def _find_group(given: WatchedResource, shards: ShardGroup | None) -> ShardGroup
     chosen = given.group_shards if isinstance(given, SharedInformer) else None
     group = None if chosen is None else chosen.assignment
     return group if isinstance(group, ShardGroup) else None
-
-
-def _without_aliases(keywords: ControllerKeywords) -> ControllerKeywords:
-    """Return the options by their first names: ``concurrency`` for ``workers``, for example."""
-    found = dict(keywords)
-    for name, alias in (("concurrency", "workers"), ("backoff", "limiter")):
-        if alias in found:
-            given = {name: found.get(name), alias: found.pop(alias)}
-            found[name] = resolve_alias(None, **given)
-    return cast("ControllerKeywords", found)
 
 
 def _is_resource(given: object) -> bool:

@@ -16,7 +16,7 @@ from aioinformer._core.instrumentation import Metrics, Tracing
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer._operator.builder import ControllerBuilder, WatchedResource
 from aioinformer._operator.health import OperatorHealth, OperatorState
-from aioinformer._operator.options import GRACE_PERIOD, OperatorOptions, default_identity
+from aioinformer._operator.options import SHUTDOWN_TIMEOUT, OperatorOptions, default_identity
 from aioinformer._operator.process import run_process
 from aioinformer._operator.run import OperatorClient, OperatorRun
 from aioinformer._runtime.controllers.controller import Controller
@@ -82,7 +82,7 @@ class Operator:
         retry_period: float = 2.0,
         port: int | None = None,
         host: str | None = None,
-        grace_period: float = GRACE_PERIOD,
+        shutdown_timeout: float = SHUTDOWN_TIMEOUT,
         metrics: Metrics | None = None,
         tracing: Tracing | None = None,
         on_error: OnError | None = None,
@@ -106,8 +106,8 @@ class Operator:
             port: the port that serves ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics`` over
                 HTTP; 0 for a free port; ``None`` for no server.
             host: the address of the port; ``None`` for all addresses, which a kubelet needs.
-            grace_period: seconds that runs may take to finish after ``stop``. Choose less than the
-                ``terminationGracePeriodSeconds`` of the pod.
+            shutdown_timeout: seconds that runs may take to finish after ``stop``. Choose less than
+                the ``terminationGracePeriodSeconds`` of the pod.
             metrics: receives the counts and times of informers, queues and controllers. With
                 ``PrometheusMetrics``, ``/metrics`` serves them.
             tracing: makes spans of requests and runs.
@@ -130,7 +130,7 @@ class Operator:
             retry_period=retry_period,
             port=port,
             host=host,
-            grace_period=grace_period,
+            shutdown_timeout=shutdown_timeout,
             metrics=metrics,
             tracing=tracing,
             on_error=on_error,
@@ -234,16 +234,16 @@ class Operator:
             self._ended = True
 
     def stop(self) -> None:
-        """End ``run``: a leader finishes its current runs within ``grace_period``; a replica that
-        starts or waits ends at once. A signal handler of the event loop may call it.
+        """End ``run``. A leader finishes its runs within ``shutdown_timeout``, a replica that
+        starts or waits ends at once. A signal handler of the event loop may call this.
         """
         self._run.stop()
 
     def main(self, *, log_level: int | str | None = logging.INFO) -> NoReturn:
         """Run the operator as a whole process, and exit.
 
-        SIGTERM and SIGINT end every replica: a leader finishes its runs within ``grace_period``,
-        and a replica that waits ends at once. A second signal ends the process at once.
+        SIGTERM and SIGINT end every replica as ``stop`` does. A second signal ends the process at
+        once.
 
         ==== =====================================================================================
         code reason

@@ -15,9 +15,9 @@ from aioinformer._runtime.reporting.error_hook import check_hook
 from aioinformer._runtime.reporting.problem import OnError
 from aioinformer.errors import UsageError
 
-__all__ = ["GRACE_PERIOD", "OperatorOptions", "default_identity"]
+__all__ = ["SHUTDOWN_TIMEOUT", "OperatorOptions", "default_identity"]
 
-GRACE_PERIOD = 25.0
+SHUTDOWN_TIMEOUT = 25.0
 """Seconds that runs may take to finish after a signal. The kubelet kills a pod 30 s after the
 signal by default, and Events and the lease are sent within the remaining five seconds."""
 
@@ -43,7 +43,7 @@ class OperatorOptions:
     retry_period: float
     port: int | None
     host: str | None
-    grace_period: float
+    shutdown_timeout: float
     metrics: Metrics | None
     tracing: Tracing | None
     on_error: OnError | None
@@ -63,7 +63,7 @@ class OperatorOptions:
             check_int("port", self.port)
             if not 0 <= self.port <= MAX_PORT:
                 raise ValueError(f"port must be from 0 to {MAX_PORT}, not {self.port}")
-        check_seconds("grace_period", self.grace_period, zero="no wait")
+        check_seconds("shutdown_timeout", self.shutdown_timeout, zero="no wait")
         check_hook(self.on_error)
 
 

@@ -137,7 +137,7 @@ class OperatorRun:
             self.started.set()
             await self._run_all(builders)
         if self._unfinished:
-            waited = self._options.grace_period
+            waited = self._options.shutdown_timeout
             raise ShutdownIncomplete(tuple(self._unfinished), waited=waited)
 
     async def _resolve(self, builders: Sequence[ControllerBuilder]) -> None:

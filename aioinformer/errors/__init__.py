@@ -115,8 +115,8 @@ Example::
 Example::
 
     from aioinformer.errors import (
-        AlreadyOwned, CleanupFailed, IndexFailed, NotCached, PathMismatch, PermanentError,
-        QueueShutDown, ReconcileTimeout, Stale, TemporaryError,
+        AlreadyOwned, CacheWaitTimeout, CleanupFailed, IndexFailed, NotCached, PathMismatch,
+        PermanentError, QueueShutDown, ReconcileTimeout, TemporaryError,
     )
 
     try:
@@ -143,7 +143,7 @@ Example::
 
     try:
         await pods.wait_until("web-0", where("status.phase", "Failed"), timeout=0.01)
-    except Stale as error:
+    except CacheWaitTimeout as error:
         print(error)
 
     async def reconcile(key: ObjectKey, run: ReconcileContext) -> None:
@@ -246,7 +246,6 @@ from aioinformer.errors.runtime import QueueShutDown as QueueShutDown
 from aioinformer.errors.runtime import ReconcileTimeout as ReconcileTimeout
 from aioinformer.errors.runtime import ShardLost as ShardLost
 from aioinformer.errors.runtime import ShutdownIncomplete as ShutdownIncomplete
-from aioinformer.errors.runtime import Stale as Stale
 from aioinformer.errors.runtime import SyncTimeout as SyncTimeout
 from aioinformer.errors.runtime import TemporaryError as TemporaryError
 from aioinformer.errors.runtime import TransformFailed as TransformFailed
@@ -309,7 +308,6 @@ __all__ = [
     "ServerRewound",
     "ShardLost",
     "ShutdownIncomplete",
-    "Stale",
     "Status",
     "SyncTimeout",
     "TemporaryError",

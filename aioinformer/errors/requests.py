@@ -77,7 +77,7 @@ class Status(Struct, frozen=True):
 
     @property
     def is_apply_conflict(self) -> bool:
-        """True if an apply has set fields of another manager: ``force=True`` would take them."""
+        """True if an apply with ``force=False`` has set fields of another manager."""
         return any(cause.get("reason") == "FieldManagerConflict" for cause in self.causes)
 
     def __str__(self) -> str:

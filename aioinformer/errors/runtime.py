@@ -25,7 +25,6 @@ __all__ = [
     "ReconcileTimeout",
     "ShardLost",
     "ShutdownIncomplete",
-    "Stale",
     "SyncTimeout",
     "TemporaryError",
     "TransformFailed",
@@ -139,10 +138,6 @@ class CacheWaitTimeout(InformerError, TimeoutError):
     def __init__(self, message: str, *, resource_version: str) -> None:
         super().__init__(message)
         self.resource_version = resource_version
-
-
-Stale = CacheWaitTimeout
-"""Alias of ``CacheWaitTimeout``."""
 
 
 class CacheDiffers(InformerError):

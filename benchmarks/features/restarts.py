@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from aioinformer import CacheFile, Client, SharedInformerFactory
-from aioinformer.metrics import NoMetrics
+from aioinformer.metrics import Metrics
 from benchmarks.contestants.clientgo import CLIENT_GO
 from benchmarks.contestants.compiled import PeerMissing
 from benchmarks.load.processes import ROOT, MeasurementFailed
@@ -65,7 +65,7 @@ class Restart:
     """The changes that were received meanwhile."""
 
 
-class Received(NoMetrics):
+class Received(Metrics):
     """The bytes and events that an informer receives."""
 
     def __init__(self) -> None:

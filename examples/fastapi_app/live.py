@@ -18,8 +18,6 @@ from examples.fastapi_app.status import ChangeCounter, Problems, StatusReport
 
 __all__ = ["Live", "live"]
 
-INDEXERS = {"pods": {"node": field("spec.nodeName")}}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
@@ -53,7 +51,7 @@ async def live(settings: Settings, metrics: Metrics, feed: EventFeed) -> AsyncGe
             informer = await _informer(factory, client, name)
             informers[informer.resource.plural] = informer
         if own is not None and "pods" in informers:
-            informers["pods"].add_indexers({"running": running_app})
+            await informers["pods"].add_index("running", running_app)
             own.count_running(partial(informers["pods"].lister.unsynced.index_counts, "running"))
         counters = {plural: ChangeCounter() for plural in informers}
         for plural, informer in informers.items():
@@ -96,5 +94,6 @@ async def _informer(factory: SharedInformerFactory, client: Client, name: str) -
         informer = factory.informer(name)
     except UnknownResource:
         informer = factory.informer(await client.resource(name))
-    informer.add_indexers(INDEXERS.get(informer.resource.plural, {}))
+    if informer.resource.plural == "pods":
+        await informer.add_index("node", field("spec.nodeName"))
     return informer

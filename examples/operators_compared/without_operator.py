@@ -94,9 +94,9 @@ class SiteReconciler:
             self.events.record(site, "Warning", "Invalid", "spec.page is empty")
             return None
         body = child("v1", "ConfigMap", site, data={"index.html": site["spec"]["page"]})
-        configmap = await self.configmap_api.apply(body, manager=NAME, force=True)
+        configmap = await self.configmap_api.apply(body, field_manager=NAME)
         body = child("apps/v1", "Deployment", site, spec=web_pods(site))
-        deployment = await self.deployment_api.apply(body, manager=NAME, force=True)
+        deployment = await self.deployment_api.apply(body, field_manager=NAME)
         available = deployment.get("status", {}).get("availableReplicas", 0)
         old = site.get("status", {})
         ready = available >= site["spec"]["pods"]

@@ -31,7 +31,6 @@ from aioinformer.errors import (
     UnknownResource,
     UsageError,
 )
-from aioinformer.testing import ClusterSource
 from tests.client.conftest import Certificates
 from tests.client.recordings import read_recording
 from tests.client.servers import http_server, replay_response, start_response
@@ -143,19 +142,6 @@ async def test_leaving_a_client_ends_the_watches_of_other_tasks() -> None:
             await started.wait()
         with pytest.raises(NotRunning, match="the client was closed"):
             await watching
-
-
-def test_writer_is_an_alias_of_api() -> None:
-    assert Client.writer is Client.api
-    assert ClusterSource.writer is ClusterSource.api
-    client = Client("http://127.0.0.1:1")
-    assert client.writer(PODS, namespace="web").resource == client.api("pods").resource == PODS
-
-
-async def test_get_is_an_alias_of_get_raw() -> None:
-    assert Client.get is Client.get_raw
-    async with http_server(url) as server, Client(server) as client:
-        assert await client.get("/version") == await client.get_raw("/version") == b"/version"
 
 
 async def test_a_client_that_finds_no_configuration_stays_closed(tmp_path: Path) -> None:

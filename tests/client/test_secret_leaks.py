@@ -230,7 +230,7 @@ async def test_no_error_of_a_write_contains_a_secret(
             "create": lambda: secrets.create(secret),
             "update": lambda: secrets.update(secret),
             "patch": lambda: secrets.patch("a", secret),
-            "apply": lambda: secrets.apply(secret, manager="me"),
+            "apply": lambda: secrets.apply(secret, field_manager="me"),
         }
         with pytest.raises(FetchError) as caught:
             await writes[verb]()

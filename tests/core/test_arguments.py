@@ -82,7 +82,7 @@ def test_zero_is_allowed_where_it_has_a_meaning() -> None:
     ],
 )
 def test_names_of_other_clients_are_translated(given: str, meant: str) -> None:
-    options = ["labels", "fields", "namespace", "page_size", "shard_selector"]
+    options = ["labels", "fields", "namespace", "page_size", "field_manager"]
     with pytest.raises(TypeError, match=f"no option {given!r}; did you mean {meant!r}"):
         check_names([given], options)
 
@@ -152,7 +152,7 @@ def test_a_function_is_decorated_at_any_place() -> None:
     ("name", "names", "suggestion"),
     [
         ("Label_Selector", ["labels"], "; did you mean 'labels'?"),
-        ("label_selector", ["shard_selector"], "; did you mean 'shard_selector'?"),
+        ("label_selector", ["label_selectors"], "; did you mean 'label_selectors'?"),
         ("count", ["counts", "shards"], "; did you mean 'shards'?"),
         ("xyz", ["labels"], ""),
     ],

@@ -8,7 +8,6 @@ from aioinformer._core.instrumentation import (
     InformerTrace,
     Levels,
     Metrics,
-    NoMetrics,
     QueueStatistics,
 )
 from aioinformer._core.listwatch.requests import (
@@ -44,7 +43,6 @@ def test_metrics_that_override_nothing_record_nothing() -> None:
     metrics.reconciled("pods", "success", 0.1)
     metrics.leadership("web/controller", True)
     assert repr(metrics) == "<Metrics>"
-    assert NoMetrics is Metrics
 
 
 def test_a_trace_that_overrides_nothing_records_nothing() -> None:

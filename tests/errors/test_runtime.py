@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from aioinformer import errors
-from aioinformer.errors import CacheWaitTimeout, InformerError, Stale
+from aioinformer.errors import CacheWaitTimeout, InformerError
 
 
-def test_stale_is_an_alias_of_cache_wait_timeout() -> None:
-    assert Stale is CacheWaitTimeout
+def test_a_wait_for_a_cache_that_takes_too_long_is_a_timeout_error() -> None:
     assert issubclass(CacheWaitTimeout, InformerError)
     assert issubclass(CacheWaitTimeout, TimeoutError)
-    assert {"CacheWaitTimeout", "Stale"} <= set(errors.__all__)
     assert CacheWaitTimeout.__module__ == "aioinformer.errors"

@@ -37,7 +37,7 @@ def main() -> None:
         name="program",
         leader_election=given.lease,
         port=given.port,
-        grace_period=given.grace,
+        shutdown_timeout=given.grace,
     )
     if given.member is None:
         operator.controller(given.resource, reconcile)

@@ -80,9 +80,8 @@ def test_a_controller_that_has_started_takes_no_more_triggers() -> None:
     ("resource", "keywords", "text"),
     [
         (3, {}, "takes the name of a resource, a Resource, or an informer"),
-        (FOOS, {"worker": 2}, "workers"),
-        (FOOS, {"concurrency": 2, "workers": 2}, "concurrency= and workers= are the same argument"),
-        (FOOS, {"backoff": 1, "limiter": 1}, "backoff= and limiter= are the same argument"),
+        (FOOS, {"workers": 2}, "no option 'workers'; did you mean 'concurrency'"),
+        (FOOS, {"backoff": 1}, "backoff must be a RateLimiter"),
         (FOOS, {"filter": 3}, "filter"),
         (FOOS, {"shards": 3}, "shards"),
     ],

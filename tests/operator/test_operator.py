@@ -250,12 +250,12 @@ def test_a_cancellation_cancels_the_runs_and_releases_the_lease() -> None:
     assert runs.cancelled == ["a"]
 
 
-def test_runs_that_do_not_finish_in_the_grace_period_are_named() -> None:
+def test_runs_that_do_not_finish_within_the_shutdown_timeout_are_named() -> None:
     cluster = make_cluster("a")
     cluster.create(BARS, {"metadata": {"name": "b"}})
 
     async def main() -> None:
-        operator = make_operator(ClusterSource(cluster), grace_period=5.0)
+        operator = make_operator(ClusterSource(cluster), shutdown_timeout=5.0)
         operator.controller(FOOS, RecordingReconciler(duration=100))
         operator.controller(BARS, RecordingReconciler(duration=100))
         task = asyncio.create_task(operator.run())
@@ -384,12 +384,10 @@ def test_one_resource_in_two_spellings_needs_two_names() -> None:
 
 async def test_an_unknown_option_names_the_nearest_one() -> None:
     operator = make_operator(ClusterSource(make_cluster()))
-    wrong: Any = {"worker": 3}
-    with pytest.raises(TypeError, match="no option 'worker'; did you mean 'workers'"):
+    wrong: Any = {"concurency": 3}
+    with pytest.raises(TypeError, match="no option 'concurency'; did you mean 'concurrency'"):
         operator.controller("foos", succeed, **wrong)
-    operator.controller("foos", succeed, workers=3)
-    with pytest.raises(TypeError, match="are the same argument"):
-        operator.controller("bars", succeed, workers=3, concurrency=2)
+    operator.controller("foos", succeed, concurrency=3)
     with pytest.raises(ValueError, match="field_manager must be 1 to 128 printable characters"):
         operator.controller("bars", succeed, field_manager="a" * 129)
     with pytest.raises(ValueError, match="name must be 1 to 128 printable characters"):

@@ -20,7 +20,7 @@ def options(**given: Any) -> OperatorOptions:
         "retry_period": 2.0,
         "port": None,
         "host": None,
-        "grace_period": 25.0,
+        "shutdown_timeout": 25.0,
         "metrics": None,
         "tracing": None,
         "on_error": None,
@@ -41,7 +41,7 @@ def options(**given: Any) -> OperatorOptions:
         ({"port": "80"}, TypeError, "port"),
         ({"port": -1}, ValueError, "port must be from 0 to 65535, not -1"),
         ({"port": 65536}, ValueError, "port must be from 0 to 65535, not 65536"),
-        ({"grace_period": -1}, ValueError, "grace_period"),
+        ({"shutdown_timeout": -1}, ValueError, "shutdown_timeout"),
         ({"on_error": 3}, TypeError, "on_error"),
     ],
 )
@@ -53,7 +53,7 @@ def test_an_option_that_makes_no_sense_is_rejected(
 
 
 def test_the_limits_of_the_options_are_accepted() -> None:
-    assert options(port=0, grace_period=0).port == 0
+    assert options(port=0, shutdown_timeout=0).port == 0
     assert options(port=65535, leader_election="web/lease").leader_election == "web/lease"
 
 

@@ -91,7 +91,7 @@ def test_the_unfinished_runs_of_all_controllers_are_named() -> None:
     async def main() -> None:
         cluster = make_cluster("a")
         cluster.create(BARS, {"metadata": {"name": "b"}})
-        operator = make_operator(ClusterSource(cluster), grace_period=3)
+        operator = make_operator(ClusterSource(cluster), shutdown_timeout=3)
         operator.controller(FOOS, slow)
         operator.controller(BARS, slow)
         task = asyncio.create_task(operator.run())

@@ -70,7 +70,7 @@ async def test_no_step_is_long_when_an_index_function_rejects_all_objects() -> N
         raise KeyError(obj.name)
 
     informer = relisted(*(body(f"web-{number}", 15) for number in range(MANY)))
-    informer.add_indexers({"broken": broken})
+    await informer.add_index("broken", broken)
     await patiently(informer)
     assert informer.health.rejections == MANY
 

@@ -18,7 +18,7 @@ from aioinformer._core.cache.delta_fifo import DeltaFIFO
 from aioinformer._core.codec.shape import Shape, Transform
 from aioinformer._core.delivery.mailbox import Mailbox
 from aioinformer._core.delivery.overflow import Overflow
-from aioinformer._core.instrumentation import NoMetrics
+from aioinformer._core.instrumentation import Metrics
 from aioinformer._core.listwatch.outcomes import Outcome
 from aioinformer._core.listwatch.state_machine import ListWatchState
 from aioinformer._core.listwatch.transitions import ScheduledRequest
@@ -75,7 +75,7 @@ def observe(
     replace_attribute(part, getattr(method, "__name__", ""), around(method))
 
 
-class CountedFailures(NoMetrics):
+class CountedFailures(Metrics):
     """Metrics that count failures."""
 
     def __init__(self, history: History) -> None:

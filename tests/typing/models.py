@@ -21,7 +21,6 @@ from aioinformer import (
     EventStream,
     KubeObject,
     Lister,
-    LiveLister,
     MergedStream,
     ObjectKey,
     Registration,
@@ -107,8 +106,7 @@ def check_single_informer_types(source: ListerWatcher) -> None:
 
 async def check_lister_types(pods: SharedInformer[Pod], plain: SharedInformer) -> None:
     assert_type(pods.lister, Lister[Pod])
-    other_name: LiveLister[Pod] = pods.lister
-    assert_type(other_name.scan(), AsyncIterator[Pod])
+    assert_type(pods.lister.scan(), AsyncIterator[Pod])
     assert_type(plain.lister.get("web-0"), KubeObject | None)
     assert_type(pods.lister.get("web-0"), Pod | None)
     assert_type(pods.lister["web/web-0"], Pod)

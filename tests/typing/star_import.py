@@ -23,7 +23,6 @@ __all__ = [
     "LeaderElector",
     "Limits",
     "Lister",
-    "LiveLister",
     "LivenessPolicy",
     "ObjectKey",
     "Operator",

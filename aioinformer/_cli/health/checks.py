@@ -16,7 +16,7 @@ from time import perf_counter
 
 import msgspec
 
-from aioinformer import Client, NoMetrics, Resource, SharedInformerFactory, WatchRequest
+from aioinformer import Client, Metrics, Resource, SharedInformerFactory, WatchRequest
 from aioinformer._client.http.request import JSON, ApiRequest, read_all
 from aioinformer._core.listwatch.requests import Verb
 from aioinformer.errors import FetchError, Forbidden, RequestTimedOut, SyncTimeout, UsageError
@@ -92,7 +92,7 @@ def _loop_time() -> float:
 
 
 @dataclass(slots=True)
-class _ByteCounter(NoMetrics):
+class _ByteCounter(Metrics):
     """Metrics that count the bytes that an informer receives."""
 
     size: int = 0

@@ -269,12 +269,12 @@ class ResourceApi:
         self,
         obj: Mapping[str, Any],
         *,
-        manager: str = "",
-        force: bool = False,
+        field_manager: str = "",
+        force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
         """See ``ResourceWriter``."""
-        request = self.builder.apply(obj, manager, force=force, subresource=subresource)
+        request = self.builder.apply(obj, field_manager, force=force, subresource=subresource)
         return await self._send(request, self.builder.decode)
 
     async def delete(

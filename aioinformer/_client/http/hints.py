@@ -292,7 +292,7 @@ def _hint_for_write_status(status: Status, path: str, method: Method, user: str)
 
 def _hint_for_conflict(status: Status) -> str:
     if status.is_apply_conflict:
-        return "omit those fields, or take their ownership with force=True"
+        return "omit those fields, or take their ownership with force=True, which is the default"
     if "UID" in status.message:
         return "the object with that uid no longer exists: read the current object"
     return "read the object again and repeat the change, as retry_on_conflict does"

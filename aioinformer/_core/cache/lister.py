@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # loaded by the first selection, and for types
     from aioinformer._core.cache.protocols import ObjectCache, ReadableIndex, ReadableState
     from aioinformer._core.cache.query import FieldChoice, LabelChoice, Search, Where
 
-__all__ = ["Lister", "LiveLister", "StartScan"]
+__all__ = ["Lister", "StartScan"]
 
 T = TypeVar("T", default=KubeObject)
 S = TypeVar("S")
@@ -343,13 +343,3 @@ class Lister(Generic[T]):
         state = self._indexer.state
         count = len(state.objects)
         return f"<{type(self).__name__} {self._resource} objects={count} synced={state.synced}>"
-
-
-LiveLister = Lister
-"""Another name of ``Lister``, for programs that annotate the lister of an informer with it.
-
-Example::
-
-    lister: LiveLister = pods.lister
-    assert lister.get("web-0") is not None
-"""

@@ -35,10 +35,10 @@ def _to_plain(value: object) -> object:
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=_to_plain).encode
 
 
-def hash_body(body: object, *, manager: str, force: bool) -> bytes | None:
+def hash_body(body: object, *, field_manager: str, force: bool) -> bytes | None:
     """Return a hash of an apply; ``None`` if the body is no JSON, which its request reports."""
     try:
-        encoded = _encode([manager, force, body])
+        encoded = _encode([field_manager, force, body])
     except (TypeError, ValueError, RecursionError):
         return None
     return blake2b(encoded, digest_size=HASH_SIZE).digest()

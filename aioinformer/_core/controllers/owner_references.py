@@ -19,7 +19,6 @@ from aioinformer.errors import AlreadyOwned, UsageError
 
 __all__ = [
     "ControllerOf",
-    "controller_reference",
     "is_controlled_by",
     "owner_reference",
     "set_owner",
@@ -77,11 +76,6 @@ def owner_reference(owner: KubeObject, *, controller: bool = True) -> dict[str, 
         "uid": owner.uid,
     }
     return reference | {"controller": True, "blockOwnerDeletion": True} if controller else reference
-
-
-def controller_reference(owner: KubeObject) -> dict[str, Any]:
-    """Return ``owner_reference(owner, controller=True)``."""
-    return owner_reference(owner)
 
 
 def set_owner(

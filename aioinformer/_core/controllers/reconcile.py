@@ -224,11 +224,6 @@ class FailingKey:
     ``PermanentError``."""
 
     @property
-    def retries(self) -> int:
-        """Another name for ``failures``."""
-        return self.failures
-
-    @property
     def permanent(self) -> bool:
         """True if the key is not retried before the object changes."""
         return self.retry_in == inf

@@ -131,16 +131,17 @@ class WriteRequestBuilder:
     def apply(
         self,
         obj: Mapping[str, Any],
-        manager: str = "",
+        field_manager: str = "",
         *,
-        force: bool = False,
+        force: bool = True,
         subresource: str = "",
     ) -> WriteRequest:
         """Build a server-side apply; see ``ResourceWriter``."""
-        manager = manager or self.apply_manager
+        manager = field_manager or self.apply_manager
         if not manager:
             raise UsageError(
-                "apply needs manager=: the name under which the server records who owns the fields"
+                "apply needs field_manager=: the name under which the server records who owns the "
+                "fields"
             )
         body, path = self._named_body(obj, subresource)
         body["metadata"].pop("managedFields", None)  # the server rejects an apply that has it

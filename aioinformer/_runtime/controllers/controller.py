@@ -35,7 +35,6 @@ from aioinformer._runtime.controllers.options import (
     CONCURRENCY,
     SHUTDOWN_TIMEOUT,
     ControllerOptions,
-    resolve_alias,
 )
 from aioinformer._runtime.controllers.own_writes import OwnWrites
 from aioinformer._runtime.controllers.reconcile_runs import (
@@ -107,7 +106,7 @@ class Controller:
         reconcile: Reconcile | BlockingReconcile,
         *,
         shards: ShardGroup | None = None,
-        concurrency: int | None = None,
+        concurrency: int = CONCURRENCY,
         name: str = "",
         backoff: RateLimiter[ObjectKey] | None = None,
         filter: Filter[T] | None = None,
@@ -124,8 +123,6 @@ class Controller:
         run_in_thread: bool = False,
         field_manager: str | None = None,
         failure_condition: str | None = None,
-        workers: int | None = None,
-        limiter: RateLimiter[ObjectKey] | None = None,
     ) -> None:
         """Make a controller. Enter it, or await ``run``, inside the informers' factory.
 
@@ -181,14 +178,11 @@ class Controller:
                 this library, a ``PermanentError`` included. Of other errors it is the type alone,
                 since their texts may quote secrets. Nothing is sent if nothing changes. A message
                 that alone changes is written once a minute.
-            workers: another name for ``concurrency``, as in client-go.
-            limiter: another name for ``backoff``, as in client-go.
 
         Raises:
             TypeError: an argument has the wrong type, ``reconcile`` or ``cleanup`` is not a
-                function of a key and a context, one is a plain function without
-                ``run_in_thread=True`` or async with it, or an argument is given by both of its
-                names.
+                function of a key and a context, or one is a plain function without
+                ``run_in_thread=True`` or async with it.
             ValueError: a number is out of range, or ``finalizer`` is no qualified name.
             UsageError: ``finalizer`` or ``failure_condition`` is given without ``client``, or
                 ``informer`` has a ``model=`` and so no metadata and conditions to read; or both an
@@ -212,8 +206,8 @@ class Controller:
             run_in_thread=run_in_thread,
             field_manager=field_manager,
             failure_condition=failure_condition,
-            concurrency=resolve_alias(CONCURRENCY, concurrency=concurrency, workers=workers),
-            backoff=resolve_alias(default_limiter(), backoff=backoff, limiter=limiter),
+            concurrency=concurrency,
+            backoff=default_limiter() if backoff is None else backoff,
         )
         self.name = options.name
         """The name in logs, health and metrics."""

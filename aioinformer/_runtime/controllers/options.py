@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict
 
 from aioinformer._core.arguments import check_field_manager, check_int
 from aioinformer._core.controllers.finalizers import check_finalizer_name
@@ -24,10 +24,7 @@ __all__ = [
     "SHUTDOWN_TIMEOUT",
     "ControllerKeywords",
     "ControllerOptions",
-    "resolve_alias",
 ]
-
-T = TypeVar("T")
 
 CONCURRENCY = 4
 """Keys that are reconciled at once, if the program gives no number."""
@@ -51,8 +48,6 @@ class ControllerKeywords(TypedDict, total=False):
     run_in_thread: bool
     field_manager: str
     failure_condition: str
-    workers: int
-    limiter: RateLimiter[ObjectKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +113,3 @@ def _check_has(name: str, given: object, method: str, expected: str) -> None:
     """Raise a TypeError if an argument is given and lacks the method that is called."""
     if given is not None and not callable(getattr(given, method, None)):
         raise TypeError(f"{name} must be {expected}, or None, not {given!r}")
-
-
-def resolve_alias(default: T, **given: T | None) -> T:
-    """Return the value of an argument that has two names, given as ``name=value, alias=value``.
-
-    Raises:
-        TypeError: both are given.
-    """
-    values = [value for value in given.values() if value is not None]
-    if len(values) > 1:
-        name, alias = given
-        raise TypeError(f"{name}= and {alias}= are the same argument; give {name}= only")
-    return values[0] if values else default

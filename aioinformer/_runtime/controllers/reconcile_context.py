@@ -265,9 +265,8 @@ class ReconcileContext:
                 ``metadata.name``. The namespace is the own object's by default.
             resource: the child's resource; by default found by ``apiVersion`` and ``kind`` among
                 those of the controller's informers and the built-in ones.
-            force: True to take over fields that other managers have set. Kubernetes recommends that
-                for controllers: a controller can't ask anyone, and would fail for ever. False to
-                raise ``Conflict`` instead.
+            force: as for ``ResourceWriter.apply``. With False, a field that someone has edited is a
+                ``Conflict`` at each retry.
             owned: False for an object that the own object doesn't control.
 
         Returns:

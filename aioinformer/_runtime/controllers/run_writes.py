@@ -270,16 +270,16 @@ class RunWrites:
         writer, body = self._child(child, resource, owned=owned)
         manager, own_writes = self._target.field_manager, self._target.own_writes
         children = own_writes.children_of(writer.resource) if owned else None
-        digest = hash_body(body, manager=manager, force=force) if children else None
+        digest = hash_body(body, field_manager=manager, force=force) if children else None
         if children is None or digest is None:
-            return await writer.apply(body, manager=manager, force=force)
+            return await writer.apply(body, field_manager=manager, force=force)
         cached = children.stored(_key_of(body))
         applied, rewinds = own_writes.applied, children.health.rewinds
         if cached is not None and applied.is_current(
             self._key, writer.resource, cached, digest, rewinds
         ):
             return cached
-        written = await writer.apply(body, manager=manager, force=force)
+        written = await writer.apply(body, field_manager=manager, force=force)
         applied.record(self._key, writer.resource, written, digest, rewinds)
         return written
 

@@ -22,7 +22,6 @@ from aioinformer._core.controllers.queue_items import Priority
 from aioinformer._core.controllers.rate_limiters import RateLimiter, default_limiter
 from aioinformer._core.controllers.work_queue import KeyQueue
 from aioinformer._core.instrumentation import Metrics, QueueStatistics
-from aioinformer._runtime.controllers.options import resolve_alias
 from aioinformer._runtime.reporting.safe_metrics import wrap_metrics
 from aioinformer._runtime.tasks.event_loop import check_loop, loop_time, running_loop
 from aioinformer.errors import QueueShutDown
@@ -111,7 +110,6 @@ class WorkQueue(Generic[K]):
         name: str = "",
         backoff: RateLimiter[K] | None = None,
         metrics: Metrics | None = None,
-        limiter: RateLimiter[K] | None = None,
     ) -> None:
         """Make an empty queue.
 
@@ -119,10 +117,8 @@ class WorkQueue(Generic[K]):
             name: for errors and metrics.
             backoff: returns the delay of ``add_rate_limited``; client-go's default if ``None``.
             metrics: receives, under the name, how long keys waited and were processed.
-            limiter: another name for ``backoff``, as in client-go.
 
         Raises:
-            TypeError: both ``backoff`` and ``limiter`` are given.
             ValueError: ``metrics`` is given without a name.
         """
         if metrics is not None and not name:
@@ -130,9 +126,7 @@ class WorkQueue(Generic[K]):
         self.name = name
         """The name in errors and metrics."""
         self._keys: KeyQueue[K] = KeyQueue(f"the work queue {name}".rstrip())
-        self._limiter: RateLimiter[K] = resolve_alias(
-            default_limiter(), backoff=backoff, limiter=limiter
-        )
+        self._limiter: RateLimiter[K] = default_limiter() if backoff is None else backoff
         self._metrics = None if metrics is None else wrap_metrics(metrics)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0  # no thread has this number

@@ -24,7 +24,7 @@ from aioinformer._core.listwatch.server_profile import ServerProfile
 from aioinformer._core.objects.kube_object import KubeObject
 from aioinformer._core.objects.resources import Resource
 from aioinformer._runtime.delivery.registration import drain_handlers
-from aioinformer._runtime.informer.informer import SharedInformer
+from aioinformer._runtime.informer.informer import SharedInformer, add_indexers
 from aioinformer._runtime.informer.informer_key import InformerKey
 from aioinformer._runtime.informer.options import (
     InformerKeywords,
@@ -312,7 +312,6 @@ class SharedInformerFactory:
         key = InformerKey.of(
             resource,
             namespaces=namespaces,
-            shard_selector=chosen.shard_selector,
             shard=None if is_whole(chosen.shard) else chosen.shard,
             namespace=self._namespace if namespace is None else namespace,
             labels=request.get("labels", ""),
@@ -341,7 +340,7 @@ class SharedInformerFactory:
             entry.start(self._supervisor)
         else:
             entry.check_overrides(overrides)
-            entry.informer.add_indexers(indexers or {})
+            add_indexers(entry.informer, indexers)
         return entry
 
     def _new_informer(
@@ -382,7 +381,7 @@ class SharedInformerFactory:
             "namespaces", namespace=None, labels="", fields="", managed_fields=False
         )
         # All Namespace objects are read, also if the informers read a shard of their resources.
-        whole: dict[str, Any] = {"shard_selector": ""}
+        whole: dict[str, Any] = {}
         if self._options.shard is not None:
             from aioinformer._core.sharding.shard import Shard  # for informers of shards
 

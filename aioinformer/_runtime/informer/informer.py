@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # for programs that use these features, and for types
     from aioinformer._runtime.reporting.health import Health
     from aioinformer._runtime.writing.resource_writer import WriterSource
 
-__all__ = ["SharedInformer"]
+__all__ = ["SharedInformer", "add_indexers"]
 
 T = TypeVar("T", default=KubeObject)
 R = TypeVar("R", bound=Awaitable[None] | None)
@@ -300,14 +300,6 @@ class SharedInformer(Generic[T]):
         """Return the cached object as stored, without ``convert=``; ``None`` if there is none."""
         return self._indexer.state.objects.get(key)
 
-    def add_indexers(self, indexers: Indexers[T]) -> None:
-        """Add indexes before anything is cached. Adding an index function again is no error.
-
-        Raises:
-            UsageError: as for ``add_index``; or objects are cached already: then use ``add_index``.
-        """
-        self._indexer.add_indexers(check_indexers(indexers))
-
     async def add_index(self, name: str, function: IndexFunction[T] | NeedsJson) -> None:
         """Add an index at any time. The index can be read once it is complete.
 
@@ -493,6 +485,11 @@ class SharedInformer(Generic[T]):
         listeners, objects = len(self._pipeline.pump.listeners), len(self._indexer.state.objects)
         state = f"{self.health.state} synced={self.synced} objects={objects} listeners={listeners}"
         return f"<SharedInformer {self.name} {state}>"
+
+
+def add_indexers(informer: SharedInformer[Any], indexers: Indexers[Any] | None) -> None:
+    """Add indexes at once, before anything is cached; for factories."""
+    informer._indexer.add_indexers(check_indexers(indexers))  # pyright: ignore[reportPrivateUsage] - of this module
 
 
 declare_missing(SharedInformer, LISTER_HINTS)

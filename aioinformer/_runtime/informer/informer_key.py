@@ -39,10 +39,8 @@ class InformerKey(Struct, frozen=True):
     shape: Shape[Any] = DEFAULT_SHAPE
     namespaces: NamespaceSelection | None = None
     """The namespaces, if there are several; ``namespace``, ``labels`` and ``fields`` are empty."""
-    shard_selector: str = ""
-    """The part of the objects, by hash; empty for all."""
     shard: Shard | ShardAssignment | None = None
-    """The part of the objects as a shard; ``None`` for all."""
+    """The part of the objects; ``None`` for all."""
 
     @classmethod
     def of(
@@ -55,7 +53,6 @@ class InformerKey(Struct, frozen=True):
         managed_fields: bool,
         shape: Shape[Any] | None = None,
         namespaces: Namespaces | None = None,
-        shard_selector: str = "",
         shard: Shard | ShardAssignment | None = None,
     ) -> Self:
         """Return the key of a request.
@@ -69,8 +66,7 @@ class InformerKey(Struct, frozen=True):
             managed_fields: whether objects keep ``metadata.managedFields``.
             shape: how objects are stored and converted. Functions are compared with ``==``.
             namespaces: several namespaces, in the place of ``namespace``.
-            shard_selector: the part of the objects; empty for all.
-            shard: the same as a shard; ``None`` for all.
+            shard: the part of the objects; ``None`` for all.
 
         Raises:
             UnknownResource: no built-in resource has that name.
@@ -101,7 +97,6 @@ class InformerKey(Struct, frozen=True):
                 managed_fields,
                 shape or DEFAULT_SHAPE,
                 selection,
-                shard_selector,
                 shard,
             )
         return cls(
@@ -111,14 +106,13 @@ class InformerKey(Struct, frozen=True):
             _field_text(fields),
             managed_fields,
             shape or DEFAULT_SHAPE,
-            shard_selector=shard_selector,
             shard=shard,
         )
 
     @property
     def label(self) -> str:
         """The informer's name in metrics: without the selectors, which may name an object."""
-        chosen = self._selectors or self.shard_selector or self.shard
+        chosen = self._selectors or self.shard
         selected = " (selected)" if chosen else ""
         return f"{self._description}{selected}"
 
@@ -137,7 +131,7 @@ class InformerKey(Struct, frozen=True):
         return ",".join(filter(None, (default.label_selector, default.field_selector)))
 
     def __str__(self) -> str:
-        shard = self.shard_selector
+        shard = ""
         if self.shard is not None:
             group = group_of(self.shard)
             shard = str(self.shard) if group is None else f"shards of {group.name}"

@@ -66,13 +66,15 @@ class GuardedWriter:
         self,
         obj: Mapping[str, Any],
         *,
-        manager: str = "",
-        force: bool = False,
+        field_manager: str = "",
+        force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         self.check()
-        return await self.writer.apply(obj, manager=manager, force=force, subresource=subresource)
+        return await self.writer.apply(
+            obj, field_manager=field_manager, force=force, subresource=subresource
+        )
 
     async def delete(
         self,

@@ -18,7 +18,6 @@ from aioinformer._core.listwatch.backoff import BackoffPolicy
 from aioinformer._core.listwatch.idle_timeout import LivenessPolicy
 from aioinformer._core.listwatch.polling import POLL_INTERVAL
 from aioinformer._core.listwatch.state_machine import WATCH_SECONDS
-from aioinformer.errors import UsageError
 
 if TYPE_CHECKING:  # for informers of shards
     from aioinformer._core.sharding.assignment import ShardAssignment
@@ -62,7 +61,6 @@ class ReflectorKeywords(TypedDict, total=False):
     poll_interval: float
     watch_seconds: tuple[int, int]
     list_options: Mapping[str, str]
-    shard_selector: str
     shard: Shard | ShardAssignment | None
 
 
@@ -100,16 +98,11 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
     list_options: Mapping[str, str] = {}
     """Further query parameters of each list and watch, for servers and proxies with options of
     their own. Parameters that the reflector sets itself are rejected."""
-    shard_selector: str = ""
-    """The part of the objects that the server sends, by hash (KEP-5866, alpha): for example
-    ``shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')``. A server
-    without the feature ignores the selector and sends all objects, and nothing checks that:
-    ``shard`` does."""
     shard: Shard | ShardAssignment | None = None
     """The part of the objects that is read: ``Shard(0, 4)`` is the first of four. The server
-    selects the part if it has the feature (KEP-5866), otherwise this library does, by the same
-    hash. Excludes ``shard_selector``. ``None`` and ``Shard(0, 1)`` read all objects. A group of
-    replicas reads the shards that this member holds."""
+    selects the part if it has the feature (KEP-5866, alpha), otherwise this library does, by the
+    same hash. ``None`` and ``Shard(0, 1)`` read all objects. A group of replicas reads the shards
+    that this member holds."""
 
     def __post_init__(self) -> None:
         """Reject numbers that no server accepts.
@@ -119,13 +112,10 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
             ValueError: ``page_size`` is negative, ``line_cap`` is less than 1, ``poll_interval``
                 less than 5, ``watch_seconds`` less than 60 or in the wrong order, or
                 ``list_options`` contains a parameter of the reflector's own.
-            UsageError: ``shard`` and ``shard_selector`` are both given.
         """
         _check_watch_seconds(self.watch_seconds)
         _check_list_options(self.list_options)
-        if not isinstance(cast("object", self.shard_selector), str):
-            raise TypeError(f"shard_selector must be text, not {self.shard_selector!r}")
-        _check_shard(self.shard, self.shard_selector)
+        _check_shard(self.shard)
         _check_number("page_size", self.page_size, 0)
         _check_number("line_cap", self.line_cap, 1)
         check_bool("validate", self.validate)
@@ -147,12 +137,6 @@ class ReflectorOptions(Struct, frozen=True, kw_only=True):
         given = {name: value for name, value in keywords.items() if value is not None}
         return replace(self, **given) if given else self
 
-    @property
-    def query(self) -> Mapping[str, str]:
-        """The query parameters that are added to each list and watch."""
-        shard = {"shardSelector": self.shard_selector} if self.shard_selector else {}
-        return {**self.list_options, **shard}
-
 
 def _check_watch_seconds(limits: object) -> None:
     if not isinstance(limits, tuple):
@@ -165,7 +149,7 @@ def _check_watch_seconds(limits: object) -> None:
     _check_number("the greatest of watch_seconds", greatest, cast("int", least))
 
 
-def _check_shard(shard: object, selector: str) -> None:
+def _check_shard(shard: object) -> None:
     if shard is None:
         return
     from aioinformer._core.sharding.assignment import ShardAssignment  # for informers of shards
@@ -173,8 +157,6 @@ def _check_shard(shard: object, selector: str) -> None:
 
     if isinstance(shard, type) or not isinstance(shard, Shard | ShardAssignment):
         raise TypeError(f"shard must be a Shard such as Shard(0, 4), or a group, not {shard!r}")
-    if selector:
-        raise UsageError("shard= and shard_selector= exclude each other; pass shard= alone")
 
 
 def _check_list_options(options: object) -> None:

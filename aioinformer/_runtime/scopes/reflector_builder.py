@@ -60,9 +60,9 @@ class ReflectorBuilder(Struct, frozen=True, kw_only=True):
         """
         if self.metadata_only and isinstance(source, SupportsMetadataOnly):
             source = source.with_metadata_only()
-        if query := self.options.query:
+        if query := self.options.list_options:
             if not isinstance(source, SupportsListOptions):
-                raise UsageError(f"{source!r} takes no list_options= and no shard_selector=")
+                raise UsageError(f"{source!r} takes no list_options=")
             source = source.with_list_options(query)
         return Reflector(
             source,

@@ -70,13 +70,15 @@ class RecordedWriter:
         self,
         obj: Mapping[str, Any],
         *,
-        manager: str = "",
-        force: bool = False,
+        field_manager: str = "",
+        force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
         """See ``ResourceWriter``."""
         return self._record(
-            await self.writer.apply(obj, manager=manager, force=force, subresource=subresource)
+            await self.writer.apply(
+                obj, field_manager=field_manager, force=force, subresource=subresource
+            )
         )
 
     async def delete(

@@ -69,17 +69,19 @@ class ResourceWriter(Protocol):
         self,
         obj: Mapping[str, Any],
         *,
-        manager: str = "",
-        force: bool = False,
+        field_manager: str = "",
+        force: bool = True,
         subresource: str = "",
     ) -> KubeObject:
         """Apply the fields of ``obj`` (server-side apply); create the object if it doesn't exist.
 
         Args:
             obj: only the fields that the program wants to set.
-            manager: the name under which the server records that these fields are the program's;
-                by default that of the ``Client``. A writer without a client needs a name.
-            force: take over fields of other managers instead of raising ``Conflict``.
+            field_manager: the name under which the server records that these fields are the
+                program's; by default that of the ``Client``. A writer without a client needs a
+                name.
+            force: True to take over fields that other managers have set: without that, an apply
+                can't correct a field that someone has edited. False to raise ``Conflict`` instead.
             subresource: ``status``, for example.
         """
         ...

@@ -127,9 +127,6 @@ class ClusterSource:
         builder = WriteRequestBuilder(resolve_built_in(resource), namespace)
         return ResourceApi(builder, ClusterSender(self))
 
-    writer = api
-    """Alias of ``api``."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterSender:

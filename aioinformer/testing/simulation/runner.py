@@ -72,7 +72,7 @@ class Simulation:
         )
         """The API server's storage. Faults don't concern what is written here directly."""
         self.source = ClusterSource(self.cluster)
-        """For ``SharedInformerFactory(source)`` and ``source.writer(...)``, with the faults."""
+        """For ``SharedInformerFactory(source)`` and ``source.api(...)``, with the faults."""
         self.trace: list[str] = []
         """The faults, the warnings that aioinformer logged, and the notes of the program."""
         self.unhandled: list[BaseException] = []

@@ -59,8 +59,8 @@ async def test_each_kind_of_conflict_has_its_own_error(widgets: ResourceWriter) 
     assert await retry_on_conflict(grow) == 3
     config = {"metadata": {"name": "a"}, "spec": {"size": 9}}
     with pytest.raises(Conflict, match="force=True"):
-        await widgets.apply(config, manager="me")
-    forced = await widgets.apply(config, manager="me", force=True)
+        await widgets.apply(config, field_manager="me", force=False)
+    forced = await widgets.apply(config, field_manager="me")
     assert forced["spec"]["size"] == 9
 
 

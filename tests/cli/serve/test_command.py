@@ -159,10 +159,10 @@ async def test_every_other_example_runs_against_the_served_cluster(tmp_path: Pat
 
 
 @pytest.mark.clients
-async def test_the_testing_module_serves_a_cluster_as_the_command_does(tmp_path: Path) -> None:
+async def test_a_kubeconfig_at_a_given_path_stays_after_the_end(tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     process = await start_process(
-        *(sys.executable, "-m", "aioinformer.testing", "--port", "0", "--objects", "0"),
+        *(sys.executable, "-m", "aioinformer", "serve", "--port", "0", "--objects", "0"),
         *("--kubeconfig", str(config)),
         cwd=ROOT,
         env=environment(tmp_path),

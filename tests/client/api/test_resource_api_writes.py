@@ -75,7 +75,7 @@ async def test_each_write_sends_its_method_its_content_type_and_its_body() -> No
     recorder = Recorder()
     async with http_server(recorder.receive) as server, writing(server) as pods:
         await pods.create(WEB_0)
-        await pods.apply(WEB_0, manager="me", force=True)
+        await pods.apply(WEB_0, field_manager="me")
         await pods.delete("web-0", uid="u")
         await pods.get("web-0")
     created, applied, deleted, read = recorder.received
@@ -104,7 +104,9 @@ async def test_each_verb_works_against_a_server() -> None:
         assert updated["status"]["phase"] == "Running"
         patched = await pods.patch("web-0", [{"op": "add", "path": "/spec/x", "value": 1}])
         assert patched["spec"] == {"nodeName": "m", "x": 1}
-        applied = await pods.apply({"metadata": {"name": "web-0"}, "spec": {"y": 1}}, manager="me")
+        applied = await pods.apply(
+            {"metadata": {"name": "web-0"}, "spec": {"y": 1}}, field_manager="me"
+        )
         assert applied["spec"]["y"] == 1
         assert await pods.get("web-0") == applied
         deleted = await pods.delete("web-0", uid=made.uid)

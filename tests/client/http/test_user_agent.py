@@ -56,7 +56,7 @@ async def requests_of(
         await pods.update(pod)
         await pods.patch("a", {"metadata": {"labels": {"x": "y"}}})
         await pods.apply(pod)
-        await pods.apply(pod, manager="own")
+        await pods.apply(pod, field_manager="own")
     return seen
 
 

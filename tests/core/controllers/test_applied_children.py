@@ -20,7 +20,7 @@ def stored(version: int, uid: str = "u", name: str = "child") -> KubeObject:
 
 
 def digest_of(body: Any) -> bytes:
-    found = hash_body(body, manager="op", force=True)
+    found = hash_body(body, field_manager="op", force=True)
     assert found is not None
     return found
 
@@ -28,10 +28,10 @@ def digest_of(body: Any) -> bytes:
 def test_a_hash_depends_on_the_content_and_not_on_the_order_of_fields() -> None:
     assert digest_of({"a": 1, "b": [1, 2]}) == digest_of({"b": [1, 2], "a": 1})
     assert digest_of({"a": [1, 2]}) != digest_of({"a": [2, 1]})
-    assert digest_of({"a": 1}) != hash_body({"a": 1}, manager="other", force=True)
-    assert digest_of({"a": 1}) != hash_body({"a": 1}, manager="op", force=False)
+    assert digest_of({"a": 1}) != hash_body({"a": 1}, field_manager="other", force=True)
+    assert digest_of({"a": 1}) != hash_body({"a": 1}, field_manager="op", force=False)
     assert digest_of({"a": freeze({"b": [1]})}) == digest_of({"a": {"b": [1]}})
-    assert hash_body({"a": object()}, manager="op", force=True) is None
+    assert hash_body({"a": object()}, field_manager="op", force=True) is None
 
 
 def test_a_hash_is_short_since_it_is_kept_for_each_child() -> None:

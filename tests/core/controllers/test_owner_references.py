@@ -10,7 +10,6 @@ import pytest
 from aioinformer import KubeObject, ObjectKey, Resource
 from aioinformer._core.controllers.owner_references import (
     ControllerOf,
-    controller_reference,
     is_controlled_by,
     owner_reference,
     set_owner,
@@ -78,7 +77,6 @@ def test_the_reference_in_a_child_maps_to_the_key_of_its_owner() -> None:
     made = child(owner_reference(owner))
     assert ControllerOf(FOOS)(made) == (owner.key,)
     assert is_controlled_by(made, owner)
-    assert controller_reference(owner) == owner_reference(owner, controller=True)
 
 
 def test_a_further_owner_is_not_the_controller() -> None:
@@ -242,7 +240,7 @@ def test_a_reference_names_the_owner_and_whether_it_is_the_controller() -> None:
     names = {"apiVersion": "samples.example.com/v1", "kind": "Foo", "name": "a", "uid": "1"}
     assert owner_reference(owner(), controller=False) == names
     controlling = {**names, "controller": True, "blockOwnerDeletion": True}
-    assert owner_reference(owner()) == controller_reference(owner()) == controlling
+    assert owner_reference(owner()) == controlling
 
 
 def test_only_the_controller_with_the_uid_controls() -> None:

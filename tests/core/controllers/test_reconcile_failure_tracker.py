@@ -81,7 +81,7 @@ def test_a_permanent_failure_has_no_next_attempt() -> None:
     assert not failing.is_permanent(A)
 
 
-def test_the_retries_of_a_key_are_its_failures() -> None:
+def test_a_failing_key_has_the_number_of_its_failures() -> None:
     failing = FailureTracker()
     assert not failing.is_permanent(A)
     failing.record_failure(A, "no", now=0.0, due=1.5)
@@ -89,7 +89,7 @@ def test_the_retries_of_a_key_are_its_failures() -> None:
     found = failing.get(A, 1.0)
 
     assert found is not None
-    assert (found.retries, found.permanent) == (2, False)
+    assert (found.failures, found.permanent) == (2, False)
     assert str(found) == "web/a failed 2 times in 1.0 s, next attempt in 1.5 s: no"
     assert repr(failing) == "<FailureTracker 1 key>"
 

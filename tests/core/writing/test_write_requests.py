@@ -63,8 +63,8 @@ def test_a_write_names_the_field_manager_of_the_builder_if_there_is_one() -> Non
         ]
         assert [request.query for request in requests] == [query] * 4
         assert (builder.get("web-0").query, builder.delete("web-0").query) == ({}, {})
-    assert named.apply(WEB_0).query == {"fieldManager": "mine"}
-    assert named.apply(WEB_0, "other").query == {"fieldManager": "other"}
+    assert named.apply(WEB_0).query["fieldManager"] == "mine"
+    assert named.apply(WEB_0, "other").query["fieldManager"] == "other"
 
 
 def test_an_object_is_created_in_its_own_namespace() -> None:
@@ -78,11 +78,11 @@ def test_an_object_is_created_in_its_own_namespace() -> None:
 
 def test_an_apply_names_its_manager_and_leaves_managed_fields_out() -> None:
     obj: dict[str, Any] = {"metadata": {"name": "web-0", "managedFields": []}}
-    request = IN_WEB.apply(obj, "me")
+    request = IN_WEB.apply(obj, "me", force=False)
     assert request.content_type == "application/apply-patch+yaml"
     assert request.query == {"fieldManager": "me"}
     assert "managedFields" not in json.loads(request.body)["metadata"]
-    assert IN_WEB.apply(obj, "me", force=True).query == {"fieldManager": "me", "force": "true"}
+    assert IN_WEB.apply(obj, "me").query == {"fieldManager": "me", "force": "true"}
     assert obj["metadata"]["managedFields"] == [], "the program's own is left as it was"
 
 
@@ -192,7 +192,8 @@ def test_an_apply_without_a_manager_is_rejected() -> None:
         with pytest.raises(UsageError) as caught:
             IN_WEB.apply(WEB_0, *arguments)
         assert str(caught.value) == (
-            "apply needs manager=: the name under which the server records who owns the fields"
+            "apply needs field_manager=: the name under which the server records who owns the "
+            "fields"
         )
 
 

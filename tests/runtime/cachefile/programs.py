@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from aioinformer import CacheFile, Deleted, Event, SharedInformer, SharedInformerFactory, Updated
-from aioinformer.metrics import NoMetrics
+from aioinformer.metrics import Metrics
 from aioinformer.testing import Cluster, ClusterSource, Faults
 from tests.runtime.informers import FAST_BACKOFF
 
@@ -19,7 +19,7 @@ INTERVAL = 0.01
 """Seconds between two writes."""
 
 
-class RequestLog(NoMetrics):
+class RequestLog(Metrics):
     """The kinds of the requests that an informer makes."""
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ from aioinformer.errors import (
     TemporaryError,
     UsageError,
 )
-from aioinformer.metrics import NoMetrics
+from aioinformer.metrics import Metrics
 from aioinformer.testing import ClusterSource, Faults
 from tests.runtime.controllers.reconcilers import (
     BARS,
@@ -58,7 +58,7 @@ from tests.runtime.controllers.reconcilers import (
 )
 
 
-class RunResults(NoMetrics):
+class RunResults(Metrics):
     """The results of the runs, in order."""
 
     def __init__(self) -> None:

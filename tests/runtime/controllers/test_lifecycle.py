@@ -11,7 +11,7 @@ from aioinformer import (
     Controller,
     ItemExponential,
     KubeObject,
-    NoMetrics,
+    Metrics,
     ObjectKey,
     ReconcileContext,
     Result,
@@ -511,7 +511,7 @@ def test_all_children_that_are_added_and_deleted_in_a_burst_are_delivered() -> N
 # -- measured ---------------------------------------------------------------------------------
 
 
-class Counting(NoMetrics):
+class Counting(Metrics):
     def __init__(self) -> None:
         self.results = list[tuple[str, str, float]]()
         self.queues = list[str]()

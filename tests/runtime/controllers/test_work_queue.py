@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer import FastSlow, NoMetrics, ObjectKey, Priority, RateLimiter, WorkQueue
+from aioinformer import FastSlow, Metrics, ObjectKey, Priority, RateLimiter, WorkQueue
 from aioinformer._core.instrumentation import ReadQueue
 from aioinformer._runtime.controllers.work_queue import KEYS_PER_STEP
 from aioinformer.errors import QueueShutDown, UsageError
@@ -587,7 +587,7 @@ def test_an_unused_queue_has_statistics_outside_of_any_loop() -> None:
     assert queue  # an empty queue is not nothing
 
 
-class RecordingMetrics(NoMetrics):
+class RecordingMetrics(Metrics):
     """Metrics that record their calls."""
 
     def __init__(self) -> None:
@@ -633,7 +633,7 @@ def test_metrics_receive_no_keys_that_were_not_processed() -> None:
 
 async def test_a_queue_that_is_measured_needs_a_name() -> None:
     with pytest.raises(ValueError, match="needs a name="):
-        WorkQueue[str](metrics=NoMetrics())
+        WorkQueue[str](metrics=Metrics())
 
 
 async def test_the_repr_of_a_queue_shows_its_state() -> None:

@@ -20,7 +20,7 @@ from aioinformer import (
     KubeObject,
     LabelSelector,
     ListRequest,
-    NoMetrics,
+    Metrics,
     Problem,
     Resource,
     SharedInformer,
@@ -657,7 +657,7 @@ def test_a_value_that_names_no_resource_is_a_type_error(resource: Any) -> None:
 
 def test_a_metrics_class_instead_of_its_instance_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"metrics is an object: pass Metrics\(\), not the class"):
-        SharedInformerFactory(scripted_source(), metrics=NoMetrics)  # type: ignore[arg-type]
+        SharedInformerFactory(scripted_source(), metrics=Metrics)  # type: ignore[arg-type]
 
 
 # -- what all of its informers share -------------------------------------------------------------
@@ -799,7 +799,7 @@ async def test_metrics_contain_an_informer_while_it_runs() -> None:
 
 
 @dataclass
-class Levelled(NoMetrics):
+class Levelled(Metrics):
     """Metrics that record which informers run."""
 
     running: dict[str, ReadLevels] = field(default_factory=dict[str, ReadLevels])
@@ -830,7 +830,7 @@ async def test_metrics_receive_the_durations_and_failures_of_handlers() -> None:
 
 
 @dataclass
-class Clocked(NoMetrics):
+class Clocked(Metrics):
     """Metrics that count the calls and failures of each handler."""
 
     calls: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])

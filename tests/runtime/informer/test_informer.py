@@ -110,12 +110,10 @@ async def test_a_relist_replaces_the_state_and_delivers_the_difference() -> None
 @pytest.mark.client_go(49)
 async def test_indexes_find_objects() -> None:
     informer = pod_informer(cluster_with_pods("a", "b"))
-    informer.add_indexers({"name": lambda obj: obj.name})
+    await informer.add_index("name", lambda obj: obj.name)
 
     async with running_informer(informer):
         assert names(informer.lister.by_index("name", "a")) == ["a"]
-        with pytest.raises(UsageError):
-            informer.add_indexers({"late": lambda obj: obj.name})
 
 
 async def test_a_change_that_an_index_function_rejects_keeps_the_previous_version() -> None:
@@ -127,7 +125,7 @@ async def test_a_change_that_an_index_function_rejects_keeps_the_previous_versio
         return obj.labels.get("value", "")
 
     informer = pod_informer(cluster)
-    informer.add_indexers({"value": picky})
+    await informer.add_index("value", picky)
     async with running_informer(informer):
         label_pod(cluster, "a", "bad")
         await wait_until(lambda: informer.health.rejected == ("default/a",))
@@ -142,7 +140,7 @@ async def test_a_change_that_an_index_function_rejects_keeps_the_previous_versio
 async def test_the_cache_may_be_read_from_threads_while_it_changes() -> None:
     cluster = cluster_with_pods("p-0")
     informer = pod_informer(cluster)
-    informer.add_indexers({"all": lambda obj: ["all", obj.labels.get("value", "none")]})
+    await informer.add_index("all", lambda obj: ["all", obj.labels.get("value", "none")])
     stop, failures, reads = threading.Event(), list[Exception](), list[int]()
 
     def read() -> None:

@@ -149,10 +149,12 @@ async def test_a_cancelled_add_index_adds_no_index_and_calls_its_function_no_mor
         assert informer.lister.indexers == ()
 
 
-async def test_add_indexers_names_add_index_after_the_start() -> None:
-    async with running_informer(pod_informer(cluster_with_pods("a"))) as informer:
+async def test_a_factory_names_add_index_after_objects_are_cached() -> None:
+    async with SharedInformerFactory(ClusterSource(cluster_with_pods("a"))) as informers:
+        informers.informer("pods")
+        await informers.wait_synced(5)
         with pytest.raises(UsageError, match=r"await informer\.add_index"):
-            informer.add_indexers({"value": by_value})
+            informers.informer("pods", indexers={"value": by_value})
 
 
 # -- one's own writes --------------------------------------------------------------------------
@@ -618,7 +620,7 @@ async def test_rejected_objects_are_no_difference() -> None:
             raise ValueError("bad")
         return "fine"
 
-    informer.add_indexers({"picky": picky})
+    await informer.add_index("picky", picky)
     async with running_informer(informer):
         label_pod(cluster, "a", "bad")
         await wait_until(lambda: informer.health.rejected == ("default/a",))

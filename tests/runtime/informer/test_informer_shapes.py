@@ -267,7 +267,7 @@ async def test_predicates_that_read_json_are_rejected_for_models() -> None:
     with pytest.raises(UsageError, match="the filter"):
         pods.events(filter=labelled("app=shop"))
     with pytest.raises(UsageError, match="the index 'node'"):
-        pods.add_indexers({"node": field("spec.nodeName")})
+        await pods.add_index("node", field("spec.nodeName"))
     with pytest.raises(UsageError, match="the index 'labels'"):
         await pods.add_index("labels", label_index())
     async with running_informer(pods):

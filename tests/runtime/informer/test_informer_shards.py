@@ -13,7 +13,7 @@ import pytest
 from aioinformer import (
     Event,
     KubeObject,
-    NoMetrics,
+    Metrics,
     Resource,
     Shard,
     SharedInformer,
@@ -103,7 +103,7 @@ async def test_health_and_metrics_show_if_the_server_or_the_informer_selects(
     caplog.set_level(logging.INFO, "aioinformer")
     dropped: list[int] = []
 
-    class Counts(NoMetrics):
+    class Counts(Metrics):
         def other_shards(self, informer: str, count: int) -> None:
             assert informer == "pods (selected)"
             dropped.append(count)
@@ -236,11 +236,6 @@ async def test_shards_by_namespace_need_namespaces() -> None:
     ):
         informers.informer("nodes", shard=Shard(1, 2, by="namespace"))
     informers.informer("nodes", shard=Shard(1, 2))
-
-
-def test_a_shard_and_a_selector_exclude_each_other() -> None:
-    with pytest.raises(UsageError, match="shard= and shard_selector= exclude each other"):
-        InformerOptions(shard=Shard(0, 2), shard_selector=Shard(0, 2).ranges.selector)
 
 
 @pytest.mark.parametrize("given", [2, "0/2", (0, 2), Shard])

@@ -122,11 +122,9 @@ async def test_indexers_that_are_no_mapping_are_a_type_error_at_each_place(index
     message = "indexers must be a mapping of names to index functions"
     with pytest.raises(TypeError, match=message):
         informers.informer("pods", indexers=indexers)
-    pods = informers.informer("pods")
+    informers.informer("pods")
     with pytest.raises(TypeError, match=message):
         informers.informer("pods", indexers=indexers)
-    with pytest.raises(TypeError, match=message):
-        pods.add_indexers(indexers)
     with pytest.raises(TypeError, match=message):
         async with informers.use("pods", indexers=indexers):
             pass

@@ -1,4 +1,4 @@
-"""The length of a watch, further list options, and shards of a resource."""
+"""The length of a watch, and further list options."""
 
 from __future__ import annotations
 
@@ -9,35 +9,8 @@ from aiohttp import web
 
 from aioinformer import Client, SharedInformerFactory
 from aioinformer._runtime.reflector.options import ReflectorOptions
-from aioinformer.testing import Cluster, ClusterSource, Features
 from tests.client.servers import http_server
 from tests.runtime.scripted_source import wait_until
-
-MIDDLE = "0x8000000000000000"
-LOWER = f"shardRange(object.metadata.uid, '0x0000000000000000', '{MIDDLE}')"
-
-
-def sharded_cluster() -> Cluster:
-    cluster = Cluster(features=Features(minor=37, sharding=True))
-    for number in range(40):
-        cluster.create("pods", {"metadata": {"name": f"p{number}", "namespace": "web"}})
-    return cluster
-
-
-@pytest.mark.parametrize("watch_list", [True, False])
-async def test_a_shard_of_a_resource_is_an_informer_of_its_own(watch_list: bool) -> None:
-    source = ClusterSource(sharded_cluster())
-    async with SharedInformerFactory(source, watch_list=watch_list) as informers:
-        every = informers.informer("pods")
-        lower = informers.informer("pods", shard_selector=LOWER)
-        assert lower is not every
-        assert lower is informers.informer("pods", shard_selector=LOWER)
-        await informers.wait_synced(30)
-
-        assert lower.name == f"pods where {LOWER}"
-        assert len(every.lister.list()) == 40
-        assert 5 < len(lower.lister.list()) < 35
-        assert await lower.verify(), "the cache is compared with the same shard"
 
 
 async def test_each_list_and_watch_has_the_options_of_the_program() -> None:
@@ -56,7 +29,6 @@ async def test_each_list_and_watch_has_the_options_of_the_program() -> None:
         SharedInformerFactory(
             client,
             list_options={"tenant": "shop"},
-            shard_selector=LOWER,
             watch_list=False,
             watch_seconds=(60, 60),
         ) as informers,
@@ -64,7 +36,7 @@ async def test_each_list_and_watch_has_the_options_of_the_program() -> None:
         informers.informer("pods", labels="app=shop")
         await wait_until(lambda: len(queries) == 2)
 
-    own = {"tenant": "shop", "shardSelector": LOWER, "labelSelector": "app=shop"}
+    own = {"tenant": "shop", "labelSelector": "app=shop"}
     listed, watched = queries
     assert listed == own | {"limit": "500", "resourceVersion": "0"}
     assert watched.items() >= (own | {"watch": "true", "timeoutSeconds": "60"}).items()
@@ -82,7 +54,6 @@ async def test_each_list_and_watch_has_the_options_of_the_program() -> None:
         ({"list_options": {"resourceVersion": "5"}}, "the reflector chooses it"),
         ({"list_options": {"tenant": 5}}, "list_options must contain texts"),
         ({"list_options": "tenant=5"}, "list_options must be a mapping"),
-        ({"shard_selector": 5}, "shard_selector must be text"),
     ],
 )
 def test_options_that_no_reflector_can_use_are_rejected(

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import anyio
 import pytest
 
-from aioinformer import Fencing, LeaderElector, NoMetrics
+from aioinformer import Fencing, LeaderElector, Metrics
 from aioinformer._core.objects.resources import find_built_in
 from aioinformer.errors import (
     ConnectionFailed,
@@ -747,7 +747,7 @@ def test_check_and_guarded_writers_raise_at_once_after_a_long_pause() -> None:
                 pods.update(pod),
                 pods.update_status(pod),
                 pods.patch("web/p", {}),
-                pods.apply(pod, manager="m"),
+                pods.apply(pod, field_manager="m"),
                 pods.delete("web/p"),
             ):
                 with pytest.raises(LeadershipLost):
@@ -788,7 +788,7 @@ def test_new_leaders_are_reported_and_errors_of_the_hook_are_logged(
 def test_metrics_receive_the_start_and_the_end_of_leading() -> None:
     place, reports = ElectionSetup(), list[tuple[str, bool]]()
 
-    class RecordingMetrics(NoMetrics):
+    class RecordingMetrics(Metrics):
         def leadership(self, lease: str, leads: bool) -> None:
             reports.append((lease, leads))
 

@@ -20,8 +20,7 @@ WRITES: dict[str, Callable[[GuardedWriter], Awaitable[KubeObject | None]]] = {
     "patch": lambda writer: writer.patch("a", {"data": {"x": "3"}}),
     "apply": lambda writer: writer.apply(
         {"apiVersion": "v1", "kind": "ConfigMap", **BODY, "data": {"x": "4"}},
-        manager="m",
-        force=True,
+        field_manager="m",
     ),
     "delete": lambda writer: writer.delete("a"),
 }
@@ -77,6 +76,12 @@ async def test_a_replica_that_does_not_lead_reads() -> None:
 
     assert (await writer.get("a")).key == ObjectKey("web", "a")
     assert writer.resource.plural == "configmaps"
+
+
+async def test_an_apply_that_must_not_take_fields_over_is_passed_on() -> None:
+    writer = guarded(make_cluster(), Leadership())
+    with pytest.raises(Conflict, match="conflict with"):
+        await writer.apply({**BODY, "data": {"x": "4"}}, field_manager="m", force=False)
 
 
 async def test_the_preconditions_of_a_deletion_are_passed_on() -> None:

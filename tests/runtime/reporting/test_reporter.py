@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aioinformer import ListRequest, Metrics, NoMetrics, Problem, WatchRequest
+from aioinformer import ListRequest, Metrics, Problem, WatchRequest
 from aioinformer._core.listwatch.outcomes import Outcome, RequestEnd
 from aioinformer._core.listwatch.requests import DiscoveryRequest, Verb
 from aioinformer._core.listwatch.transitions import TRANSITIONS, Phase
@@ -21,7 +21,7 @@ REFUSED = ConnectionFailed("https://10.0.0.1:6443: connection refused", phase="l
 
 
 @dataclass
-class Counted(NoMetrics):
+class Counted(Metrics):
     """Metrics that record their calls."""
 
     reported: list[str] = field(default_factory=list[str])

@@ -15,7 +15,7 @@ from aioinformer import (
     Event,
     InformerTrace,
     KubeObject,
-    NoMetrics,
+    Metrics,
     ObjectKey,
     Problem,
     Scope,
@@ -453,7 +453,7 @@ async def test_many_namespaces_that_are_read_at_once_do_not_end_a_limited_listen
 async def test_metrics_of_all_namespaces_have_one_label() -> None:
     labels: set[str] = set()
 
-    class Recorder(NoMetrics):
+    class Recorder(Metrics):
         def request_started(self, informer: str, verb: str) -> None:
             labels.add(informer)
 

@@ -59,8 +59,7 @@ WRITES: dict[str, Write] = {
             "metadata": {"name": "a"},
             "spec": {"replicas": 6},
         },
-        manager="tests",
-        force=True,
+        field_manager="tests",
     ),
 }
 

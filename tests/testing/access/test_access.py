@@ -106,21 +106,23 @@ async def test_an_apply_that_creates_an_object_needs_the_right_to_create_it() ->
         )
         async with Client(server.url, token="ada-token") as client:
             with pytest.raises(Forbidden) as caught:
-                await client.api("pods").apply(config, manager="m")
+                await client.api("pods").apply(config, field_manager="m")
             assert caught.value.status.message == denied("create", name="a")
             assert server.cluster.find_object("pods", "a", namespace="web") is None
             ada.rules.append(PolicyRule(verbs=["create"], resources=["pods"]))
-            assert (await client.api("pods").apply(config, manager="m")).name == "a"
+            assert (await client.api("pods").apply(config, field_manager="m")).name == "a"
             ada.rules.pop()
             changed = {**config, "spec": {"x": 1}}
-            assert (await client.api("pods").apply(changed, manager="m"))["spec"] == {"x": 1}
+            assert (await client.api("pods").apply(changed, field_manager="m"))["spec"] == {"x": 1}
 
 
 async def test_a_source_without_sockets_needs_the_right_to_create_what_it_applies() -> None:
     ada = User("ada", rules=[PolicyRule(verbs=["patch"], resources=["pods"])])
     source = ClusterSource(Cluster(), user=ada)
     with pytest.raises(Forbidden, match='User "ada" cannot create resource "pods"'):
-        await source.api("pods").apply({"metadata": {"name": "a", "namespace": "b"}}, manager="m")
+        await source.api("pods").apply(
+            {"metadata": {"name": "a", "namespace": "b"}}, field_manager="m"
+        )
 
 
 def test_a_text_in_the_place_of_a_collection_is_an_error() -> None:

@@ -96,7 +96,7 @@ def test_the_error_names_the_key_whose_run_hangs_first() -> None:
         return Result(requeue_after=3600)
 
     async def main() -> None:
-        operator = Operator(ClusterSource(cluster), name="op", grace_period=0)
+        operator = Operator(ClusterSource(cluster), name="op", shutdown_timeout=0)
         operator.controller(FOOS, reconcile).owns(BARS)
         async with running_operator(operator):
             await asyncio.sleep(1)

@@ -97,13 +97,13 @@ def test_an_apply_creates_and_conflicts_and_takes_over() -> None:
             listed = [{"name": name, "image": image} for name, image in images.items()]
             return {"metadata": {"name": "web-0"}, "spec": {"containers": listed}}
 
-        await pods.apply(containers(web="one"), manager="a")
-        both = await pods.apply(containers(side="two"), manager="b")
+        await pods.apply(containers(web="one"), field_manager="a")
+        both = await pods.apply(containers(side="two"), field_manager="b")
         assert [each["name"] for each in both["spec"]["containers"]] == ["web", "side"]
         with pytest.raises(Conflict, match=r'containers\[name="web"\]\.image') as caught:
-            await pods.apply(containers(web="other"), manager="b")
+            await pods.apply(containers(web="other"), field_manager="b", force=False)
         assert not isinstance(caught.value, AlreadyExists)
-        forced = await pods.apply(containers(web="other"), manager="b", force=True)
+        forced = await pods.apply(containers(web="other"), field_manager="b")
         assert forced["spec"]["containers"] == [{"name": "web", "image": "other"}]
 
     cluster = run_program(program)

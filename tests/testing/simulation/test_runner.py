@@ -30,7 +30,7 @@ async def fills_the_cache(simulation: Simulation) -> None:
 
 async def writes_once(simulation: Simulation) -> None:
     """Has a bug: a write that fails is not tried again."""
-    configmaps = simulation.source.writer("configmaps", namespace="default")
+    configmaps = simulation.source.api("configmaps", namespace="default")
     missing: list[str] = []
 
     async def on_event(event: Event) -> None:

@@ -94,7 +94,7 @@ def test_a_write_of_the_status_changes_the_metadata_that_the_resource_allows(
                 written = await objects.update_status(body)
             else:
                 config = patch | {"metadata": {"name": write, **METADATA}}
-                written = await objects.apply(config, manager="m", subresource="status")
+                written = await objects.apply(config, field_manager="m", subresource="status")
             found = {name: written["metadata"].get(name) for name in METADATA}
             assert found == {name: METADATA[name] for name in METADATA if name not in kept} | (
                 dict.fromkeys(kept)

@@ -145,7 +145,7 @@ def test_the_status_of_a_cluster_scoped_object_is_updated_patched_and_applied(
         patched = await objects.patch("a", {"status": {"y": 2}}, subresource="status")
         assert patched["status"] == {"x": 1, "y": 2}
         config = {"metadata": {"name": "a"}, "status": {"z": 3}}
-        applied = await objects.apply(config, manager="m", subresource="status")
+        applied = await objects.apply(config, field_manager="m", subresource="status")
         assert applied["status"] == {"x": 1, "y": 2, "z": 3}
         assert applied["spec"] == {"x": 1}
         assert "namespace" not in applied["metadata"]
